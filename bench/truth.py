@@ -455,6 +455,6 @@ def _length(servers: Sandbox, broker: int, topic: str, number: int) -> int:
     for segment in (segment for folder in folders for segment in folder.glob("*.log")):
         try:
             sizes.append(segment.stat().st_size)
-        except FileNotFoundError:  # deleted by retention meanwhile
+        except FileNotFoundError:  # deleted by retention in the meantime
             continue
     return sum(sizes)

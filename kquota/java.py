@@ -65,7 +65,7 @@ def _own() -> Iterator[Path]:
 
 @functools.cache
 def _asked(executable: Path) -> Java | None:
-    """Return the properties of the Java behind `executable`, which may be a link or the script of a version switcher."""
+    """Return the properties of the Java behind `executable`, which may be a link or a version switcher's script."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stderr

@@ -140,7 +140,7 @@ def _written(answer: Answer, output: Output) -> str:
 
 
 def text(answer: Answer) -> str:
-    """Return text for people, with visible control characters, because a name must not control the operator's terminal."""
+    """Make control characters in text visible, because a name must not control the operator's terminal."""
     shown = _printable_columns if answer.TABBED else printable
     return "".join(f"{shown(line)}\n" for line in answer.text())
 

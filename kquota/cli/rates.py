@@ -14,7 +14,7 @@ It also accepts every other negative number, and 0, under which a copy never end
 """
 # Such a low rate without a unit is usually one in megabytes whose unit is missing.
 _BARE: Final = 100_000
-# Kafka's tool says of its own option: "should be at least 1 KB/s".
+# The help of Kafka's tool for this option: "should be at least 1 KB/s".
 _LEAST: Final = 1_000
 
 

@@ -182,7 +182,7 @@ class MutationPace:
         self._zero, self._spent, self._unrejected = zero, 0, 0
 
     def _learn(self, seconds: float) -> None:
-        """Learn from two moments at 0 tokens, `seconds` apart, and the mutations that this client spent between them."""
+        """Learn from two moments at 0 tokens, `seconds` apart, and the mutations that were spent between them."""
         told = self._spent / seconds
         if self._told and self._unrejected > self._trust and told > _SAME * self._told:
             self._trust *= 2
@@ -209,7 +209,7 @@ class MutationPace:
         """Seconds that this client waits behind the others, so that the client with the smallest share goes first."""
         assert self._zero is not None
         if (rate := self._whole_rate) is None:
-            # A client that had nothing must not always be late beside a client that knows when to ask.
+            # A client without tokens must not always lose to a client that knows when to send.
             return _UNTOLD if self._ours + self._spent else 0.0
         wanted = _BEHIND * self._share(now, rate) * mutations / rate
         return wanted / (1 + wanted / (_MOST_BEHIND * self.burst_seconds))

@@ -66,7 +66,7 @@ class Enforcement:
         return self.window / (self.window + self.fetch_wait)
 
     def seconds(self, copying: float) -> float:
-        """Return the seconds of a move whose copies take `copying` seconds: with its start, its end and the turnover."""
+        """Return the seconds of a move whose copies take `copying` seconds, with start, end and turnover."""
         second = (copying + self.at_once - self.window) / self.window
         return START_SECONDS + TURNOVER_SECONDS * min(1.0, max(0.0, second)) + copying
 

@@ -12,7 +12,7 @@ from kquota.pace.work import Work, total
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wave:
-    """One wave of a move: the number of its `partitions`, the names of the first and the last partition, and its work."""
+    """One wave of a move: the number of its `partitions`, the names of the first and the last one, and its work."""
 
     first: str
     last: str

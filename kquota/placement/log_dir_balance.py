@@ -264,7 +264,7 @@ def _least(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | No
 def _cheapest(
     draft: PlacementDraft, movable: Iterable[int], loads: Mapping[BrokerId, int], band: BalanceBand
 ) -> dict[int, BrokerId]:
-    """Return the new place of each replica that moves: the places of the draft, unless fewer bytes also reach the band."""
+    """Return the new place of each replica that moves: those of the draft, unless fewer bytes reach the band too."""
     then = {p: draft.replicas[p][0] for p in draft.copies}
     if not then or any(band.off(load) for load in draft.bytes.values()):
         return then

@@ -36,7 +36,7 @@ class Tally:
         self.zeros.append((now + throttle_ms / 1_000, self.admitted))
 
     def reading(self, began: float, now: float) -> Reading:
-        """Return the reading between the first and the last empty bucket, or over the whole time if there are not two."""
+        """Return the reading between the first and the last empty bucket. Without two, it covers the whole time."""
         start, end = (began, 0), (now, self.admitted)
         if len(self.zeros) > 1 and self.zeros[-1][0] > self.zeros[0][0]:
             start, end = self.zeros[0], self.zeros[-1]

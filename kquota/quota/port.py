@@ -53,7 +53,7 @@ class Principals(ClusterQuotas, Protocol):
     """The users and their credentials, and the release of Kafka. Only `kquota configs` needs them."""
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        """Return the users of this name, or all users: limits as `describe` returns them, and their SCRAM credentials."""
+        """Return the users of this name, or all users, with their limits and their SCRAM credentials."""
         ...
 
     def release(self) -> tuple[int, ...] | None:

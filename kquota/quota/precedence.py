@@ -120,7 +120,7 @@ def reach(quotas: Quotas, entity: Entity, key: str) -> Reach:
 
 
 def exceptions(quotas: Quotas, client: Client, key: str) -> tuple[Entity, ...]:
-    """Return the entities that would take precedence if the open part (None) of `client` had a name that quotas name."""
+    """Return the entities that would take precedence if the open part (None) of `client` had a known name."""
     bound = winner(rungs(quotas, client, key))
     below = len(LEVELS) + 1 if bound is None else bound.level
     found = [

@@ -125,7 +125,7 @@ def release(world: World, run: Run, *, close: bool = True, certain: bool = False
         again = _restore(world, run)
         released = replace(again, restored=tuple(dict.fromkeys((*released.restored, *again.restored))))
     if released.pending:
-        # A broker may stay dead for long. What later moves take of other settings must not pass to this run.
+        # A broker may stay dead for a long time. Values that later moves take must not pass to this run.
         record(world, run, without_values(run, _restored(run, released)))
     else:
         # A closed record keeps what the run took, because operators read it later.

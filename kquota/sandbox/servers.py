@@ -99,7 +99,7 @@ def _hold(block: int) -> bool:
     reason.
     """
     if block not in _held and (lock := _bound(block, shared=False)) is not None:
-        lock.detach()  # this leaves the socket open, and nobody listens there
+        lock.detach()  # the socket stays open, but does not listen
         _held.add(block)
     return block in _held
 
@@ -117,7 +117,7 @@ def _bound(port: int, *, shared: bool) -> socket.socket | None:
 
 
 def new_id() -> str:
-    """Return an id of a cluster or a log dir in Kafka's form: 16 random bytes, base64 for URLs, without a leading dash."""
+    """Return an id of a cluster or a log dir in Kafka's form: 16 random bytes in URL-safe base64."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text

@@ -62,7 +62,7 @@ class Change:
     after: str | None
 
     def seen_in(self, value: str | None) -> bool:
-        """True if a value that was read shows this change, even if other clients changed the same list in the meantime."""
+        """True if a value that was read shows this change, even if other clients changed the same list."""
         if not self.setting.is_list:
             return value == self.after
         before, after, now = (set(entries(text)) for text in (self.before, self.after, value))

@@ -68,7 +68,7 @@ def _connected(engine: Engine, options: Mapping[str, str]) -> SparkSession:
         spark: SparkSession = SparkSession.builder.remote(engine.remote).create()
     except PySparkException as error:
         raise Invalid(Parameter("spark_remote"), f" {engine.name!r}: {str(error).splitlines()[0]}") from error
-    # A server that dies must not take longer than one that does not exist.
+    # A stopped server must be reported as quickly as a missing one.
     spark.client.set_retry_policies([DefaultPolicy(max_retries=6)])
     _set(spark, {"spark.sql.session.timeZone": "UTC", **options, **engine.conf})
     return spark

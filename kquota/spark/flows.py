@@ -143,7 +143,7 @@ def _written(rows: Iterable[Row], rate: Rate) -> float | None:
 
 
 def _kept_up(row: Row, rate: Rate) -> float | None:
-    """Return the follower traffic of a leader's moving partitions: each partition's write rate x its in-sync followers."""
+    """Return the follower traffic of a leader's moving partitions: each write rate x its in-sync followers."""
     led = row["led"]
     if not led["follow"]:
         return 0.0

@@ -213,7 +213,7 @@ def ordinary(snapshot: DataFrame) -> DataFrame:
 
 
 def proven(replicas: DataFrame, ordinary: DataFrame) -> DataFrame:
-    """Return the table of replicas, with null for each growth that is wrong if its topic, not in `ordinary`, is tiered."""
+    """Return the table of replicas, with null for growth that is wrong if its topic, not in `ordinary`, is tiered."""
     grown = F.when(~unproven() | F.coalesce("ordinary", F.lit(False)), F.col("grown"))
     return replicas.join(F.broadcast(ordinary), "topic", "left").withColumn("grown", grown).select(*REPLICAS)
 

@@ -200,7 +200,7 @@ def _memories() -> Iterator[int]:
 
 
 def _limits() -> Iterator[Path]:
-    """Return the files with the memory limits of this process's cgroup and its parents, for both versions of cgroups."""
+    """Return the files with the memory limits of this process's cgroup and its parents, in cgroup v1 and v2."""
     try:
         own = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:

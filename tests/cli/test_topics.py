@@ -84,7 +84,7 @@ def test_the_words_are_kafkas(desk: Desk, kafka_tools: Tools) -> None:
 
     def both(*words: str) -> None:
         ours, theirs = desk.run(*words), tool(TOOL, *at, *words)
-        # The harness cannot tell 0 from 1 for an exit inside one JVM.
+        # The harness cannot distinguish 0 from 1 for an exit inside one JVM.
         assert (ours.code, sorted_configs(ours.out)) == (0, sorted_configs(theirs.out)), (words, theirs.err)
 
     made = desk.run("--create", "--topic", one, "--replica-assignment", "1:2,2:3", "--config", "retention.ms=9")

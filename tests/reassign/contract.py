@@ -140,7 +140,7 @@ class ClusterContract:
         changes = [Change(setting=setting, before=None, after=value) for setting, value in throttle.items()]
         assert stage.cluster.change(changes) == {}
         eventually(lambda: stage.cluster.values(throttle) == throttle)
-        # A busy broker that does not know its rate yet would copy everything before the test can see the move.
+        # A busy broker without its new rate would copy everything before the test sees the move.
         stage.heard()
         for _ in range(2):
             assert stage.cluster.submit({name: (one, three)}) == {}

@@ -1,4 +1,4 @@
-"""The answers of `kquota configs` about quotas, in the words of kafka-configs: 4.3.1 for brokers, 2.8.2 for ZooKeeper."""
+"""The answers of `kquota configs` about quotas, in kafka-configs' words: 4.3.1 for brokers, 2.8.2 for ZooKeeper."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ class Wire:
         return self._run(request, broker, seconds)
 
     def muted(self, broker: BrokerId | None) -> float:
-        """Return the seconds for which `broker`, or every broker (None), accepts no request from this client (KIP-219)."""
+        """Return the seconds for which `broker`, or every broker (None), throttles this client (KIP-219)."""
         return self._manager.muted(broker)
 
     def ask_each(

@@ -58,9 +58,9 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Produced:
-    """The answer to one batch. `code` 0 is an acknowledgement with the batch's `offset`. None: there was no answer.
-
-    `maybe`: the batch may be in the log. An acknowledged batch can be another host's with the same sequence.
+    """The answer to one batch. `code` 0 is an acknowledgement with the batch's `offset`. None means that there was no
+    answer. `maybe` is true if the batch may be in the log. An acknowledged batch can be another host's with the same
+    sequence.
     """
 
     code: int | None

@@ -30,7 +30,8 @@ class WireLog:
     Each append is one batch. Its sequence follows the last batch that the caller has read, so the broker rejects the
     batch of a caller that has not read all of them. There are exceptions: the broker acknowledges a batch with the
     sequence of one of the last five (KIP-98), and accepts any batch after it has dropped the producer id (one day). So
-    every append reads the log back, and the first new batch decides. A random nonce identifies our batch.
+    every append reads the log back, and the first new batch decides. A random nonce identifies the batch of this
+    process.
     """
 
     def __init__(self, partition: PartitionLog, wire: Wire, seconds: float) -> None:
@@ -97,10 +98,11 @@ class WireLog:
             )
 
     def _decide(self, nonce: bytes, maybe: bool) -> None:
-        """Return if the first new batch is ours. Raises Stale if it is not, Unknown if ours may also be in the log.
+        """Return if the first new batch is from this process. Raises Stale if it is not, Unknown if the own batch may
+        also be in the log.
 
-        If its sequence is not ours, it is not the batch that was appended first: compaction removed that one, or the
-        broker had dropped the producer id.
+        If its sequence differs, it is not the batch that was appended first: compaction removed that one, or the broker
+        had dropped the producer id.
         """
         first, *others = self._unseen
         if first.nonce == nonce:

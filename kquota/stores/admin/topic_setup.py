@@ -200,7 +200,10 @@ def _gone(wire: Wire, name: str) -> bool:
 
 
 def _free(wire: Wire, name: str) -> bool:
-    """Return True if the controller would create the topic. Its znode may exist after no broker shows it any more."""
+    """Return True if the controller would create the topic.
+
+    Its znode may still exist when no broker shows the topic.
+    """
     if wire.version() >= _ON_KRAFT:
         return True
     wanted = Creation(topic=name, partitions=1, replication_factor=1)

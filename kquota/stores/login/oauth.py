@@ -140,7 +140,9 @@ def _asked(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> di
 
 
 def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
-    """Return or raise what `work` does, or raise TimeoutError. A socket's time-out limits each wait, not their sum."""
+    """Return the result of `work`, or raise its error or TimeoutError. A socket's time-out limits each wait, not their
+    sum.
+    """
     import threading
 
     outcome: list[bytes | Exception] = []

@@ -64,7 +64,7 @@ _SASL: Final = frozenset(
 _CALLBACKS: Final = "sasl.login.callback.handler.class"
 _OAUTH_CALLBACKS: Final = "OAuthBearerLoginCallbackHandler"
 _ENDPOINT: Final = "Set sasl.oauthbearer.token.endpoint.url to the URL of an identity provider, or to file://FILE."
-# They choose between Java implementations, or tell a long-lived client when to log in again.
+# They choose between Java implementations, or set when a long-lived client logs in again.
 _HARMLESS: Final = re.compile(
     r"sasl\.login\.(refresh|retry)\..*|sasl\.kerberos\.(?!service\.name).*|ssl\.(key|trust)manager\.algorithm"
     r"|ssl\.secure\.random\.implementation|sasl\.oauthbearer\.(jwks|expected|sub|scope\.claim|clock).*"

@@ -48,9 +48,9 @@ class Marker:
 class Choice:
     """How a command looks for its record.
 
-    `name` is the topic's name, NONE, or None for the default. `writes`: the command writes, so a record that may exist
-    but cannot be read is an error; otherwise it is a warning. `cautious`: the command removes settings that no run
-    needs, so it must not miss runs on record in ZooKeeper. `waiting` is the same as for `TopicRecord`.
+    `name` is the topic's name, NONE, or None for the default. With `writes`, the command writes, so a record that may
+    exist but cannot be read is an error. Otherwise it is a warning. With `cautious`, the command removes settings that
+    no run needs, so it must not miss runs that are recorded in ZooKeeper. `waiting` is the same as for `TopicRecord`.
     """
 
     name: str | None
@@ -252,7 +252,7 @@ def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Ca
 def _in_the_way(
     known: Remembered, files: RunFiles, znodes: Callable[[Remembered], Znodes]
 ) -> tuple[str | KquotaError, ...]:
-    """Return the open runs that are on record in ZooKeeper, or why they are unknown; empty if there are none."""
+    """Return the open runs that are recorded in ZooKeeper, or why they are unknown. Empty if there are none."""
     from kquota.stores.record.znodes import ZnodeRecord
 
     there = f"ZooKeeper ({known.zookeeper})"

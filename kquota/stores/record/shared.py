@@ -72,7 +72,7 @@ class Unshared:
     """The absence of a shared record, with the reason. Implements `Shared`."""
 
     def __init__(self, *why: str | KquotaError, hidden: bool = False) -> None:
-        """`why`: the parts of the reason. `hidden`: a shared record may exist that this user cannot read."""
+        """`why` has the parts of the reason. With `hidden`, a shared record may exist that this user cannot read."""
         self.why = KquotaError(*why)
         self.hidden = hidden
 

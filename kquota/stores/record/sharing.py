@@ -23,7 +23,9 @@ from kquota.stores.zookeeper.znodes import Znodes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharingPlan:
-    """The steps of `share`. `setup` is the topic to create, None if it exists. `marker`: it writes the marker znode."""
+    """The steps of `share`. `setup` is the topic to create, None if it exists. With `marker`, it also writes the marker
+    znode.
+    """
 
     setup: topic_setup.Setup | None
     marker: bool

@@ -30,7 +30,7 @@ _PART: Final = "part/"
 _PART_BYTES: Final = 700_000
 """Less than the million bytes that a topic accepts by default, with room for the rest of the batch."""
 _ENDED: Final = 50
-"""How many ended runs stay, the newest ones, so that other hosts learn of their end and reports read them."""
+"""The number of ended runs that are kept, the newest ones, so that other hosts and reports can read them."""
 _LOOK_SECONDS: Final = 1.0
 _FRESH_SECONDS: Final = 1.0
 """The holder of the lock relies on its last reading for this time, because only it appends until it is taken over."""

@@ -33,7 +33,7 @@ _PART_BYTES: Final = 700_000
 _NEW_SESSION_LOOKS: Final = 10
 _LOOK_SECONDS: Final = 0.2
 _ENDED: Final = 20
-"""How many ended runs stay, the newest ones, so that other hosts learn of their end."""
+"""The number of ended runs that are kept, the newest ones, so that other hosts learn of their end."""
 
 
 class ZnodeLock:

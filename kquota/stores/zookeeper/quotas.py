@@ -71,7 +71,7 @@ class ZooKeeperQuotas:
         return self._limited(paths, configs), scram
 
     def release(self) -> tuple[int, ...] | None:
-        """Return 2.7 if every broker is of this release or newer. ZooKeeper has no other information on it."""
+        """Return 2.7 if every broker has this release or a newer one. ZooKeeper has no other information about it."""
         nodes = self._znodes.read_all(f"{LIVE_BROKERS}/{broker}" for broker in self._znodes.children(LIVE_BROKERS))
         return (2, 7) if nodes and all(_registered(node) >= _TELLS_2_7 for node in nodes.values()) else None
 
@@ -84,7 +84,7 @@ class ZooKeeperQuotas:
     def _configs(
         self, paths: Mapping[Entity, str], nodes: Mapping[str, Node | None]
     ) -> Mapping[Entity, Mapping[str, str]]:
-        """Return the config of each znode. One that cannot be read does not affect the others."""
+        """Return the config of each znode. An unreadable znode does not affect the others."""
         configs = {}
         for entity, path in paths.items():
             try:
@@ -121,7 +121,7 @@ class ZooKeeperQuotas:
         return undone
 
     def _room(self) -> int:
-        """Return how many more notifications brokers can read. At least 1, because a change deletes old ones."""
+        """Return how many more notifications brokers can read. It is at least 1, because a change deletes old ones."""
         changes = self._znodes.read(NOTIFICATIONS)
         return max(1, _MOST_NOTIFICATIONS - (changes.children if changes is not None else 0))
 

@@ -103,7 +103,9 @@ def _waited(
 
 
 class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's handler with our own sockets. kazoo's do not support PKCS12 and, by default, check no host name."""
+    """kazoo's handler with sockets of kquota. kazoo's sockets do not support PKCS12 and, by default, check no host
+    name.
+    """
 
     def __init__(self, context: ssl.SSLContext, patience: float) -> None:
         """`patience` is the most seconds of the deadline that one server may use."""

@@ -20,7 +20,7 @@ SUBMITTED: Final = "/admin/reassign_partitions"
 
 
 def endpoints(znodes: Znodes) -> str:
-    """Return the addresses of the live brokers, host:port joined by commas. Raises Refused without a live broker."""
+    """Return the addresses of the live brokers, host:port separated by commas. Raises Refused without a live broker."""
     paths = [f"{LIVE_BROKERS}/{node}" for node in znodes.children(LIVE_BROKERS)]
     found = (json_object(node, path) for path, node in znodes.read_all(paths).items())
     named = [str(one) for document in found for one in document.get("endpoints") or ()]
@@ -31,7 +31,7 @@ def endpoints(znodes: Znodes) -> str:
 
 
 def submitted(node: Node | None, topics: Mapping[str, Node]) -> dict[TopicPartition, Replicas]:
-    """Return what was submitted, without topics that do not exist or were created after the submission."""
+    """Return the submitted moves, without topics that do not exist or were created after the submission."""
     return {
         TopicPartition(entry["topic"], entry["partition"]): brokers(entry["replicas"])
         for entry in json_object(node, SUBMITTED).get("partitions", ())
@@ -61,7 +61,7 @@ def partitions(
 def running(
     documents: Mapping[str, Mapping[str, Any]], submitted: Mapping[TopicPartition, Replicas]
 ) -> dict[TopicPartition, PartitionReplicas]:
-    """Return all moving partitions, those of the submission and those in the znodes of topics."""
+    """Return all moving partitions: those of the submission and those in the znodes of topics."""
     moving = {
         topic for topic, found in documents.items() if found.get("adding_replicas") or found.get("removing_replicas")
     }

@@ -1,4 +1,4 @@
-"""One znode of Kafka: its name, its config, and the operations of a transaction on it. Independent of the client."""
+"""One znode of Kafka: its name, its config, and the operations of a transaction on it. It needs no ZooKeeper client."""
 
 from __future__ import annotations
 

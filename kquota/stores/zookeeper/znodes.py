@@ -1,4 +1,6 @@
-"""A ZooKeeper session for the tree of Kafka: versioned configs and their notifications. Imports kazoo, as `session`."""
+"""A ZooKeeper session for the tree of Kafka: versioned configs and their notifications. This module and `session`
+import kazoo.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,7 @@ class Znodes:
         return self.read_all([path])[path]
 
     def read_all(self, paths: Iterable[str]) -> dict[str, Node | None]:
-        """Return many znodes. All requests are in flight together."""
+        """Return many znodes. All requests are sent before the first answer is awaited."""
         with deferred():
             sent = {path: self._client.get_async(path) for path in paths}
         return {path: self._node(path, answer) for path, answer in sent.items()}
@@ -104,7 +106,7 @@ class Znodes:
         return self.children_all([path])[path]
 
     def children_all(self, paths: Iterable[str]) -> dict[str, list[str]]:
-        """Return the children of many znodes, sorted. All requests are in flight together."""
+        """Return the children of many znodes, sorted. All requests are sent before the first answer is awaited."""
         with deferred():
             sent = {path: self._client.get_children_async(path) for path in paths}
         return {path: sorted(self._answer(answer, path, [])) for path, answer in sent.items()}

@@ -201,7 +201,7 @@ def ahead(found: Outlook) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizesUsed(Part):
-    """The source of the sizes (log-dirs, history or cluster), the names of its files, and how complete the sizes are."""
+    """The source of the sizes (log-dirs, history or cluster), its file names, and how complete the sizes are."""
 
     source: str
     names: tuple[str, ...]

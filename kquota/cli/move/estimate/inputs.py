@@ -217,7 +217,7 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
             say(f"measuring write rates for {asked.sample:g} s ...")
             seen = sampling.sampled(cluster, first, asked.sample)
         described, now = seen.log_dirs, datetime.now(UTC)
-        # Read last: the replicas of a move that ended meanwhile are counted as complete.
+        # This is read last, so that the replicas of a move that has just ended count as complete.
         running = _running(moves)
         copies = running_copies(running or {}, described)
         snapshot = world.snapshot(scratch / "live", cluster.cluster_id, now, before_the_move(described, copies))

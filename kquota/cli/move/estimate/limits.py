@@ -69,7 +69,7 @@ def chosen(asked: Limits, works: Iterable[Work], enforcement: Enforcement = AS_S
         try:
             within = throttle_within(works, asked.deadline, enforcement)
         except Refused:
-            # With a given throttle there is still an estimate. It says that the move misses the deadline.
+            # A given throttle still has an estimate, which shows that the move misses the deadline.
             if asked.throttle is None:
                 raise
     if asked.throttle is not None:

@@ -42,7 +42,7 @@ class Outlook:
 
     @property
     def full(self) -> tuple[Room, ...]:
-        """Return the disks that have no room for their copies, no matter how the log dirs are distributed over volumes."""
+        """Return the disks that have no room for their copies, however the log dirs are distributed over volumes."""
         return tuple(room for room in self.rooms if room.apart is not None and room.apart < 0)
 
 

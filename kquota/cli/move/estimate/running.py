@@ -1,4 +1,4 @@
-"""Running moves in the answer of `move estimate`: the bytes that their copies still need, and moves that the sums omit."""
+"""Running moves in the answer of `move estimate`: the bytes that copies still need, and moves that the sums omit."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class MoveVerdict:
 
     @property
     def error(self) -> str | None:
-        """The error message for exit code 1: like `refused`, but without the explanation that is already in the text."""
+        """The error message for exit code 1: like `refused`, but without the explanation that the text already has."""
         if self.judged.feasible is False:
             throttle, needed = human_rate(self.judged.throttle), throttle_needed(self.judged)
             return f"the move can never finish (throttle {throttle}). Give a --throttle {needed}"

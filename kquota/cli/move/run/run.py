@@ -49,7 +49,7 @@ class LeadersElected(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveRan(Answer):
-    """A whole move: its run (None if every partition was already in place), its time, and the same fields as --verify."""
+    """A whole move: its run (None if every partition was in place), its time, and the same fields as --verify."""
 
     run: str | None
     seconds: float = key(form=rounded(1))

@@ -195,7 +195,7 @@ def _plot(name: str, title: str) -> Iterator[_Drawing]:
 
 
 def _inline(svg: str, name: str, title: str) -> Plot:
-    """Return an SVG file as an element of a page: with unique ids and the page's colors, without a prologue or links."""
+    """Return an SVG file as an element of a page, with unique ids and the page's colors, and without links."""
     view = re.search(r'viewBox="([^"]+)"', svg)
     inside = re.search(r"<svg\b[^>]*>(.*)</svg>", svg, re.DOTALL)
     assert view and inside
