@@ -9,7 +9,8 @@ def is_host(text: str) -> bool:
     """True if the text can be resolved as a host. Check this first, because a socket raises UnicodeError, not OSError,
     for text that is not a DNS name.
 
-    >>> is_host("kafka.example.com"), is_host("::1"), is_host(""), is_host(".example.com") (True, True, False, False)
+    >>> is_host("kafka.example.com"), is_host("::1"), is_host(""), is_host(".example.com")
+    (True, True, False, False)
     """
     try:
         text.encode("idna")
@@ -21,7 +22,8 @@ def is_host(text: str) -> bool:
 def is_port(text: str) -> bool:
     """True if the text is a number from 1 to 65,535. A socket would use a larger number modulo 65,536.
 
-    >>> is_port("9092"), is_port("0"), is_port("65536"), is_port("\\u00b2") (True, False, False, False)
+    >>> is_port("9092"), is_port("0"), is_port("65536"), is_port("\\u00b2")
+    (True, False, False, False)
     """
     return re.fullmatch(r"[0-9]{1,5}", text) is not None and 0 < int(text) < 2**16
 

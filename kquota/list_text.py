@@ -14,7 +14,8 @@ def joined(items: Iterable[object]) -> str:
 def few(items: Collection[object], most: int, between: str = ", ") -> str:
     """List all items, or the first ones and the number of the others.
 
-    >>> few(["a", "b"], 2), few(["a", "b", "c", "d"], 2) ('a, b', 'a, b and 2 more')
+    >>> few(["a", "b"], 2), few(["a", "b", "c", "d"], 2)
+    ('a, b', 'a, b and 2 more')
     """
     more = f" and {len(items) - most:,} more" if len(items) > most else ""
     return between.join(map(str, islice(items, most))) + more
@@ -23,7 +24,7 @@ def few(items: Collection[object], most: int, between: str = ", ") -> str:
 def named_brokers(ids: Collection[int], most: int | None = None) -> str:
     """List brokers by their ids, in order, and at most `most` of them.
 
-    >>> named_brokers([2, 1]), named_brokers([7]), named_brokers(range(12), 2) ('brokers 1,2', 'broker 7', 'brokers 0,1
-    and 10 more')
+    >>> named_brokers([2, 1]), named_brokers([7]), named_brokers(range(12), 2)
+    ('brokers 1,2', 'broker 7', 'brokers 0,1 and 10 more')
     """
     return f"broker{'' if len(ids) == 1 else 's'} {few(sorted(ids), len(ids) if most is None else most, ',')}"

@@ -40,9 +40,10 @@ _EXAMPLES: Final = "examples: 10000000, 10MB/s, 64MiB/s, 400Mbit/s"
 def byte_rate(text: str, what: str = "rate") -> ByteRate:
     """Parse `50MB/s`, `400Mbit/s` or a bare number (Kafka's bytes per second) into whole bytes per second.
 
-    >>> byte_rate("400Mbit/s") 50000000
+    >>> byte_rate("400Mbit/s")
+    50000000
 
-    Raises Invalid, naming `what`, for an unknown unit, zero, a negative number, NaN, infinity and fractions of a byte.
+    Raises Invalid, naming `what`, for an unknown unit, zero, a negative number, NaN, infinity and parts of a byte.
     """
     rate = _scaled(text.strip().removesuffix("/s"), text, _BYTES_PER_UNIT, what, _EXAMPLES)
     if rate < 1:
@@ -57,7 +58,8 @@ def byte_rate(text: str, what: str = "rate") -> ByteRate:
 def byte_size(text: str, what: str = "size") -> int:
     """Parse `2TB`, `500GiB` or a bare number of bytes into whole bytes. Raises Invalid, naming `what`.
 
-    >>> byte_size("1.5TB") 1500000000000
+    >>> byte_size("1.5TB")
+    1500000000000
     """
     examples = "examples: 2TB, 500GiB"
     units = {unit: size for unit, size in _BYTES_PER_UNIT.items() if not unit.endswith("bit")}
@@ -82,7 +84,8 @@ def duration(text: str, what: str = "duration") -> float:
 def percentage(text: str, what: str = "share") -> Fraction:
     """Parse `30%` into an exact fraction of one. Raises Invalid, naming `what`.
 
-    >>> percentage("12.5%") Fraction(1, 8)
+    >>> percentage("12.5%")
+    Fraction(1, 8)
     """
     match = _PERCENTAGE.fullmatch(text)
     if match is None or Fraction(match[1]) > 100:
@@ -104,7 +107,8 @@ def _scaled(quantity: str, text: str, units: Mapping[str, Decimal], what: str, e
 def exact_rate(rate: int) -> str:
     """Format a rate in the unit with the fewest digits, without loss: `byte_rate` parses it to the same rate.
 
-    >>> exact_rate(52_428_800), exact_rate(50_000_000), exact_rate(1_048_577) ('50MiB/s', '50MB/s', '1048577')
+    >>> exact_rate(52_428_800), exact_rate(50_000_000), exact_rate(1_048_577)
+    ('50MiB/s', '50MB/s', '1048577')
     """
     size = exact_size(rate)
     return size if size.isdigit() else f"{size}/s"
@@ -113,7 +117,8 @@ def exact_rate(rate: int) -> str:
 def exact_size(size: int) -> str:
     """Format a size in the unit with the fewest digits, without loss: `byte_size` parses it to the same size.
 
-    >>> exact_size(2_000_000_000), exact_size(1_048_577) ('2GB', '1048577')
+    >>> exact_size(2_000_000_000), exact_size(1_048_577)
+    ('2GB', '1048577')
     """
     digits, unit = str(size), ""
     for prefix, one in (_PREFIX | _BINARY).items():
@@ -125,7 +130,8 @@ def exact_size(size: int) -> str:
 def human_bytes(size: float) -> str:
     """Format a size for people, in decimal units with three digits.
 
-    >>> human_bytes(12_345_678) '12.3 MB'
+    >>> human_bytes(12_345_678)
+    '12.3 MB'
     """
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if abs(size) < 999.5 or unit == "TB":
@@ -137,7 +143,8 @@ def human_bytes(size: float) -> str:
 def human_rate(rate: float) -> str:
     """Format a rate for people.
 
-    >>> human_rate(10_000_000) '10 MB/s'
+    >>> human_rate(10_000_000)
+    '10 MB/s'
     """
     return f"{human_bytes(rate)}/s"
 
@@ -145,7 +152,8 @@ def human_rate(rate: float) -> str:
 def human_duration(seconds: float) -> str:
     """Format a time for people: seconds below two minutes, then minutes, hours and days.
 
-    >>> human_duration(3_725) '1 h 02 min'
+    >>> human_duration(3_725)
+    '1 h 02 min'
     """
     if seconds < 119.5:
         return f"{seconds:.3g} s" if seconds < 9.95 else f"{seconds:.0f} s"

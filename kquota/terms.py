@@ -58,8 +58,8 @@ def wrong_topic_name(text: str) -> str | None:
     """Return why no broker accepts the text as a topic name, or None if brokers accept it. Append the result to the
     text.
 
-    >>> wrong_topic_name("orders"), wrong_topic_name("a b") (None, "is not a valid topic name: use 1 to 249 of a-z, A-Z,
-    0-9, '.', '_', '-', and not '.' or '..'")
+    >>> wrong_topic_name("orders"), wrong_topic_name("a b")
+    (None, "is not a valid topic name: use 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', and not '.' or '..'")
     """
     if _TOPIC_NAME.fullmatch(text):
         return None
@@ -94,7 +94,8 @@ THROTTLE_LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 def listed_replica(entry: str) -> tuple[int, BrokerId] | None:
     """Return the partition and the broker of one entry of such a list. None for `*` and for any other text.
 
-    >>> listed_replica("3:1"), listed_replica("3:x"), listed_replica("9999999999:1") ((3, 1), None, None)
+    >>> listed_replica("3:1"), listed_replica("3:x"), listed_replica("9999999999:1")
+    ((3, 1), None, None)
     """
     partition, _, broker = entry.partition(":")
     return (int(partition), BrokerId(int(broker))) if is_id(partition) and is_id(broker) else None

@@ -68,7 +68,8 @@ def is_folder(path: Path) -> bool | None:
 def place(text: str, at: int) -> str:
     """Return the position of a character, for messages.
 
-    >>> place("one\\ntwo", 5) 'line 2 column 2'
+    >>> place("one\\ntwo", 5)
+    'line 2 column 2'
     """
     return f"line {text.count(chr(10), 0, at) + 1} column {at - text.rfind(chr(10), 0, at)}"
 

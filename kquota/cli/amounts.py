@@ -14,7 +14,8 @@ UNKNOWN: Final = "unknown"
 def rate_or_unknown(rate: float | None) -> str:
     """Format bytes per second for people.
 
-    >>> rate_or_unknown(0), rate_or_unknown(None) ('0 B/s', 'unknown')
+    >>> rate_or_unknown(0), rate_or_unknown(None)
+    ('0 B/s', 'unknown')
     """
     return UNKNOWN if rate is None else human_rate(rate)
 

@@ -20,7 +20,10 @@ _WRITTEN: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "
 def aligned(rows: Sequence[Sequence[object]], heads: Sequence[str], left: Container[int] = ()) -> str:
     """Align rows below their headings, without a final newline. Columns are right-aligned, except those in `left`.
 
-    >>> print(aligned([("a", 1), ("bc", 20)], ("name", "size"), left=[0])) name size a 1 bc 20
+    >>> print(aligned([("a", 1), ("bc", 20)], ("name", "size"), left=[0]))
+    name      size
+    a            1
+    bc          20
     """
     from tabulate import tabulate
 
@@ -31,7 +34,8 @@ def aligned(rows: Sequence[Sequence[object]], heads: Sequence[str], left: Contai
 def tab_separated(header: Sequence[str], rows: Iterable[Sequence[str | None]]) -> str:
     r"""Return the document with a final newline. None becomes `\N`, and control characters become Python's escapes.
 
-    >>> tab_separated(["user", "key"], [["a\tb", "k"], [None, "k"]]) 'user\tkey\na\\tb\tk\n\\N\tk\n'
+    >>> tab_separated(["user", "key"], [["a\tb", "k"], [None, "k"]])
+    'user\tkey\na\\tb\tk\n\\N\tk\n'
     """
     lines = ["\t".join(header), *("\t".join(map(_field, row)) for row in rows)]
     return "".join(f"{line}\n" for line in lines)

@@ -105,8 +105,8 @@ def placed(
 def alternated(racks: Mapping[BrokerId, str | None]) -> tuple[BrokerId, ...]:
     """Order the brokers so that racks alternate. Racks, and the brokers within a rack, are sorted.
 
-    >>> alternated({BrokerId(0): "a", BrokerId(1): "a", BrokerId(2): "a", BrokerId(3): "b", BrokerId(4): "c"}) (0, 3, 4,
-    1, 2)
+    >>> alternated({BrokerId(0): "a", BrokerId(1): "a", BrokerId(2): "a", BrokerId(3): "b", BrokerId(4): "c"})
+    (0, 3, 4, 1, 2)
     """
     members: defaultdict[str, list[BrokerId]] = defaultdict(list)
     for broker, rack in sorted(racks.items()):

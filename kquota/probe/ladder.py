@@ -90,7 +90,8 @@ def rungs(size: int, seconds: float, most_partitions: int) -> list[LadderRung]:
     """Return the rungs for topics of this size, lowest first. Each has at least one topic and at most this many
     partitions.
 
-    >>> [(one.rate, one.topics) for one in rungs(10, 3, 1_000)] [(5, 1), (10, 3), (20, 6), (50, 15), (100, 30)]
+    >>> [(one.rate, one.topics) for one in rungs(10, 3, 1_000)]
+    [(5, 1), (10, 3), (20, 6), (50, 15), (100, 30)]
     """
     found = [LadderRung(size=size, rate=rate, topics=int(rate * seconds / size)) for rate in RATES]
     return [one for one in found if one.topics and one.alive <= most_partitions]
@@ -196,7 +197,8 @@ class Limit:
 def _two_figures(rate: float) -> float:
     """Round down to two figures, so that the parts never exceed the whole.
 
-    >>> _two_figures(13.33), _two_figures(164.8), _two_figures(0.048) (13.0, 160.0, 0.048)
+    >>> _two_figures(13.33), _two_figures(164.8), _two_figures(0.048)
+    (13.0, 160.0, 0.048)
     """
     step = Decimal(1).scaleb(Decimal(rate).adjusted() - 1)
     # Slightly more, because 0.8 x 5 is not exactly 4.

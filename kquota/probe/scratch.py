@@ -25,7 +25,8 @@ _TIME: Final = "%Y%m%dT%H%M%S"
 def name(now: datetime, seconds: float, draw: str) -> str:
     """Return the name for a probe that lasts this many seconds. `draw` is 8 random hexadecimal digits.
 
-    >>> name(datetime(2026, 11, 21, 23, 0, tzinfo=UTC), 60, "0badcafe") 'kquota-probe-20261121T230300Z-0badcafe'
+    >>> name(datetime(2026, 11, 21, 23, 0, tzinfo=UTC), 60, "0badcafe")
+    'kquota-probe-20261121T230300Z-0badcafe'
     """
     ends = now.astimezone(UTC) + timedelta(seconds=seconds) + MARGIN
     return f"{PREFIX}{ends:{_TIME}}Z-{draw}"

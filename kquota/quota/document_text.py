@@ -167,7 +167,8 @@ class _Reading:
 def written(key: str, limit: float) -> str:
     """Format a limit without loss. Byte rates have a unit if that is shorter.
 
-    >>> written("producer_byte_rate", 52428800.0), written("request_percentage", 12.5) ('50MiB/s', '12.5')
+    >>> written("producer_byte_rate", 52428800.0), written("request_percentage", 12.5)
+    ('50MiB/s', '12.5')
     """
     if QUOTA_KEYS[key].in_bytes and limit.is_integer() and limit > 0:
         return exact_rate(int(plain(limit)))

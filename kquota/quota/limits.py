@@ -49,7 +49,8 @@ def dotted(release: tuple[int, ...]) -> str:
 def plain(value: float) -> str:
     """Format a value as kafka-configs stores it: whole numbers without a decimal point.
 
-    >>> plain(1048576.0), plain(12.5) ('1048576', '12.5')
+    >>> plain(1048576.0), plain(12.5)
+    ('1048576', '12.5')
     """
     if value == _LONG_MAX:
         # A double cannot represent 2^63 - 1, Kafka's "no limit". The next value is not a long, and a broker could not

@@ -43,7 +43,8 @@ class ConfigChange:
 def meaning(text: str) -> object:
     """Return the meaning of a value for a broker: a number, or words in any case, without blanks around list items.
 
-    >>> meaning(" 0500") == meaning("500"), meaning("compact, DELETE") == meaning("compact,delete") (True, True)
+    >>> meaning(" 0500") == meaning("500"), meaning("compact, DELETE") == meaning("compact,delete")
+    (True, True)
     """
     for number in (int, float):
         try:

@@ -18,7 +18,8 @@ def parts(text: str | None) -> tuple[str, ...]:
 
     Blanks around an entry and empty entries are ignored, because Kafka accepts both.
 
-    >>> parts(",0:1, 0:2,0:1,") ('0:1', '0:2', '0:1')
+    >>> parts(",0:1, 0:2,0:1,")
+    ('0:1', '0:2', '0:1')
     """
     return tuple(filter(None, (part.strip() for part in (text or "").split(","))))
 
@@ -26,7 +27,8 @@ def parts(text: str | None) -> tuple[str, ...]:
 def entries(text: str | None) -> tuple[str, ...]:
     """Return the entries of a stored list, each once, in their order. There are none for unset and "".
 
-    >>> entries(",0:1, 0:2,0:1") ('0:1', '0:2')
+    >>> entries(",0:1, 0:2,0:1")
+    ('0:1', '0:2')
     """
     return tuple(dict.fromkeys(parts(text)))
 
@@ -42,7 +44,8 @@ class EmptyValue(Invalid):
 def throttled_replicas(key: str, text: str) -> str:
     """Parse a list into its stored form: `*`, or `partition:broker` separated by commas.
 
-    >>> throttled_replicas("leader.replication.throttled.replicas", "0:1, 0:2,") '0:1,0:2'
+    >>> throttled_replicas("leader.replication.throttled.replicas", "0:1, 0:2,")
+    '0:1,0:2'
 
     Raises Invalid, naming `key`, for any other form, including KIP-73's `0-1`, and for a repeated entry.
     """

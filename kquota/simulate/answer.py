@@ -45,7 +45,9 @@ def deploy(items: Sequence[int], quota: Admission, manner: Manner = Manner()) ->
     Raises Invalid if the total time, or the wait of the next request, is more than 30 days. Source: KIP-599, and
     ControllerMutationQuotaManager as shipped.
 
-    >>> from kquota.simulate import Bucket, Mutations >>> deploy([80] * 7, Mutations(Bucket(rate=5))).ms 85000
+    >>> from kquota.simulate import Bucket, Mutations
+    >>> deploy([80] * 7, Mutations(Bucket(rate=5))).ms
+    85000
     """
     found = []
     for one in rounds(items, quota, manner):
@@ -70,8 +72,9 @@ def rate_within(
 
     `quota` creates a quota of a rate. Raises Invalid if another quota makes it late at any rate.
 
-    >>> from kquota.simulate import Bucket, Mutations >>> rate_within([12] * 2_000, 600_000, lambda rate:
-    Mutations(Bucket(rate=rate))) 40
+    >>> from kquota.simulate import Bucket, Mutations
+    >>> rate_within([12] * 2_000, 600_000, lambda rate: Mutations(Bucket(rate=rate)))
+    40
     """
 
     def late(rate: int) -> bool:
@@ -235,8 +238,9 @@ class Walk:
 def flow(requests: Iterable[Request], quotas: Quotas, *, closed_loop: bool = False) -> Flow:
     """Return the result of a whole load of one client, on one connection to one broker. Source: KIP-124, KIP-219.
 
-    >>> load = [Request(at, 1_000_000) for at in range(0, 60_000, 40)] # 25 MB/s >>> flow(load,
-    Quotas(producer_byte_rate=10e6)).worst_wait # ms 1100
+    >>> load = [Request(at, 1_000_000) for at in range(0, 60_000, 40)]  # 25 MB/s
+    >>> flow(load, Quotas(producer_byte_rate=10e6)).worst_wait  # ms
+    1100
     """
     walk = Walk(quotas=quotas, closed_loop=closed_loop)
     for one in requests:

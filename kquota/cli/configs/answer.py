@@ -133,7 +133,8 @@ def entity_words(entity: Entity) -> str:
 def java_double(value: float) -> str:
     """Format a number like Java's Double.toString: always with a point, with an exponent from 10^7 and below 10^-3.
 
-    >>> java_double(1024.0), java_double(10_000_000.0), java_double(12.5) ('1024.0', '1.0E7', '12.5')
+    >>> java_double(1024.0), java_double(10_000_000.0), java_double(12.5)
+    ('1024.0', '1.0E7', '12.5')
     """
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)

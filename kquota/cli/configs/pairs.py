@@ -24,7 +24,8 @@ _FORMAT: Final = (
 def pairs(text: str) -> Mapping[str, str]:
     """Parse the value of --add-config. Brackets protect commas and are removed. `k=` sets an empty value.
 
-    >>> pairs("a=1,b=[x,y=z],c=") {'a': '1', 'b': 'x,y=z', 'c': ''}
+    >>> pairs("a=1,b=[x,y=z],c=")
+    {'a': '1', 'b': 'x,y=z', 'c': ''}
 
     Raises Invalid, in Kafka's words, for text that is not such a list, and for a repeated key.
     """

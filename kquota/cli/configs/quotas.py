@@ -40,7 +40,7 @@ def limits(pairs: Mapping[str, str], entity_types: Collection[str], option: str)
     >>> limits({"producer_byte_rate": "1MB/s", "request_percentage": "12.5"}, ["users"], "--add-config")
     {'producer_byte_rate': 1000000.0, 'request_percentage': 12.5}
 
-    Raises Invalid for a key that is not a quota of `entity_types` and for an invalid value.
+    Raises Invalid for a key that is not a quota of `entity_types` and for a value that no broker should get.
     """
     must_be_quotas(pairs, entity_types, option, "added")
     for key, text in pairs.items():
