@@ -26,7 +26,7 @@ _LOOK: Final = 3.0
 class PacedCopies:
     """The copies of `moves`, with the replicas of their partitions.
 
-    `sides` are the sides of brokers that get the throttle; None means all sides.
+    `sides` are the sides of brokers that get the throttle. None means all sides.
     """
 
     moves: Sequence[Move]

@@ -222,14 +222,13 @@ class MutationPace:
         return time >= _FAR * self._request and behind < _MANY * time
 
     def _turn(self, now: float, mutations: int) -> float:
-        """Return the seconds from the moment of 0 tokens: after the spent tokens, at this client's place within a
-        topic's time.
+        """Return when to send: the seconds after the next moment of 0 tokens, by this client's share of the bucket.
 
-        While others wait, the next such moment comes a topic's time later, so a client that lets some topics of others
-        go first keeps its place. If there are more clients, each lets more topics go first, so fewer requests are
-        rejected. Example: twenty clients with a twentieth each are all at 0.2 of a topic's time, and let 0 to 4 topics
-        go first. A client with a quarter of that share is at 0.1 and lets 0 to 8 go first: it sends half as many
-        requests, and is first whenever it does.
+        The client waits for its place within the time of one topic. While others wait, the next such moment comes one
+        topic's time later, so a client that lets others go first keeps its place. A client with a smaller share lets
+        more topics of others go first, sends fewer requests, and is first when it sends. With many clients, fewer
+        requests are rejected. Example: twenty clients with a twentieth each are all at 0.2 of a topic's time, and let 0
+        to 4 topics go first. A client with a quarter of that share is at 0.1 and lets 0 to 8 go first.
 
         If a topic takes longer than the bucket takes to fill, no client lets one go first, because a full bucket loses
         tokens.

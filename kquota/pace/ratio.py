@@ -8,7 +8,7 @@ from kquota.measure import ByteRate
 
 
 def move_ratio(partitions_to_be_moved: int, total_partition_count: int) -> float:
-    """MoveRatio = #partitions-to-be-moved / #total-partition-count; 0 when there are no partitions. Source: KIP-73."""
+    """MoveRatio = #partitions-to-be-moved / #total-partition-count. It is 0 without partitions. Source: KIP-73."""
     return partitions_to_be_moved / total_partition_count if total_partition_count else 0.0
 
 

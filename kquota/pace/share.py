@@ -72,9 +72,8 @@ class Share:
 
     @property
     def spare(self) -> float | None:
-        """How fast the missing bytes shrink, in bytes per second.
-
-        None if a rate is unknown or the throttle is too low.
+        """The rate at which the missing bytes decrease, in bytes per second. None if a rate is unknown or the throttle
+        is too low.
         """
         if self.needed is None or self.throttle <= self.needed:
             return None

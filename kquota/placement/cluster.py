@@ -72,7 +72,7 @@ class ClusterLayout:
         return tuple(found.cordon for found in self.brokers.values() if found.cordon is not None)
 
     def racks(self) -> dict[BrokerId, str]:
-        """The rack of each broker whose rack counts. Empty if all live brokers are in one rack.
+        """The rack of each broker whose rack counts. It is empty if all live brokers are in one rack.
 
         Live brokers without a rack count as one additional rack, because two of them may share a switch. The rack of a
         dead broker is unknown.

@@ -32,7 +32,7 @@ class Throttling:
     pruned: Literal[False] = False
 
     def differing(self) -> Iterator[tuple[str, str | None, str | None]]:
-        """(key, old, new) of each key that changes, sorted; None means not set. The order of a list is irrelevant."""
+        """(key, old, new) of each key that changes, sorted. None means not set. The order of a list is irrelevant."""
         for key in sorted({*self.before, *self.after}):
             old, new = self.before.get(key), self.after.get(key)
             if not _same(key, old, new):

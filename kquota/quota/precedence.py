@@ -75,7 +75,8 @@ def level_of(entity: Entity) -> int:
 
 
 def rungs(quotas: Quotas, client: Client, key: str) -> tuple[Rung, ...]:
-    """All eight levels for this client and key, level 1 first. At most one wins; none means unlimited.
+    """Return all eight levels for this client and key, level 1 first. At most one wins, and without a winner the client
+    is unlimited.
 
     A level with a client-id, even the default one, never applies to a client that sends no client-id. Brokers then look
     up its limit under the user alone (ClientQuotaManager.DefaultQuotaCallback).

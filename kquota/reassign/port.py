@@ -54,7 +54,8 @@ class MoveCluster(Protocol):
 
     @property
     def stale_seconds(self) -> float:
-        """The seconds after the end of a move in which `snapshot` may show old and new replicas together; 0.0 for none.
+        """The seconds after the end of a move in which `snapshot` may show old and new replicas together, or 0.0 if it
+        cannot.
 
         The controller sees the end of a move at once. A broker sees it with its next fetch of the metadata (KRaft: 0.3
         s measured, 0.5 s at most).
@@ -63,12 +64,12 @@ class MoveCluster(Protocol):
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         """The partitions of `topics`, or of every topic (None).
 
-        Running moves are read before the partitions, because otherwise a move that ends in between looks as if it had
-        failed.
+        Running moves are read before the partitions, because otherwise a move that ends in between looks like a
+        failure.
         """
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
-        """Return the dynamic value of each setting, None if it is unset. Static and default values do not count.
+        """Return the dynamic value of each setting, or None if it is unset. Static and default values do not count.
 
         A setting of a topic that does not exist is unset. A setting of a dead broker is unknown, not unset, so it is
         absent from the answer. A read may still show the value before the last write (KRaft: for 0.3 s).
@@ -95,11 +96,11 @@ class MoveCluster(Protocol):
         """Return min.insync.replicas for each topic that exists, or 1 if the cluster does not report it."""
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """Submit moves, also those that are already running. Return the cluster's error for each that it refused.
+        """Submit moves, including those that are already running. Return the cluster's error for each that it refused.
 
-        The target None cancels a running move (KIP-455). Raises Unknown if the answer was lost, and Conflict if
-        nothing was submitted because another move is running (ZooKeeper accepts one submission at a time). Raises
-        Refused for a cancellation through ZooKeeper, which does not support it (KIP-236).
+        The target None cancels a running move (KIP-455). Raises Unknown if the answer was lost, and Conflict if nothing
+        was submitted because another move is running (ZooKeeper accepts one submission at a time). Raises Refused for a
+        cancellation through ZooKeeper, which does not support it (KIP-236).
         """
 
 
@@ -122,7 +123,9 @@ class Runs(Protocol):
 
     @property
     def late_seconds(self) -> float:
-        """The seconds in which a late write of a kquota that lost the lock may still arrive; 0.0 for none."""
+        """The seconds in which a late write of a kquota that lost the lock may still arrive. It is 0.0 if there can be
+        none.
+        """
 
     @property
     def settled(self) -> bool:
@@ -181,6 +184,6 @@ class ReplicaDirs(Protocol):
     def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
         """Ask the broker of each replica to move it into this log dir, under the throttle of the broker.
 
-        A request for the present log dir of a replica ends its copy. The errors are Refused if the broker refuses,
+        A request for the current log dir of a replica ends its copy. The errors are Refused if the broker refuses,
         Unknown if its answer was lost, and Unreachable if the broker could not be asked.
         """

@@ -22,7 +22,7 @@ _REPLICA_BYTES: Final = 11
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveLimits:
-    """The operator's limits on the moves that run at the same time; None means no limit.
+    """The operator's limits on the moves that run at the same time. None means no limit.
 
     At most `partitions` move, at most `per_broker` replicas are copied to one broker, and at most `in_flight` bytes are
     copied. A partition that alone exceeds `in_flight`, or has an unknown size, moves when nothing else is copied.

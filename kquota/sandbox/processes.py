@@ -129,7 +129,9 @@ def stop_all(processes: Sequence[Process], patience: float) -> None:
 
 
 def _command_line(pid: int) -> str:
-    """Return the arguments of a process. Empty if there is none, or if it has ended and waits for its parent."""
+    """Return the arguments of a process. There are none if it does not exist, or if it has ended and waits for its
+    parent.
+    """
     if pid <= 0:
         return ""
     if not Path("/proc/self/cmdline").exists():

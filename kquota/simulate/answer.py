@@ -30,7 +30,7 @@ class Deploy:
 
     @property
     def ms(self) -> int:
-        """The time from the first request to the last."""
+        """The time in ms from the first request to the last."""
         return self.rounds[-1].at if self.rounds else 0
 
     @property

@@ -125,7 +125,7 @@ def jvm(
 ) -> Iterator[Jvm]:
     """Start a JVM with Spark, configured by `options` and the JVM's own `flags`. All its files are in `scratch`.
 
-    `address` is the interface that it listens on, None for Spark's default. The JVM ends with the block, and also if
+    `address` is the interface that it listens on, or None for Spark's default. The JVM ends with the block, and also if
     this process dies, because it reads a pipe from this process. Ctrl-C reaches only this process. Raises Refused
     without Spark or Java.
     """

@@ -50,7 +50,8 @@ def behind(snapshot: Snapshot, broker: BrokerId) -> tuple[TopicPartition, ...]:
 
 
 def recovering(snapshot: Snapshot, broker: BrokerId, rate: ByteRate, readable: Collection[BrokerId]) -> Wanted:
-    """Return the settings that throttle only the replicas with which a broker must catch up. Empty if it is in sync.
+    """Return the settings that throttle only the replicas with which a broker must catch up. It is empty if it is in
+    sync.
 
     The follower lists have its replicas that are out of sync. The leader lists have the other replicas of these
     partitions, because each of them may become the leader. Brokers of the leader lists get the leader rate, and the

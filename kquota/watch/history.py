@@ -224,7 +224,7 @@ class _Totals:
             self._followed[leader] += (now - before) * sum(broker != leader for broker in isr)
 
     def sample(self, lag: Mapping[BrokerId, int | None]) -> WatchSample:
-        """Return the totals as a sample."""
+        """Return the totals so far as one sample."""
         return WatchSample(
             at=self._reading.at,
             arrived=dict(self._arrived),

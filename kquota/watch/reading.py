@@ -77,11 +77,11 @@ class WatchReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedMove:
-    """A move to watch. `run` is the id of its run, None if no run of it is recorded here.
+    """A move to watch. `run` is the id of its run, or None if no run of it is recorded here.
 
     `sources` are the replicas before the move, as far as they are known. `submitted` are the partitions that were
-    submitted, None if this is unknown. `expected_seconds` is the expected time from the first reading, if it is known.
-    `open` is true while the run has values to restore. `log_dirs` are the log dirs that the plan names.
+    submitted, or None if this is unknown. `expected_seconds` is the expected time from the first reading, if it is
+    known. `open` is true while the run has values to restore. `log_dirs` are the log dirs that the plan names.
     """
 
     run: str | None
@@ -98,7 +98,7 @@ class CopyReading(NamedTuple):
 
     `copied` are the bytes on the destination, `left` those that are still missing, `lag` the offsets, `source` the
     bytes of the leader. `done` is true if the partition has its target replicas. `begun` is false if the destination
-    has no log of the replica yet, None if this is unknown.
+    has no log of the replica yet, or None if this is unknown.
     """
 
     move: int
@@ -196,7 +196,7 @@ def _copy(
 
 
 def offsets_behind(own: ReplicaLog | None, leader: ReplicaLog | None) -> int | None:
-    """Return how many offsets a log is behind that of its leader, None if one of the two ends is unknown."""
+    """Return how many offsets a log is behind that of its leader, or None if one of the two ends is unknown."""
     if own is None or leader is None or own.end is None or leader.end is None:
         return None
     return max(0, leader.end - own.end)

@@ -42,9 +42,9 @@ class DestinationView:
     """The copies of one move to one broker. The values are in bytes, bytes per second and seconds. None means unknown,
     never 0.
 
-    `throttle` is the follower rate of the broker, None if the rate is unset, or no copy is in a throttled replica list.
-    `throttled` is None if it is unknown whether the copies are throttled. `seconds_left` is also None if the copies
-    make no progress.
+    `throttle` is the follower rate of the broker, or None if the rate is unset, or no copy is in a throttled replica
+    list. `throttled` is None if it is unknown whether the copies are throttled. `seconds_left` is also None if the
+    copies make no progress.
     """
 
     broker: BrokerId

@@ -257,7 +257,7 @@ def _altered(at: world.Where, resource: Resource, add: Mapping[str, str], delete
 
 
 def _is_unread(at: world.Where, resource: Resource) -> bool:
-    """True for the configs of a broker that cannot be read, because the connection uses the controllers."""
+    """True if the configs of this broker cannot be read, because the connection uses the controllers."""
     return world.only_controllers(at) and resource.kind == BROKERS and resource.name is not DEFAULT
 
 

@@ -128,7 +128,7 @@ def _chosen(runs: Runs, options: RecoveryOptions, verb: str) -> list[Run]:
 
 
 def _prepared(stage: world.Stage, run: Run, options: RecoveryOptions, verb: str) -> tuple[Run, Prepared]:
-    """Return the run with its goal, and its preparation. Raises Refused."""
+    """Return the run with its goal, and its preparation. Raises Refused if a check fails."""
     wanted = backwards(run) if verb == "abort" else run
     return wanted, prepare_again(
         stage.cluster, stage.runs, stage.clock, wanted, stage.dirs, force=options.force, sizes=_sizes(stage, wanted)

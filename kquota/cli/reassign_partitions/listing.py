@@ -42,7 +42,7 @@ class MovesShown(Answer):
         yield from words.running(self.running).split("\n")
 
     def rows(self) -> Iterator[Row]:
-        """Yield a row for each partition. Brokers are joined by commas."""
+        """Yield a row for each partition. Brokers are separated by commas."""
         for move in self.reassignments:
             name = move.partition
             yield [name.topic, str(name.partition), *map(joined, (move.replicas, move.adding, move.removing))]

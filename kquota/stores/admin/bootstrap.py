@@ -41,7 +41,9 @@ class Manager(PatientManager):
         super().__init__(net, **settings)
 
     def get_connection(self, node_id: Any, *arguments: Any, **keywords: Any) -> Any:
-        """See PatientManager. Until the start has ended, also watches for errors before and after the first answer."""
+        """Get a connection like PatientManager. Until the start has ended, also watch for errors before and after the
+        first answer.
+        """
         connection = super().get_connection(node_id, *arguments, **keywords)
         if not self.ended.is_done:
             # A broker that limits connections closes them before its first answer, and never later.

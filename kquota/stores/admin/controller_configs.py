@@ -1,4 +1,4 @@
-"""The configs of topics and brokers through the active controller of a KRaft cluster, also those of dead brokers."""
+"""The configs of topics and brokers through the active controller of a KRaft cluster, including those of dead brokers."""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ _CONTROLLERS: Final = 2
 """The endpoint type of controllers in DescribeCluster."""
 _METADATA_VERSION: Final = 9
 _FIND_SECONDS: Final = 4.0
-"""A broker without a controller keeps a request that it must forward, so the search has a short deadline."""
+"""The seconds of the search. It is short, because a broker without a controller keeps a request that it must forward.
+"""
 _ACTIVE_SECONDS: Final = 8.0
 _POLL_SECONDS: Final = 0.1
 _ELECTION_SECONDS: Final = 8.0
@@ -43,7 +44,9 @@ class ControllerMetadata(ClusterMetadata):  # type: ignore[misc]
         return DescribeClusterRequest(endpoint_type=_CONTROLLERS, min_version=1)
 
     def update_metadata(self, metadata: Any) -> None:
-        """See ClusterMetadata. An answer without an active controller is an error, so that kafka-python asks again."""
+        """Update the metadata like ClusterMetadata. An answer without an active controller is an error, so that
+        kafka-python asks again.
+        """
         error: Exception | None = None
         if metadata.error_code:
             error = kafka_errors.for_code(metadata.error_code)(metadata.error_message)
@@ -55,7 +58,7 @@ class ControllerMetadata(ClusterMetadata):  # type: ignore[misc]
         super().update_metadata(_as_metadata(metadata))
 
     def failed_update(self, exception: Any) -> None:
-        """See ClusterMetadata. Also ends the start of the manager, if another attempt cannot help."""
+        """Record a failure like ClusterMetadata. Also end the start of the manager, if another attempt cannot help."""
         super().failed_update(exception)
         self._manager.unanswered(exception)
 
@@ -69,7 +72,7 @@ class ControllerManager(Manager):
         self.cluster.attach(self)
 
     def unanswered(self, error: Exception) -> None:
-        """Note why the controllers are unknown."""
+        """Record why the controllers are unknown."""
         other = isinstance(
             error,
             (

@@ -24,7 +24,9 @@ _AT_ONCE: Final = 500
 """The most messages that one call takes from librdkafka."""
 _MOST_RECORD: Final = 50_000
 _RECORDS_A_FETCH: Final = 8
-"""Records in a fetch. Each is a batch of its own, because a fetch loses a batch that it contains only partly."""
+"""The number of records in a fetch. Each record is its own batch, because a fetch loses a batch that it contains only
+partly.
+"""
 _LEAST_FILLED: Final = 2_000
 _FRAMING: Final = 70
 """Bytes around the only record of a batch, which a quota also counts."""

@@ -18,7 +18,7 @@ from kquota.stores.state.topic_id import printed
 from kquota.terms import BrokerId, TopicPartition
 
 _METADATA_FETCH_SECONDS: Final = 0.5
-"""For how long a broker's fetch of the metadata log waits for more of it (KRaft)."""
+"""The seconds for which a broker's fetch of the metadata log waits for new records (KRaft)."""
 _TIMED_OUT: Final = 7
 _NO_SUCH_TOPIC: Final = (3, 17)
 

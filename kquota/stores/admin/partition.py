@@ -31,7 +31,7 @@ _PASSING: Final = (*_MAYBE_APPENDED, ABSENT, NO_LEADER_YET, 6, 9, 19, 74, 75, 78
 """Answers of a partition that has just been created, has no leader now, or whose leader has changed."""
 
 _ABSENT_SECONDS: Final = 3.0
-"""A broker may not know a new topic yet. After this time, a missing topic counts as deleted."""
+"""The seconds after which a missing topic counts as deleted, because a broker may not have a new topic yet."""
 _PAUSE_SECONDS: Final = 0.05
 _MOST_BYTES: Final = 16 * 2**20
 _NO_LEADER: Final = "it has no leader now"
@@ -45,7 +45,7 @@ _Answer = TypeVar("_Answer", int, "Fetched")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """Records from `offset`, which differs from the requested one if the log does not have that.
+    """The records from `offset`. It differs from the requested offset if the log does not have that offset.
 
     `start` is the first offset in the log, `end` the high watermark.
     """
@@ -75,7 +75,7 @@ class Produced:
 
 
 def leader(topic: Any) -> BrokerId | None:
-    """Return the leader of the first partition in an answer to Metadata, None if it has no leader now."""
+    """Return the leader of the first partition in an answer to Metadata, or None if it has no leader now."""
     found = topic.partitions[0].leader_id if topic.partitions else -1
     return None if found < 0 else BrokerId(found)
 

@@ -17,7 +17,7 @@ from kquota.stores.state.log import Entry, Item, Stale, now
 from kquota.stores.state.topic_id import printed
 
 SECONDS: Final = 15.0
-"""After this time, a call ends with Unreachable or Unknown. Throttle time of the broker (KIP-219) is not counted."""
+"""The seconds after which a call ends with Unreachable or Unknown, without the broker's throttle time (KIP-219)."""
 _FRESH_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 0.05
 _NONCE_BYTES: Final = 16
@@ -42,7 +42,7 @@ class WireLog:
         self._verified = float("-inf")
         self._waiting: list[Item] = []
         self._unseen: list[Batch] = []
-        """Batches after the last one that the caller has read or appended."""
+        """The batches after the last one that the caller has read or appended."""
         self._sequence = 0
         self.foreign = 0
         """The number of ignored records: of other producers, without a text key, or in an unsupported codec."""
@@ -162,7 +162,7 @@ class WireLog:
 
 
 def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
-    """Return the record's log, None if the topic does not exist. Sends one request.
+    """Return the record's log, or None if the topic does not exist. Sends one request.
 
     Calls of the log end after `seconds`. Raises Forbidden, which does not mean that the topic is missing, Refused for
     several partitions or a cluster without topic ids (before Kafka 2.8), and Unreachable.

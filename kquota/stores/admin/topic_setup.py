@@ -98,7 +98,7 @@ def delete(wire: Wire, name: str) -> None:
 
 
 def describe(wire: Wire, name: str) -> LogTopic | None:
-    """Return the setup of the topic, None if it does not exist. `configs` is None without DESCRIBE_CONFIGS on it.
+    """Return the setup of the topic, or None if it does not exist. `configs` is None without DESCRIBE_CONFIGS on it.
 
     Raises Forbidden, Refused, Unreachable.
     """

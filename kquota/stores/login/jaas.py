@@ -50,7 +50,7 @@ def login(text: str, where: str) -> Login:
 
 
 def section(path: Path, name: str, option: str) -> Login | None:
-    """Return the login of a section in a JAAS file, None if the section does not exist. The file must be UTF-8.
+    """Return the login of a section in a JAAS file, or None if the section does not exist. The file must be UTF-8.
 
     Raises Invalid. The message has the option and the file, but nothing of its content.
     """

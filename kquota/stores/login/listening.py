@@ -79,7 +79,7 @@ def cause(error: BaseException | None) -> OSError | None:
 
 
 def explained(error: OSError) -> str | None:
-    """Return the reason of a failed handshake for an operator, None if TLS is not the cause."""
+    """Return the reason of a failed handshake for an operator, or None if TLS is not the cause."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _unverified(error)
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError)):

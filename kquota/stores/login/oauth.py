@@ -24,7 +24,7 @@ _EXTENSION: Final = re.compile(r"extension_([A-Za-z]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A bearer token and its expiry in seconds since 1970, None if unknown."""
+    """A bearer token and its expiry in seconds since 1970, or None if unknown."""
 
     value: str = field(repr=False)
     expires: float | None
@@ -164,7 +164,7 @@ def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
 
 
 def _reason(error: Any) -> str:
-    """Return the provider's error code if it is one of OAuth's short codes (RFC 6749), else an empty text."""
+    """Return the provider's error code if it is one of OAuth's short codes (RFC 6749), otherwise an empty text."""
     import http.client
 
     try:
@@ -198,7 +198,7 @@ def _checked(value: object, expires: float | None, principal: str, otherwise: st
 
 
 def _seconds(told: object) -> float | None:
-    """Return a time from JSON, None if it is not a number or too large for a float."""
+    """Return a time from JSON, or None if it is not a number or too large for a float."""
     try:
         return float(told) if isinstance(told, (int, float)) else None
     except OverflowError:
@@ -206,7 +206,7 @@ def _seconds(told: object) -> float | None:
 
 
 def _claims(text: str) -> dict[str, Any]:
-    """Return the claims of a token without verifying them, {} if it is not a JWT."""
+    """Return the claims of a token without verifying them, or {} if it is not a JWT."""
     parts = text.split(".")
     try:
         document = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))

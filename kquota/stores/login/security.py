@@ -198,7 +198,7 @@ def _credentials(
 
 
 def _login(found: Mapping[str, str], where: str, environment: Mapping[str, str]) -> Login | None:
-    """Return the login from the properties, else from section KafkaClient of the JAAS file in KAFKA_OPTS."""
+    """Return the login from the properties, otherwise from section KafkaClient of the JAAS file in KAFKA_OPTS."""
     if text := found.get("sasl.jaas.config"):
         return jaas.login(text, f"{where}: sasl.jaas.config")
     file = jaas.file_in(environment.get("KAFKA_OPTS", ""))

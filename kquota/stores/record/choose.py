@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TOPIC: Final = "__kquota_runs"
 """The default name of the record's topic."""
 NONE: Final = "none"
-"""Instead of a topic's name: use only the journals of this host."""
+"""The value that replaces a topic's name and selects only the journals of this host."""
 MARKER: Final = "/kquota/record"
 """On a cluster with ZooKeeper, this znode names the topic, so that commands over ZooKeeper find it."""
 _ZOOKEEPER: Final = "zookeeper.connect"
@@ -66,7 +66,7 @@ class Choice:
 
 
 def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[Remembered], Znodes]) -> Shared:
-    """Return the topic if it exists, else the znodes if this host has open runs there, else `Unshared`.
+    """Return the topic if it exists, otherwise the znodes if this host has open runs there, otherwise `Unshared`.
 
     `znodes` opens a session with the ZooKeeper that this host remembers. Raises Refused if the command writes and
     cannot read a record that this host has used.
@@ -124,7 +124,7 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
 
 
 def marker(znodes: Znodes) -> Marker | None:
-    """Return the content of the marker znode, None if it does not exist.
+    """Return the content of the marker znode, or None if it does not exist.
 
     Raises Refused if kquota did not write it.
     """
@@ -143,7 +143,7 @@ def marker(znodes: Znodes) -> Marker | None:
 
 
 def zookeeper_of(wire: Wire) -> str | None:
-    """Return the address of this cluster's ZooKeeper from the config of a broker, None on KRaft.
+    """Return the address of this cluster's ZooKeeper from the config of a broker, or None on KRaft.
 
     Raises Refused without DESCRIBE_CONFIGS on the cluster.
     """
@@ -168,7 +168,10 @@ def zookeeper_of(wire: Wire) -> str | None:
 
 
 class DoubleFence:
-    """Both locks: the topic's is checked before each transaction, the znode's in it. Implements `Fence`."""
+    """Both locks.
+
+    The topic's lock is checked before each transaction, and the znode's lock in it. Implements `Fence`.
+    """
 
     def __init__(self, topic: TopicRecord, lock: ZnodeLock) -> None:
         self._topic = topic
@@ -193,7 +196,7 @@ class DoubleFence:
 
 
 def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> TopicRecord | Unshared | None:
-    """Return the record in the topic, None if the topic does not exist and this host has never used it."""
+    """Return the record in the topic, or None if the topic does not exist and this host has never used it."""
     from kquota.stores.admin import topic_log
 
     pinned = known.topic == choice.topic
@@ -252,7 +255,9 @@ def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Ca
 def _in_the_way(
     known: Remembered, files: RunFiles, znodes: Callable[[Remembered], Znodes]
 ) -> tuple[str | KquotaError, ...]:
-    """Return the open runs that are recorded in ZooKeeper, or why they are unknown. Empty if there are none."""
+    """Return the open runs that are recorded in ZooKeeper, or why they are unknown. Without open runs, the text is
+    empty.
+    """
     from kquota.stores.record.znodes import ZnodeRecord
 
     there = f"ZooKeeper ({known.zookeeper})"

@@ -23,8 +23,8 @@ from kquota.stores.zookeeper.znodes import Znodes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharingPlan:
-    """The steps of `share`. `setup` is the topic to create, None if it exists. With `marker`, it also writes the marker
-    znode.
+    """The steps of `share`. `setup` is the topic to create, or None if it exists. With `marker`, it also writes the
+    marker znode.
     """
 
     setup: topic_setup.Setup | None
@@ -96,7 +96,10 @@ class Sharing:
             raise Incomplete((error, created, NextStep.UNSHARE_RECORD), [self.topic], []) from error
 
     def condition(self) -> Condition | None:
-        """Return the state of the record, None if there is none. Raises Forbidden if this user cannot see the topic."""
+        """Return the state of the record, or None if there is none.
+
+        Raises Forbidden if this user cannot see the topic.
+        """
         found = topic_setup.describe(self.wire, self.topic)
         if found is None:
             return None

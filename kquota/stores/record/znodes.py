@@ -29,7 +29,7 @@ LOCK: Final = "/kquota/lock"
 _RUNS: Final = "/kquota/runs"
 _PARTS: Final = "/kquota/parts"
 _PART_BYTES: Final = 700_000
-"""A transaction has at most 1 MB, including paths and ACLs."""
+"""The most bytes of a part. A transaction has at most 1 MB, including paths and ACLs."""
 _NEW_SESSION_LOOKS: Final = 10
 _LOOK_SECONDS: Final = 0.2
 _ENDED: Final = 20

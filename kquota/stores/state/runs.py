@@ -72,10 +72,10 @@ class RunFiles:
             yield
 
     def every(self) -> dict[str, Kept]:
-        """Return every run, also ended ones, because kquota never deletes a journal.
+        """Return every run, including ended ones, because kquota never deletes a journal.
 
-        A run with a truncated first line never began. Raises Refused if the folder or a journal cannot be read, or if
-        a newer kquota wrote it.
+        A run with a truncated first line never began. Raises Refused if the folder or a journal cannot be read, or if a
+        newer kquota wrote it.
         """
         try:
             paths = sorted(self.folder.glob(f"*{_SUFFIX}"))

@@ -220,7 +220,7 @@ def _is_ipv6(name: str) -> bool:
 
 
 def _registered(node: Node | None) -> int:
-    """Return the version of a broker's own znode, 0 if it cannot be read."""
+    """Return the version of a broker's own znode, or 0 if it cannot be read."""
     try:
         version = json.loads(node.data)["version"] if node is not None else 0
     except (ValueError, KeyError, TypeError):

@@ -136,7 +136,7 @@ class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
     def create_connection(
         self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: Any
     ) -> ssl.SSLSocket:
-        """See IHandler. Ignores kazoo's own TLS settings."""
+        """Create a connection, as IHandler requires. kazoo's own TLS settings are ignored."""
         plain = socket.create_connection(address, self._patience if timeout is None else min(timeout, self._patience))
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

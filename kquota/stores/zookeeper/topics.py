@@ -79,7 +79,10 @@ def brokers(ids: Iterable[int]) -> Replicas:
 
 
 def json_object(node: Node | None, path: str) -> dict[str, Any]:
-    """Return the JSON object in a znode, {} if the znode is missing or empty. Raises Refused for any other content."""
+    """Return the JSON object in a znode, or {} if the znode is missing or empty.
+
+    Raises Refused for any other content.
+    """
     if node is None or not node.data:
         return {}
     try:

@@ -129,7 +129,7 @@ def _dumped(document: Mapping[str, object]) -> bytes:
 
 
 def json_in(data: bytes) -> dict[str, Any]:
-    """Return the JSON object in a znode's data, {} if it has none."""
+    """Return the JSON object in a znode's data, or {} if it has none."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):

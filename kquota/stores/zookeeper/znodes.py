@@ -92,7 +92,7 @@ class Znodes:
         self._client.close()
 
     def read(self, path: str) -> Node | None:
-        """Return a znode, None if it does not exist."""
+        """Return a znode, or None if it does not exist."""
         return self.read_all([path])[path]
 
     def read_all(self, paths: Iterable[str]) -> dict[str, Node | None]:
@@ -102,7 +102,7 @@ class Znodes:
         return {path: self._node(path, answer) for path, answer in sent.items()}
 
     def children(self, path: str) -> list[str]:
-        """Return the children of a znode, sorted, none if it does not exist."""
+        """Return the children of a znode, sorted, or none if it does not exist."""
         return self.children_all([path])[path]
 
     def children_all(self, paths: Iterable[str]) -> dict[str, list[str]]:
@@ -144,7 +144,7 @@ class Znodes:
         )
 
     def config(self, entity_path: str) -> dict[str, str]:
-        """Return the config of one entity, {} if it has none. Raises Refused if Kafka did not write the znode."""
+        """Return the config of one entity, or {} if it has none. Raises Refused if Kafka did not write the znode."""
         return config_in(self.read(f"/config/{entity_path}"), entity_path)
 
     def committed(self, operations: Sequence[Operation]) -> bool:

@@ -38,7 +38,7 @@ class BandShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyShown(Part):
-    """A new replica. `source` is the broker whose replica it replaces, None for an additional replica."""
+    """A new replica. `source` is the broker whose replica it replaces, or None for an additional replica."""
 
     source: BrokerId | None
     destination: BrokerId

@@ -120,7 +120,7 @@ def _started(
     leaders: Elections,
     progress: RunProgress,
 ) -> str | WouldExecute | None:
-    """Check, throttle and submit all waves. Return the id of the run, None if every partition is in place."""
+    """Check, throttle and submit all waves. Return the id of the run, or None if every partition is in place."""
     hold = None if options.dry_run else world.Hold(doing="move run", patient=True)
     with world.staged(at, options.state_dir, hold) as stage:
         assert stage.log_dirs is not None

@@ -47,7 +47,7 @@ class LimitPlanned(Answer):
     ladder: Ladder = hidden()
 
     def text(self) -> Iterator[str]:
-        """One line."""
+        """Yield the plan as one line."""
         yield plan(self.ladder)
 
     def document(self) -> str:
