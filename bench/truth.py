@@ -52,7 +52,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What kquota said before a move, in seconds; `seconds` is None for never."""
+    """The forecast of kquota before a move, in seconds. `seconds` is None for never."""
 
     seconds: float | None
     low: float | None
@@ -78,12 +78,12 @@ class Outcome:
 
     @property
     def never_right(self) -> bool:
-        """Both say never, or neither does."""
+        """Both forecasts are "never", or neither is."""
         return (self.forecast.seconds is None) == (self.actual is None)
 
     @property
     def held(self) -> bool | None:
-        """Whether the actual time is in the band; None for a move that never ends."""
+        """True if the actual time is in the band. None for a move that never ends."""
         found = self.forecast
         if self.actual is None or found.low is None:
             return None
@@ -91,7 +91,7 @@ class Outcome:
 
     @property
     def bottleneck_right(self) -> bool | None:
-        """Whether the last copies used the bottleneck; None for a move that never ends."""
+        """True if the last copies used the bottleneck. None for a move that never ends."""
         return None if self.actual is None else self.forecast.bottleneck in self.last
 
 
@@ -143,7 +143,7 @@ def _table(found: Sequence[Outcome]) -> list[list[str]]:
 
 
 def _wrong(found: Outcome) -> str:
-    """What is wrong about a forecast; empty if nothing is."""
+    """The error of a forecast, or an empty text without one."""
     answers = {"never": found.never_right, "band": found.held, "bottleneck": found.bottleneck_right}
     return ", ".join(f"{name} wrong" for name, right in answers.items() if right is False)
 

@@ -23,7 +23,8 @@ MOST_KEPT: Final = 200
 _CERTAIN: Final = 0.1
 """The largest fraction of an actual time that may lie between its two bounds."""
 _LEAST_SPREAD: Final = 0.02
-"""The least standard deviation. A few equal errors do not mean that the next error is exactly the same."""
+"""The smallest standard deviation that is used, because the next error is never exactly the same as a few equal ones.
+"""
 _Z: Final = 1.6449
 _OF_NORMAL: Final = 1.4826
 """The ratio of the standard deviation of normal errors to their median absolute deviation."""

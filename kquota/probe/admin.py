@@ -50,13 +50,13 @@ def probe(
 ) -> Result:
     """Run a real client on a scratch topic, and measure it after two windows, for `seconds` or two more windows.
 
-    A byte rate is measured over whole windows, so up to one window longer.
+    A byte rate is measured over whole windows, which can take up to one window longer.
 
     `rate` is the rate to produce, in bytes per second over all `brokers`. The other kinds exceed their quota by
     themselves. The client uses the login in `client_config`, a file of Java properties, or else that of the connected
     cluster, with its client-id or `client_id`. `user` is for logins whose user only the brokers know.
 
-    The topic is always removed, also after an interrupt. `told` receives the elapsed seconds. Raises Refused for a load
+    The topic is always removed, even after an interrupt. `told` receives the elapsed seconds. Raises Refused for a load
     beyond the bounds of a probe (the same as those of `quota probe`), Invalid, Incomplete if the topic could not be
     removed, and Unreachable.
 

@@ -85,7 +85,7 @@ EVERY: Final = Every()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """The entities to describe. Strict like kafka-configs: a part that is None must be absent.
+    """The entities to describe. As in kafka-configs, an entity matches only if it lacks each part that is None.
 
     Raises Invalid for names that an Entity cannot have.
     """

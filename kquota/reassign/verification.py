@@ -287,7 +287,7 @@ def _without_a_record(world: World, changes: Sequence[Change]) -> Verification:
 
 
 def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfinished: Sequence[Run]) -> Verification:
-    """Clear all throttles, including those of other tools, as Kafka's --verify does, once no move is running anywhere."""
+    """Clear all throttles, including those of other tools, as Kafka's --verify does, once all moves have ended."""
     if seen.running:
         return replace(done, too_early=True)
     settings = [

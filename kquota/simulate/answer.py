@@ -95,11 +95,13 @@ def rate_within(
 class Flow:
     """The throughput of a client in bytes and mutations, and how long it was muted. Times are in ms.
 
-    `admitted` requests were accepted. `rejected` attempts were not, and were sent again. `delayed` is the number of
-    both after which the client had to wait. `first_at` and `worst_at` are the times of the first and of the longest
-    wait. Steady rates are per second, from the end of the second window, when the first burst is used up, to the last
-    request. They are None if that is less than one window. `costs` names the kinds of cost of its requests: bytes,
-    thread_ms, mutations. With `unfinished`, a fetch never gets an answer, or the waits exceed 30 days.
+    `admitted` counts the accepted requests. `rejected` counts the attempts that were not accepted, and were sent again.
+    `delayed` counts the requests and attempts after which the client had to wait. `first_at` and `worst_at` are the
+    times of the first and of the longest wait.
+
+    Steady rates are per second. They cover the time from the end of the second window, when the first burst is used up,
+    to the last request. They are None if that time is shorter than one window. `costs` names the kinds of cost of the
+    requests: bytes, thread_ms, mutations. With `unfinished`, a fetch never gets an answer, or the waits exceed 30 days.
     """
 
     begin: int

@@ -31,10 +31,10 @@ class ReplicaReading:
 def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
     """Return the bytes written to the replica since the previous snapshot, never negative. None if they are unknown.
 
-    A smaller log comes from retention, not from writes. The growth of a replica that is catching up is copy traffic,
-    not writes of producers. If the log was truncated at its start, or a start offset is unknown, each new offset counts
-    with the mean size of the existing ones. On a compacted topic this is an upper bound. Without a start offset, the
-    growth in size is a lower bound. Without a local start offset, the result is wrong for a tiered topic.
+    A log shrinks because of retention, not because of writes. The growth of a replica that is catching up is copy
+    traffic, not writes of producers. If the log was truncated at its start, or a start offset is unknown, each new
+    offset counts with the mean size of the existing ones. On a compacted topic this is an upper bound. Without a start
+    offset, the growth in size is a lower bound. Without a local start offset, the result is wrong for a tiered topic.
     """
     if before is None or before.in_sync is False:
         return None

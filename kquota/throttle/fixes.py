@@ -59,7 +59,7 @@ def changes(standing: Standing, gone: Values) -> tuple[Change, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sightings:
-    """The time since which each leftover has been seen without interruption. `doctor` keeps this between checks."""
+    """When each leftover was first seen, without an interruption since. `doctor` keeps this between checks."""
 
     at: datetime
     first: Mapping[Setting, Mapping[str, datetime]] = field(default_factory=dict)

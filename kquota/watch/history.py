@@ -95,11 +95,11 @@ class WatchHistory:
     arrival: Mapping[int, float] = field(default_factory=dict)
     first_ends: Mapping[int, float] = field(default_factory=dict)
     futures: Mapping[ReplicaId, tuple[int, float]] = field(default_factory=dict)
-    """The size of each copy between log dirs, and the time since which it has this size."""
+    """The size of each copy between log dirs, and when it was first seen with this size."""
     alone: Mapping[int, float] = field(default_factory=dict)
-    """The time since which a move has only one partition left."""
+    """When a move was first seen with only one partition left."""
     caught: Mapping[ReplicaId, float] = field(default_factory=dict)
-    """The time since which a replica that is not moving is throttled and out of sync."""
+    """When a replica that is not moving was first seen throttled and out of sync."""
 
     @property
     def now(self) -> WatchSample:

@@ -49,7 +49,7 @@ class Moves:
         return kquota_here(*f"reassign-partitions {BROKER} --reassignment-json-file {file} {more}".split())
 
     def estimated(self, where: Placement, seconds: float, ago: float = 60.0) -> None:
-        """What `move estimate` said of this plan under 1 MB/s."""
+        """The output of `move estimate` for this plan under 1 MB/s."""
         targets = plan_hash(read(Path(self.plan(where))))
         at = self.house.clock.now() - timedelta(seconds=ago)
         self.kept.keep_estimate(KeptEstimate(plan=targets, throttle=ByteRate(10**6), expected=seconds, at=at))

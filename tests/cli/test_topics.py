@@ -166,7 +166,7 @@ def test_a_wait_for_a_throttling_broker_is_reported(desk: Desk) -> None:
     errs: list[str] = []
 
     def told() -> bool:
-        """The answer of a broker that knows the quota: one broker showed it, but another may answer."""
+        """Returns the answer of a broker with the quota: one broker showed it, but another may answer."""
         ran = desk.run("--list", "--topic", "no-such-topic")
         assert ran.code == 0
         errs.append(ran.err)

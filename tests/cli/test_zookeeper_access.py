@@ -1,4 +1,4 @@
-"""ZooKeeper over TLS, with logins and with ACLs: who gets access, what the errors say, and no ACL becomes weaker."""
+"""ZooKeeper over TLS, with logins and with ACLs: the accepted logins, the errors, and that no ACL becomes weaker."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_every_exception_is_still_shown() -> None:
 
 
 def unknown(text: str) -> str | None:
-    """The first word of a command line that kquota does not know: a command or an option."""
+    """The first word of a command line that is not a command or option of kquota."""
     found, words = tree(), text.split()[1:]
     while hasattr(found, "commands") and words and re.fullmatch("[a-z][a-z-]*", words[0]):
         if words[0] not in found.commands:

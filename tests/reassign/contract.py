@@ -194,7 +194,7 @@ class DeadStage(Protocol):
 
 
 class DeadBrokerContract:
-    """What a cluster with controllers accepts for a dead broker. Subclass it with a `stage` fixture."""
+    """The changes that a cluster with controllers accepts for a dead broker. Subclass it with a `stage` fixture."""
 
     def test_a_dead_broker_finds_at_its_start_what_was_written(self, stage: DeadStage) -> None:
         leader, follower = (Setting.of_broker(stage.dead, key) for key in (LEADER_RATE, FOLLOWER_RATE))

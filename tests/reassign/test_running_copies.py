@@ -1,4 +1,4 @@
-"""What the copies of running moves still miss, from the log dirs of all brokers."""
+"""The bytes that copies of running moves still need, from the log dirs of all brokers."""
 
 from __future__ import annotations
 

@@ -241,9 +241,9 @@ def test_waves_follow_the_order_of_the_plan(spark: SparkSession) -> None:
 
 
 Held = dict[int, tuple[int, bool | None]]
-"""Of each broker that holds a partition: its size, and whether it is told to be in sync."""
+"""Of each broker that holds a partition: its size, and whether it is reported as in sync."""
 Cluster = dict[TopicPartition, tuple[Held, list[int], bool, bool]]
-"""Of each partition: who holds it, the wanted replicas, whether the plan names it, whether its leader is told."""
+"""Of each partition: who holds it, the wanted replicas, whether the plan names it, whether its leader is reported."""
 
 brokers = st.sampled_from(BROKERS)
 partitions = st.builds(TopicPartition, st.sampled_from(["t", "u-1"]), st.integers(0, 2))
@@ -266,7 +266,7 @@ known = st.one_of(
 def test_the_sums_equal_those_of_the_check_in_execute(
     spark: SparkSession, cluster: Cluster, rates: Rates, left: dict[tuple[TopicPartition, int], int]
 ) -> None:
-    """`left` has running copies, and replicas that nobody copies. The latter must not change anything."""
+    """`left` has running copies, and replicas that are not being copied. The latter must not change anything."""
     rows = [
         row(b, p.topic, p.partition, size, in_sync=in_sync, leader=b == max(held) if told else None)
         for p, (held, _, _, told) in cluster.items()

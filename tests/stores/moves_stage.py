@@ -241,7 +241,7 @@ class OtherHand:
         until(self._controlled, "it answers")
 
     def _controlled(self) -> bool:
-        """Uses a client that knows no controller yet, because this one would keep asking the old controller."""
+        """Uses a client that has no controller yet, because this one would keep asking the old controller."""
         new = NewTopic(f"moves-{uuid.uuid4().hex[:8]}", num_partitions=1, replication_factor=1)
         client = self._client()  # which answers only as long as a reference to it exists
         answer = client.create_topics([new], validate_only=True, request_timeout=_CONTROLLED_SECONDS)[new.topic]

@@ -1,4 +1,4 @@
-"""The configs of topics and brokers through the active controller of a KRaft cluster, including those of dead brokers."""
+"""Configs of topics and brokers, including dead brokers, through the active controller of a KRaft cluster."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Deadline:
 
     @property
     def over(self) -> bool:
-        """True if the time is over."""
+        """True if the deadline has passed."""
         return now() >= self._end
 
     def request(self, broker: BrokerId | None) -> float:

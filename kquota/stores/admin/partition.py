@@ -28,7 +28,7 @@ NO_LEADER_YET: Final = 5
 _MAYBE_APPENDED: Final = (-1, 7, 13, 20, 56)
 """Answers after which the batch may be in the log: internal errors, a time-out, too few replicas after the append."""
 _PASSING: Final = (*_MAYBE_APPENDED, ABSENT, NO_LEADER_YET, 6, 9, 19, 74, 75, 78, 100, 103)
-"""Answers of a partition that has just been created, has no leader now, or whose leader has changed."""
+"""Answers that mean that a partition is new, has no leader, or has another leader."""
 
 _ABSENT_SECONDS: Final = 3.0
 """The seconds after which a missing topic counts as deleted, because a broker may not have a new topic yet."""

@@ -16,9 +16,8 @@ from kquota.errors import Invalid, Unreachable
 
 
 def addresses(text: str, option: str, config: str) -> list[tuple[str, int]]:
-    """Parse `host:port,[v6]:port`. Raises Invalid.
-
-    Messages name the addresses `option`, and the file that has the protocol `config`.
+    """Parse `host:port,[v6]:port`. Raises Invalid. Error messages use `option` for the addresses, and `config` for the
+    file that sets the protocol.
     """
     pairs = [_host_and_port(part.strip(), option, config) for part in text.split(",") if part.strip()]
     if not pairs:

@@ -68,7 +68,7 @@ Operation: TypeAlias = Create | SetData | Check | Delete
 
 
 def encoded(name: str) -> str:
-    """Encode the name of a quota entity as Kafka's Sanitizer: Java's URLEncoder, then `+` and `*` as percent codes.
+    """Encode the name of a quota entity like Kafka's Sanitizer: Java's URLEncoder, then `+` and `*` as percent codes.
 
     Raises Invalid for names that a znode cannot have: the empty name, `.` and `..`.
     """
@@ -79,7 +79,7 @@ def encoded(name: str) -> str:
 
 
 def decoded(node: str) -> str:
-    """Decode the name of a znode as Kafka's Sanitizer. Raises Invalid if it is not percent-encoded UTF-8."""
+    """Decode the name of a znode like Kafka's Sanitizer. Raises Invalid if it is not percent-encoded UTF-8."""
     try:
         return unquote_plus(node, errors="strict")
     except UnicodeDecodeError as error:

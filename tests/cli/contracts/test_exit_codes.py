@@ -1,4 +1,4 @@
-"""The same mistake has the same exit code in every command: 1 where the cluster says no, 2 for wrong input."""
+"""The same mistake has the same exit code in every command: 1 if the cluster refuses it, 2 for wrong input."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Recorder:
     def cut(self) -> None:
         """Ends every connection, like a broker that stops, or that has received nothing for ten minutes.
 
-        Both kernels know of it when this returns.
+        Both kernels have closed it when this returns.
         """
         while self._open:
             end = self._open.pop()

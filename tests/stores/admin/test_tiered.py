@@ -143,7 +143,7 @@ def writing(bootstrap: str) -> Iterator[Load]:
 
 
 def from_the_log_start(found: list[LogDir]) -> list[LogDir]:
-    """The readings of a kquota that knows only the first offset of the whole log."""
+    """The readings of a kquota that reads only the first offset of the whole log."""
     return [
         replace(d, replicas=tuple(replace(one, local_start_offset=one.start_offset) for one in d.replicas))
         for d in found
@@ -151,7 +151,7 @@ def from_the_log_start(found: list[LogDir]) -> list[LogDir]:
 
 
 def test_a_tiered_topic_under_steady_writes(tiered: Sandbox, log_dirs: WireLogDirs, tmp_path: Path) -> None:
-    """The write rate is right, and every command that judges a throttle by it is, too."""
+    """The write rate is right, and so is every command that uses it to judge a throttle."""
     create(tiered, TOPIC, [[1]])
     at = ("--bootstrap-server", tiered.bootstrap)
     with writing(tiered.bootstrap) as load:

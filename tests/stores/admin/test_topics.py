@@ -29,7 +29,7 @@ class TestOnRealBrokers(TopicsContract):
             yield
 
     def seen(self, **wanted: int) -> None:
-        """Waits for every broker, including the controller, which deletes only topics that it knows as a broker."""
+        """Waits for every broker, including the controller, which deletes only topics that it has as a broker."""
         super().seen(**wanted)
         expected = {self.name(name): count for name, count in wanted.items()}
         until(lambda: self.sight.behind(expected) == 0, f"every broker shows {expected}")

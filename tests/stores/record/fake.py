@@ -66,7 +66,7 @@ class MemoryLog:
         self._topic = topic
         self._identity = topic.identity
         self._offset = 0
-        """What `read` has returned so far."""
+        """The offset up to which `read` has returned records."""
         self._fetched = 0
         """Includes the items that an append has found."""
         self._batch = 0
