@@ -201,7 +201,7 @@ class Pace:
 
     @property
     def works(self) -> tuple[Work, ...]:
-        """The works that run one after the other. A pace has only its own."""
+        """The works that run one after the other. A move without waves has only one."""
         return (self.work,)
 
     @property

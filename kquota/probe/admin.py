@@ -101,7 +101,7 @@ def find_limit(
 
     Topics are created, grown and deleted at rising rates until a rate does not hold, `seconds` for each operation (3),
     with at most `most_partitions` (10 to 10,000) at the same time. `told` receives each step. The client must not have
-    a mutation quota; otherwise like `probe`.
+    a mutation quota. Everything else is the same as for `probe`.
 
         with kquota.connect("localhost:9092") as cluster:
             limit = find_limit(cluster, tenants=10, overcommit=2)

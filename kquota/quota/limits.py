@@ -107,7 +107,7 @@ class Replacement:
         )
 
     def stands(self, now: Limits) -> bool:
-        """True if `now` is still equal to `before`. A NaN, which brokers accept, is equal to itself here."""
+        """True if `now` is still equal to `before`. Here a NaN, which brokers accept, is equal to itself."""
         return _spelt(now) == _spelt(self.before)
 
     def seen(self, now: Limits) -> bool:

@@ -57,7 +57,7 @@ def carry_out(
     timeout: float = log_dir_actions.TIMEOUT,
     hold_back: Callable[[], str | None] = lambda: None,
 ) -> Execution:
-    """Record, throttle and start what was prepared. List entries and rates are set before the moves (KIP-73).
+    """Record, throttle and start the prepared moves. List entries and rates are set before the moves (KIP-73).
 
     Returns when all moves are submitted. Before each wave except the first, `told` receives the number of waiting
     partitions. While `hold_back` returns a reason, no further wave is submitted. Moves between log dirs follow, within

@@ -261,7 +261,10 @@ def failed(errors: Mapping[ReplicaId, object]) -> str:
 
 
 def status_lines(found: Iterable[LogDirStatus]) -> str:
-    """Return the lines of --verify for log dirs. Without log dirs this is empty, and Kafka prints an empty line."""
+    """Return the lines of --verify for log dirs.
+
+    Without log dirs, the text is empty and prints as Kafka's empty line.
+    """
     return "\n".join(map(_status_line, found))
 
 

@@ -39,7 +39,7 @@ class Files:
         return self.names.get(link, link)
 
     def told(self) -> tuple[str, ...]:
-        """The operator's names of all files."""
+        """The names that the operator gave to all files."""
         return (*self.names.values(), *self.elsewhere)
 
     def size(self) -> int:

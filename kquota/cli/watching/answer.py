@@ -100,7 +100,7 @@ class WatchedMoveShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedBrokerShown(Part):
-    """A broker that takes part. SumReplicaLag is in offsets. Rates are in bytes per second."""
+    """A broker that sends or receives copies. SumReplicaLag is in offsets. Rates are in bytes per second."""
 
     broker: BrokerId
     alive: bool

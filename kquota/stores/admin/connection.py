@@ -41,7 +41,7 @@ class LiveBroker:
 
 
 class Wire:
-    """An open connection to one cluster. A context manager.
+    """An open connection to one cluster, as a context manager.
 
     Requests and answers are message classes of kafka-python. Only the modules of this package use them.
     """

@@ -82,7 +82,7 @@ class Sharing:
         )
 
     def share(self, wanted: SharingPlan) -> RecordedRuns:
-        """Create the topic, write the marker, and put the open runs of this host on record.
+        """Create the topic, write the marker, and record the open runs of this host.
 
         Raises Incomplete if the topic was created but cannot be used.
         """

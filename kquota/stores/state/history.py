@@ -96,9 +96,9 @@ class HistoryBatch:
     unfinished: Path
 
     def commit(self, tables: Mapping[str, Path], snapshots: Collection[SnapshotKey]) -> Path:
-        """Create one batch from the tables' files, `cluster=…/date=…/*.parquet`, and put it in place with one rename.
+        """Create one batch from the tables' files, `cluster=…/date=…/*.parquet`, with a single rename.
 
-        After a power failure, the history has either all of the batch or nothing of it. Returns the path of the batch.
+        After a power failure, the history has either the whole batch or nothing of it. Returns the path of the batch.
         Raises Refused if it cannot be written.
         """
         place = self.directory / history.ROLLED / history.batch_name(snapshots)

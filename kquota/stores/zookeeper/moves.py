@@ -29,8 +29,10 @@ _ENTITY_BYTES: Final = 2_000
 """An upper estimate for the other configs of an entity and its notification in a transaction."""
 _TAKEN_IN_SECONDS: Final = 0.5
 _TAKEN_IN_SECONDS_EACH: Final = 0.004
-"""How long the brokers may take to apply changed configs. For every change, they read all notifications of the last
-15 minutes again, so the time depends on their number (measured: 0.1 s with few, 1 to 2.3 s with 1,000 to 2,000).
+"""The seconds per notification that the brokers may take to apply changed configs.
+
+For every change, they read all notifications of the last 15 minutes again (measured: 0.1 s with few, 1 to 2.3 s with
+1,000 to 2,000).
 """
 
 
@@ -115,7 +117,10 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return _SUBMISSION_BYTES
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
-        """Return the values of the topics, otherwise 1, because ZooKeeper does not have the brokers' static configs."""
+        """Return min.insync.replicas of the topics, or 1 for a topic without its own value.
+
+        ZooKeeper does not have the brokers' static configs.
+        """
         nodes = self._znodes.read_all(f"/config/topics/{topic}" for topic in topics)
         found = {topic: config_in(nodes[f"/config/topics/{topic}"], f"topics/{topic}") for topic in topics}
         return {topic: int(config.get(MIN_IN_SYNC, 1)) for topic, config in found.items()}
@@ -154,7 +159,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return refused
 
     def _occupied(self) -> str:
-        """Return why nothing can be submitted. The znode stays if a moving topic is deleted (seen on 3.9.1)."""
+        """Return why no move can be submitted now. If a moving topic is deleted, the znode stays (seen on 3.9.1)."""
         node = self._znodes.read(SUBMITTED)
         topics = sorted({p["topic"] for p in json_object(node, SUBMITTED).get("partitions", ())})
         nodes = self._znodes.read_all(f"{EVERY_TOPIC}/{topic}" for topic in topics)

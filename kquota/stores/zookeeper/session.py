@@ -118,7 +118,7 @@ class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
 
         class _Socket(ssl.SSLSocket):
             def recv(self, *arguments: Any, **keywords: Any) -> Any:
-                """Note errors, because a TLS 1.3 server rejects a client's certificate only after the handshake."""
+                """Record errors, because a TLS 1.3 server rejects a client's certificate only after the handshake."""
                 try:
                     return super().recv(*arguments, **keywords)
                 except ssl.SSLError as error:

@@ -55,7 +55,7 @@ ConfigEdit: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 
 class Znodes:
-    """An open ZooKeeper session on the tree of a Kafka cluster. A context manager."""
+    """An open ZooKeeper session on the tree of a Kafka cluster, as a context manager."""
 
     def __init__(self, connect: str, access: Access | None = None, deadline: float = CONNECT_SECONDS) -> None:
         """Connect to `host:port[,host:port][/chroot]`.
