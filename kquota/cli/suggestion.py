@@ -48,7 +48,7 @@ def _connection(command: str, rest: list[str], environment: Mapping[str, str]) -
         option = f"--{name.replace('_', '-')}"
         if name in taken and option not in rest:
             yield f"{option} {shlex.quote(value)}"
-    # `record` looks at the brokers, whatever ZooKeeper is named.
+    # `record` reads the brokers, even if the options name a ZooKeeper.
     zookeeper = "zookeeper" in taken and not command.startswith("record ")
     addresses = ("bootstrap_server", "cluster", *(("zookeeper",) if zookeeper else ()))
     if any(name in GIVEN for name in addresses):

@@ -111,11 +111,11 @@ def carry_out(
         costs = [one.mutations for one in islice(doing.left, MOST_ITEMS)]
         # A caller that wants to see the violation must not be delayed.
         wait = pace.wait(clock.monotonic(), costs) if retry else 0.0
-        # A broker that treats us as an old client accepts everything, and mutes us for as long as we should have
-        # waited.
+        # A broker that treats kquota as an old client accepts everything, and throttles it for the time that it
+        # should have waited.
         wait = max(wait, doing.muted - clock.monotonic())
         if clock.monotonic() + wait >= give_up:
-            # Topics that we held back ourselves also wait for the quota.
+            # Topics that kquota held back itself also wait for the quota.
             if wait > 0:
                 now = clock.monotonic()
                 doing.throttle_time_ms = max(1, round(1_000 * max(pace.debt(now), doing.muted - now)))

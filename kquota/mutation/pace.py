@@ -43,13 +43,13 @@ _PACED: Final = 0.95
 _MEMORY: Final = 60.0
 """Seconds for which a client counts its past share, so that a late client need not make up for an hour."""
 _BEHIND: Final = 40.0
-"""The number of topics' times that a client waits behind the others if it had the whole shared bucket."""
+"""A client that had the whole shared bucket waits behind the others for the time of this many topics."""
 _MOST_BEHIND: Final = 0.5
 """The limit of that wait, as a fraction of the time in which a bucket fills, because a full bucket loses tokens."""
 _FAR: Final = 2
-"""Clients take turns if a topic's time is this many times that of a request. Otherwise answers show no order."""
+"""Clients take turns if a topic takes this many times as long as a request. Otherwise answers show no order."""
 _MANY: Final = 6
-"""Clients take turns only if the wait is at most this many topics' times. Beyond it, a client requests many topics at
+"""Clients take turns only if the wait is at most the time of this many topics. Otherwise a client requests many at
 once.
 """
 _LATEST: Final = 0.9
@@ -118,7 +118,7 @@ class MutationPace:
             return 0.0
         ready = self._zero + HAIR
         if self._shared:
-            # Clients that were rejected with us wait for the same moment.
+            # Clients that were rejected at the same time wait for the same moment.
             behind = self._behind(now, mutations[0])
             self._in_turn = self._may_take_turns(behind, mutations[0])
             ready += self._turn(now, mutations[0]) if self._in_turn else behind * (0.5 + self.draw.random())
@@ -157,7 +157,7 @@ class MutationPace:
             self._allowed = min(MOST_ITEMS, self._allowed + 1)
             self._unrejected += 1
             if self.quota is None and self._rate is not None and self._unrejected > self._trust:
-                # A rate that was learned among many clients is too low once they are gone; a rejection corrects it.
+                # A rate that was learned among many clients is too low once they have stopped. A rejection corrects it.
                 self._rate *= _DARE
             if self._zero is None and self.quota is not None:
                 # A full bucket was assumed, and so far this holds.

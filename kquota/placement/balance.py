@@ -209,7 +209,7 @@ class _Scales:
         """Return the brokers to which a replica can move so that the sum comes closer to the band, emptiest first."""
         for broker in self.ranking:
             if not self._gains(p, source, broker, clean):
-                return  # the fuller it is, the less there is to gain
+                return  # a fuller broker gains less
             if self._may(p, source, broker):
                 yield broker
 

@@ -126,7 +126,7 @@ class PlacementDraft:
         self._weigh(p, source, -1)
         self._weigh(p, destination, 1)
         copies = self.copies.get(p, {})
-        if source in copies:  # it had only been going to be there
+        if source in copies:  # it was only planned to be there
             self._note(p, destination, *copies.pop(source))
         else:
             self._note(p, destination, source, why)

@@ -19,7 +19,7 @@ DISK_LIMIT: Final = Fraction(85, 100)
 class Goal:
     """The goals of one plan. All of them hold at its end.
 
-    `drain` concerns `drained_topics`; every other goal concerns `topics`. New replicas go only to `brokers`.
+    `drain` applies to `drained_topics`. Every other goal applies to `topics`. New replicas go only to `brokers`.
     `tolerance` is the largest distance of a broker's bytes from the mean. `disk_limit` is the largest used fraction of
     its volumes when they are fullest: all copies are complete and no old replica is deleted.
     """

@@ -93,7 +93,7 @@ def removed(
     finally:
         if made and not ended_well:
             removing()
-            # A request that was in flight when we were stopped has then taken effect.
+            # A request that was in flight at the interrupt has then taken effect.
             time.sleep(_ON_ITS_WAY)
         try:
             _remove(who, made)

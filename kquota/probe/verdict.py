@@ -120,7 +120,7 @@ def verdict(reading: Reading, *, asked: float, limit: float | None) -> Verdict:
             return Verdict.THROTTLED if held else Verdict.AS_EXPLAINED
         return Verdict.AS_EXPLAINED if held or asked > limit else Verdict.NOT_REACHED
     if off > 0:
-        # More than was requested is our own doing; only a quota can be exceeded.
+        # The probe itself causes a rate above the request. Only a quota can be exceeded.
         return Verdict.MORE if limit is not None and reading.rate > limit * (1 + TOLERANCE) else Verdict.AS_EXPLAINED
     if not held:
         return Verdict.SLOW

@@ -21,7 +21,8 @@ _STEP: Final = 0.1
 class Started:
     """The replicas that have `begun` to move now, those that brokers refused, and those that did not begin in time.
 
-    None of them has a replica that was already in its log dir, or already moving there. `waiting` has the reason.
+    These groups leave out replicas that were already in their log dir, or already moving there. `waiting` has the
+    reason.
     """
 
     begun: Wanted = field(default_factory=dict)

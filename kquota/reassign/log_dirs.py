@@ -146,7 +146,7 @@ def check(wanted: Wanted, reading: LogDirReading) -> None:
         if broker not in reading.dirs:
             continue
         here = reading.dirs[broker]
-        # The present log dir of the replica may be closed to others.
+        # The current log dir of the replica may be closed to others.
         if path not in here:
             raise Refused(
                 f"{partition}: broker {broker} has no log dir {path} (it has: {', '.join(sorted(here)) or 'none'}). "

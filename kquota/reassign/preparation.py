@@ -26,7 +26,7 @@ _LOOKS: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The options of the operator besides the plan. Rates are bytes per second, None means no throttle.
+    """The options of the operator besides the plan. Rates are bytes per second. None means no throttle.
 
     With `whole_topics`, a topic whose list would be too long is throttled as a whole with `*`. `force` overrides moves
     of the plan's partitions to other targets. `reason` is recorded with the run. `limits` replace those of a run that
@@ -46,7 +46,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A plan that passed every check. Nothing is written yet; `changes` are the first writes.
+    """A plan that passed every check. Nothing is written yet. `changes` are the first writes.
 
     `run` is None if there is nothing to do. `wave` has the moves to submit first, including those that are already
     running. `log_dirs` has the wanted log dirs of replicas that are not settled there, according to `reading`.
@@ -90,9 +90,9 @@ def prepare(
         reading = log_dir_actions.check(dirs, log_dirs.of(plan), log_dirs.replicas(back))
         back = log_dirs.with_dirs(back, reading)
     if known is not None and known.aborting and plan.targets != known.goal.targets:
-        known = replace(known, aborting=False, handed_over=frozenset())  # on its way back, and called forth again
+        known = replace(known, aborting=False, handed_over=frozenset())  # it is moving back, and is requested again
     if known is not None and not known.aborting:
-        known = replace(known, plan=plan)  # with the log dirs that it names now
+        known = replace(known, plan=plan)  # with the log dirs that the plan names now
     return _prepared(world, plan, asked, found=found, known=known, back=back, reading=reading)
 
 

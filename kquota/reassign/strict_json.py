@@ -119,9 +119,8 @@ def load(text: str, where: str, example: str, shorten: Shorten = lambda found: f
 
 
 def _is_many_objects(text: str) -> bool:
-    """Return whether a long text can be a list of objects.
-
-    Otherwise each byte of `[[],[],…]` would need 30 in memory.
+    """Return whether a long text can be a list of objects. A list of lists, `[[],[],…]`, would need 30 times its size
+    in memory.
     """
     objects, lists = text.count("{"), text.count("[")
     return len(text) / _LONGEST_OBJECT <= objects <= objects + lists <= len(text) / _SHORTEST_OBJECT

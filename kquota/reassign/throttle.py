@@ -32,7 +32,7 @@ def take(
     held = {value for other in others for value in other.ours}
     own = mine.ours if mine else ()
     if EVERY_REPLICA in present and setting.is_list:
-        # `*` of another run is removed after the last run that needs it. `*` of anyone else stays.
+        # `*` of another run is removed after the last run that needs it. `*` of another client stays.
         added: tuple[str, ...] = (EVERY_REPLICA,) if EVERY_REPLICA in held else ()
     else:
         added = tuple(value for value in wanted if value not in present or value in held)

@@ -73,7 +73,7 @@ _TIERS: Final = """<ivy-module version="2.0" xmlns:e="http://ant.apache.org/ivy/
 _PATIENCE: Final = 40.0
 """Seconds without output after which Maven Central is considered unreachable."""
 
-# `kafka-tools` depends on all of Kafka Connect, which our tools do not need; slf4j-simple sends logs to stderr.
+# `kafka-tools` depends on all of Kafka Connect, which kquota does not need. slf4j-simple sends logs to stderr.
 _MODULE: Final = """<ivy-module version="2.0">
   <info organisation="kquota" module="sandbox"/>
   <configurations><conf name="default"/></configurations>
@@ -179,9 +179,9 @@ def _download(wanted: _Wanted, partial: Path, turn: int, tell: Tell) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        # A session of its own: Ctrl-C must reach only us, so that we stop Ivy and clean up.
+        # A separate session: Ctrl-C must reach only kquota, so that it stops Ivy and cleans up.
         start_new_session=True,
-        # If we are killed, Ivy continues for a while. It keeps our lock, so no other process uses its folder then.
+        # If kquota is killed, Ivy continues for a while. It keeps the lock, so no other process uses its folder.
         pass_fds=[turn],
     )
     try:

@@ -22,7 +22,7 @@ _POLL: Final = 0.02
 _MOMENTS: Final = 25
 
 # A shell starts the server and ends. So the server has no parent that must wait for it (no zombie), and its pid is on
-# disk even if we are killed at this moment.
+# disk even if kquota is killed at this moment.
 _LAUNCH: Final = 'cd "$1" || exit 1; log=$2; pid=$3; shift 3; "$@" >>"$log" 2>&1 </dev/null & echo $! >"$pid"'
 
 

@@ -47,7 +47,7 @@ def brokers(all_of_them: Sequence[SandboxBroker], wanted: Sequence[SandboxBroker
         return expected <= set(seen.brokers) and seen.controller_id in seen.brokers
 
     for broker in wanted:
-        # Refused connections are expected here, and need not be shown.
+        # Refused connections are expected here, so they are not shown.
         options = {"bootstrap.servers": broker.address, "log_level": 0, "reconnect.backoff.max.ms": 200}
         admin = AdminClient(options | {"error_cb": lambda _error: None})
         _until(functools.partial(sees_all, admin), [b.process for b in all_of_them])

@@ -17,7 +17,7 @@ from kquota.errors import KquotaError, Unreachable
 
 MESSAGE: Final = 10_000
 _SECONDS: Final = 60.0
-# librdkafka writes to stderr by itself; what matters is returned as an error.
+# librdkafka writes to stderr by itself. Relevant messages are also errors.
 _QUIET: Final = {"log_level": 2}
 # Random, so that compression does not reduce the bytes.
 _PAYLOAD: Final = os.urandom(MESSAGE)

@@ -64,7 +64,7 @@ def flags() -> tuple[str, ...]:
         return ()
     # The newer kind of archive does not work with -Xshare.
     use = (f"-XX:AOTCache={file}",) if found.version >= _AOT else (f"-XX:SharedArchiveFile={file}", "-Xshare:auto")
-    # Wrong checksums are not worth a message.
+    # Wrong checksums only cost time, so the JVM reports none.
     return (*use, "-XX:+VerifySharedSpaces", "-Xlog:disable", "-Xlog:all=off")
 
 

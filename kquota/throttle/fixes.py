@@ -73,8 +73,8 @@ class Sightings:
 def seen(before: Sightings | None, leftovers: Values, now: datetime) -> Sightings:
     """Return the sightings to keep after a check at `now`.
 
-    A leftover that was missing, or in use, at an earlier check starts anew. If the clock went back, all leftovers start
-    anew, because a wrong clock must not make a leftover old.
+    A leftover that was missing, or in use, at an earlier check starts with a new time. If the clock went back, all
+    leftovers do, because a wrong clock must not make a leftover old.
     """
     known = before.first if before is not None and before.at <= now else {}
     first = {

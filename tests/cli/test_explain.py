@@ -137,7 +137,7 @@ def test_explain_with_the_settings_of_brokers(name: str, case: tuple[dict[str, s
     golden(f"explain-{name}", Ran(0, text(explained(explain(quotas, cluster, client=client))), ""), "")
 
 
-def test_a_key_that_the_brokers_do_not_know_has_no_effect() -> None:
+def test_a_key_that_the_brokers_do_not_support_has_no_effect() -> None:
     quotas = {Entity(user="alice"): EVERY_KEY}
     found = explain(quotas, Capacity(brokers=None, release=(2, 6)), client=Client(user="alice", client_id="c"))
     answer = explained(found)

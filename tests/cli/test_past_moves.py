@@ -100,7 +100,7 @@ def test_the_actual_time_is_between_the_two_looks(moves: Moves) -> None:
     assert not move.certain
 
 
-def test_an_end_that_nobody_saw_coming_has_no_lower_bound(moves: Moves) -> None:
+def test_an_end_without_an_earlier_reading_has_no_lower_bound(moves: Moves) -> None:
     moves.estimated(THERE, seconds=100)
     moves.start(THERE)
     moves.house.clock.sleep(100)

@@ -41,7 +41,9 @@ def _told() -> Sequence[object]:
 
 
 @pytest.mark.parametrize("document", _told())
-def test_every_shown_command_does_what_is_shown(document: Path, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_every_shown_command_prints_the_shown_output(
+    document: Path, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     steps = [step for step in steps_of(document) if isinstance(step, File) or step.bare not in NOT_RUN]
     if not any(isinstance(step, Command) for step in steps):
         return

@@ -196,7 +196,7 @@ class DeadStage(Protocol):
 class DeadBrokerContract:
     """The changes that a cluster with controllers accepts for a dead broker. Subclass it with a `stage` fixture."""
 
-    def test_a_dead_broker_finds_at_its_start_what_was_written(self, stage: DeadStage) -> None:
+    def test_a_dead_broker_finds_the_written_values_when_it_starts(self, stage: DeadStage) -> None:
         leader, follower = (Setting.of_broker(stage.dead, key) for key in (LEADER_RATE, FOLLOWER_RATE))
         assert stage.cluster.values([leader, follower]) == {}
         for _ in range(2):

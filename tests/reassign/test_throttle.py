@@ -146,7 +146,7 @@ def test_a_raised_rate_is_restored_to_the_first_value() -> None:
     assert second == Taken(setting=RATE, prior="7", ours=("10", "20"))
 
 
-def test_a_rate_that_an_operator_set_meanwhile_is_the_new_prior() -> None:
+def test_a_rate_that_an_operator_set_during_the_run_is_the_new_prior() -> None:
     first = take(RATE, None, ("10",), None, ())
     assert take(RATE, "7", ("20",), first, ()).prior == "7"
     assert take(RATE, "", ("20",), first, ()).prior == "", "somebody emptied it: that is a value, and no list"

@@ -75,7 +75,7 @@ def _hidden(option: str) -> Any:
 class ConfigsOptions:
     """Set and show quotas, and configs of topics and brokers, like kafka-configs."""
 
-    # The default options arrive as names (see EntityCommand), and there is no prompt that --force could answer.
+    # The default options are parsed as names (see EntityCommand), and no prompt exists that --force could answer.
     connection: ThroughControllers
     alter: Annotated[bool, flag("alter", "Change the configs of one entity.")] = False
     describe: Annotated[bool, flag("describe", "Show the configs of entities.")] = False

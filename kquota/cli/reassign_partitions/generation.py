@@ -55,7 +55,7 @@ class PlanProposed(Answer):
 def run(at: world.Where, options: ReassignOptions) -> PlanProposed:
     """Read the replicas of the topics, and propose a plan. Nothing is written. Raises Invalid and Refused."""
     brokers = broker_list(options.broker_list or "")
-    # `run` has refused --generate without a file.
+    # `run` has already refused --generate without a file.
     file = options.topics_to_move_json_file or Path()
     topics = topics_to_move(file)
     seed = secrets.randbelow(_SEEDS) if options.seed is None else options.seed

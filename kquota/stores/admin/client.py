@@ -76,7 +76,7 @@ class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
     async def _send_later(self, request: Any, node_id: int | None, timeout_ms: float | None) -> Any:
         chosen = self.least_loaded_node() if node_id is None else node_id
         if chosen is not None:
-            # A broker may throttle us in its first answer.
+            # A broker may throttle this client in its first answer.
             await self._connected(chosen)
         if wait := self.muted(chosen):
             self._throttled(wait)

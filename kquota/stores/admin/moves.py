@@ -1,4 +1,4 @@
-"""The Cluster port of a move on the Admin API: metadata, reassignments (KIP-455), dynamic configs; Kafka 2.4 on."""
+"""The Cluster port of a move on the Admin API: metadata, reassignments (KIP-455), dynamic configs (from Kafka 2.4)."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _old(offset: int) -> Batch:
 
 
 def _batch(data: memoryview) -> Batch:
-    # The checksum is not verified, because the broker has done so, and TCP has its own.
+    # The checksum is not verified, because the broker has verified it, and TCP has its own checksum.
     found = DefaultRecordBatch(data)
     ours = found.producer_id == PRODUCER_ID and not found.is_control_batch
     items, nonce = _items(found) if ours else ((), None)

@@ -122,7 +122,7 @@ def security(
     Raises Invalid. Messages name the file and the property, but never a value that may be secret.
     """
     where = f"{option}: {path}"
-    # Kafka trims its own settings, also passwords, like Java's String.trim.
+    # Kafka trims its own settings, including passwords, like Java's String.trim.
     found = {key: value.strip(_TRIMMED) for key, value in properties(path, option).items()}
     _no_providers(found, where)
     protocol = _one_of(_PROTOCOLS, found.get("security.protocol", "PLAINTEXT").upper(), "security.protocol", where)

@@ -51,7 +51,7 @@ class CompletionFile:
 
     def recall(self) -> list[str]:
         """Return the lines that were stored last, of any age, or none if the file belongs to another cluster."""
-        # ValueError: the file is not UTF-8, or a power cut left fewer than two lines.
+        # ValueError: the file is not UTF-8, or a power failure left fewer than two lines.
         with contextlib.suppress(OSError, ValueError):
             key, _, *found = self._path.read_text(encoding="utf-8").splitlines()
             if key == self._key:

@@ -22,7 +22,7 @@ _ROOTS: Final = tuple(f"/config/{kind}" for kind in ENTITY_TYPES)
 _ALONE: Final = (Filter(client_id=EVERY), Filter(user=EVERY), Filter(ip=EVERY))
 _LARGEST_TRANSACTION: Final = 900_000  # bytes. ZooKeeper accepts 1,048,575 by default
 # Each change leaves a notification for 15 minutes. The names of 149,796 exceed the 4 MB that a broker accepts in one
-# answer (KAFKA-13270). The broker then gets no change any more.
+# answer (KAFKA-13270). The broker then receives no further changes.
 _MOST_NOTIFICATIONS: Final = 100_000
 _NO_ROOM: Final = (
     f"not sent: ZooKeeper holds {_MOST_NOTIFICATIONS} notifications of config changes, the most that brokers can read; "

@@ -34,7 +34,7 @@ def started(connect: str, access: Access, deadline: float) -> KazooClient:
         from kquota.stores.login.tls import context
 
         handler = _TlsHandler(context(access.tls, access.tls_where), deadline / len(servers))
-    # We never call kazoo's retry(), because it continues in a new session, which a write must not. The servers keep
+    # Never call kazoo's retry(), because it continues in a new session, which a write must not. The servers keep
     # their order, which begins with one that accepted a connection.
     client = KazooClient(
         hosts=connect, timeout=deadline, handler=handler, sasl_options=_sasl(access), randomize_hosts=False
@@ -79,7 +79,7 @@ def _waited(
     """Wait for the session. Returns None, or the error, at once if another attempt cannot help."""
     begun = time.monotonic()
     states: list[str] = []
-    # A refused login ends the session right after its start, maybe between two checks of it.
+    # A refused login ends the session right after its start, perhaps between two checks.
     client.add_listener(states.append)
     live = client.start_async()
     asked = False

@@ -50,7 +50,7 @@ def partitions(
         removing = brokers(document.get("removing_replicas", {}).get(number, ()))
         target = submitted.get(name, ())
         if target and not adding and not removing:
-            # The controller has not begun yet, so this is what it will do.
+            # The controller has not begun yet, so the submission is the state that it will reach.
             adding = tuple(broker for broker in target if broker not in replicas)
             removing = tuple(broker for broker in replicas if broker not in target)
             replicas = (*target, *removing) if adding or removing else replicas

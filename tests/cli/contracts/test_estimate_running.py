@@ -47,7 +47,7 @@ def moving(house: InMemory) -> InMemory:
     return house
 
 
-def test_a_running_copy_is_no_replica_yet(moving: InMemory, tmp_path: Path) -> None:
+def test_a_running_copy_is_not_a_replica_yet(moving: InMemory, tmp_path: Path) -> None:
     found = inputs(moving, tmp_path)
     assert found.running is not None
     assert found.running.keys() == {ORDERS}
@@ -56,7 +56,7 @@ def test_a_running_copy_is_no_replica_yet(moving: InMemory, tmp_path: Path) -> N
     assert {broker for topic, number, broker in rows(tmp_path) if (topic, number) == ORDERS} == {1, 2}
 
 
-def test_a_move_that_ended_meanwhile_has_no_copies(moving: InMemory, tmp_path: Path) -> None:
+def test_a_move_that_has_just_ended_has_no_copies(moving: InMemory, tmp_path: Path) -> None:
     moving.cluster.finish(ORDERS)
     found = inputs(moving, tmp_path)
     assert (found.running, found.copies) == ({}, {})

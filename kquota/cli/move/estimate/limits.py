@@ -89,8 +89,8 @@ def window(
     second.
     """
     above = [
-        # IN is the write rate of the cluster's busiest broker, even if it takes no part in the move. The next bound is
-        # about the brokers that do.
+        # IN is the write rate of the cluster's busiest broker, even if the move does not involve it. The next bound is
+        # about the brokers of the move.
         Bound(rate=bytes_in, why="IN, the highest write rate of one broker (KIP-73)", binds=False),
         Bound(rate=judged.least_throttle, why="follower traffic + writes to copies, on one broker"),
     ]
