@@ -36,7 +36,7 @@ class Right(NamedTuple):
 
     @property
     def binding(self) -> AclBinding:
-        """Carol's permission."""
+        """Return the permission as an ACL for the user carol."""
         name = "kafka-cluster" if self.kind == CLUSTER else self.topic
         allow = AclPermissionType.ALLOW
         return AclBinding(self.kind, name, ResourcePatternType.LITERAL, "User:carol", "*", self.operation, allow)

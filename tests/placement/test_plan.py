@@ -22,7 +22,7 @@ from tests.placement.clusters import TOPIC, goal, ids, small
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """Partitions 0, 1, … `now`; `then` are the partitions of the plan; `copied` bytes."""
+    """Partitions 0, 1, … as they are `now`. `then` are the partitions of the plan, and `copied` the copied bytes."""
 
     now: Sequence[Sequence[int]]
     wanted: dict[str, object]

@@ -298,7 +298,7 @@ def ordinary(hour: int) -> Row:
 
 
 def old(one: Row) -> Row:
-    """The same row as kquota wrote it before it knew local starts."""
+    """The same row, as a kquota without local start offsets wrote it."""
     return {key: value for key, value in one.items() if key != "local_start_offset"} | {"version": 1}
 
 

@@ -32,7 +32,7 @@ from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_R
 
 RECORD = 10_000
 _PATIENCE = 60.0
-"""Seconds. A deadline, not a pace: a busy machine may take long over one answer."""
+"""A deadline in seconds. It is generous, because a busy machine may need long for one answer."""
 _CONTROLLED_SECONDS = 15.0
 _AT_ONCE_SECONDS = 1.0
 _KINDS = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}

@@ -34,10 +34,10 @@ class MemoryTopic:
     unreachable: bool = False
     """Every call raises Unreachable."""
     fault: Fault | None = None
-    """Of the next append that is not stale."""
+    """The fault of the next append that is not stale."""
 
     def handle(self) -> MemoryLog:
-        """Another host's view."""
+        """Return the same topic as another host sees it."""
         return MemoryLog(self)
 
     def compact(self) -> None:
