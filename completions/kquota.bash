@@ -324,6 +324,7 @@ O	kquota reassign-partitions	--verify	once	flag	Report whether the moves have en
 O	kquota reassign-partitions	--cancel	once	flag	Stop the moves
 O	kquota reassign-partitions	--list	once	flag	Show every running move of the cluster
 O	kquota reassign-partitions	--reassignment-json-file	once	files	The plan, as --generate and `kquota move plan` print it
+O	kquota reassign-partitions	--all-runs	once	flag	Verify every open run in place of one plan, for example from cron
 O	kquota reassign-partitions	--topics-to-move-json-file	once	files	For --generate, the topics: {"topics":[{"topic":"foo"}],"version":1}
 O	kquota reassign-partitions	--broker-list	once	brokers,	For --generate, the brokers to place the topics on
 O	kquota reassign-partitions	--disable-rack-aware	once	flag	For --generate: ignore the racks of the brokers
@@ -342,6 +343,7 @@ O	kquota reassign-partitions	--force	once	flag	Run a command that kquota refuses
 O	kquota reassign-partitions	--wait	once	flag	Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle
 O	kquota reassign-partitions	--reason	once	free	The reason, for colleagues
 O	kquota reassign-partitions	--dry-run	once	flag	Check everything and show what would be written
+O	kquota reassign-partitions	--quiet	once	flag	Print only warnings and errors
 O	kquota reassign-partitions	--state-dir	once	folders	Folder of the journals of runs
 O	kquota reassign-partitions	--output	once	text|json|tsv	Format of stdout
 O	kquota reassign-partitions	--help	once	flag	Show this message and exit

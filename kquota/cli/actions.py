@@ -20,12 +20,13 @@ from kquota.errors import Invalid
 class With:
     """The actions that an option works with. It is used in the annotation of the option."""
 
-    def __init__(self, *actions: str, required: bool = False, zookeeper: bool = True) -> None:
-        """`required`: each of the actions needs the option. Without `zookeeper`, the option works only with
-        --bootstrap-server.
-        """
+    def __init__(
+        self, *actions: str, required: bool = False, unless: str | None = None, zookeeper: bool = True
+    ) -> None:
+        """With `required`, each action needs it, or the option `unless`. Without `zookeeper`, it needs brokers."""
         self.actions = actions
         self.required = required
+        self.unless = unless
         self.zookeeper = zookeeper
 
 
@@ -65,7 +66,8 @@ def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) 
         raise Invalid(f"Command must include exactly one action: {', '.join(f'--{name}' for name in actions)}")
     of_options = rules(type(options))
     for option, rule in of_options.items():
-        if rule.required and asked[0] in rule.actions and not is_given(options, option):
+        instead = rule.unless is not None and is_given(options, rule.unless)
+        if rule.required and asked[0] in rule.actions and not is_given(options, option) and not instead:
             raise Invalid(f'Missing required argument "[{option}]"')
     for option, rule in of_options.items():
         if asked[0] not in rule.actions and is_given(options, option):

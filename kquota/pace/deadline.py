@@ -9,7 +9,7 @@ from typing import Final
 
 from kquota.errors import Refused
 from kquota.measure import ByteRate
-from kquota.pace.enforcement import AS_SHIPPED, START_SECONDS, Enforcement
+from kquota.pace.enforcement import AS_SHIPPED, QUICK_SECONDS, Enforcement
 from kquota.pace.share import Share, pace, shares
 from kquota.pace.work import Work, total
 
@@ -25,9 +25,9 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
     waves = [work for work in works if work.links]
     if not waves:
         return ByteRate(1)
-    if seconds <= START_SECONDS * len(waves):
+    if seconds <= QUICK_SECONDS * len(waves):
         each = "" if len(waves) == 1 else f" for each of its {len(waves)} waves"
-        raise Refused(f"a move takes {START_SECONDS:g} s to start and end{each}, whatever its throttle")
+        raise Refused(f"a move takes {QUICK_SECONDS:g} s to start and end{each}, whatever its throttle")
     sides = [shares(work, ByteRate(1), enforcement) for work in waves]
     if any(side.needed is None for of_wave in sides for side in of_wave):
         return None

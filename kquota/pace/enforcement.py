@@ -14,18 +14,14 @@ from typing import Final
 
 from kquota.terms import REPLICATION_RATES, SAMPLE_MS, SAMPLES
 
-START_SECONDS: Final = 2.0
-"""Seconds for the controller to start, for the first and the last fetches, and for joining the ISR."""
-TURNOVER_SECONDS: Final = 2.5
-"""Seconds that are lost while the second quota window replaces the first, because the first one began with a burst.
-
-Moves that end within the first window took about 2 s longer than their copies, and moves of 30 s and more about 4 s.
-"""
-AT_ONCE_SECONDS: Final = 2.0
-"""A throttle copies the bytes of this many seconds at once, before the quota takes effect.
-
-The first sample counts as a whole sample from its first moment, and a fetch that exceeds the quota was already running.
-"""
+QUICK_SECONDS: Final = 0.3
+"""Time of a move whose copies all pass at once: for the controller, one or two fetches, and joining the ISR."""
+START_SECONDS: Final = 1.5
+"""Time for the start, for the pause after the copies that pass at once, for the last fetch, and for joining the ISR."""
+TURNOVER_SECONDS: Final = 1.6
+"""Time that is lost while the second quota window replaces the first, because the first one began with a burst."""
+AT_ONCE_SECONDS: Final = 1.0
+"""The bytes of this many seconds of a throttle pass at once: the first sample counts as a whole one from its start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +62,12 @@ class Enforcement:
         return self.window / (self.window + self.fetch_wait)
 
     def seconds(self, copying: float) -> float:
-        """Return the seconds of a move whose copies take `copying` seconds, with start, end and turnover."""
+        """The time of a move whose copies take `copying` seconds: with its start, its end and the turnover.
+
+        `copying` is the time after the copies that pass at once, 0 if there are no others.
+        """
+        if not copying:
+            return QUICK_SECONDS
         second = (copying + self.at_once - self.window) / self.window
         return START_SECONDS + TURNOVER_SECONDS * min(1.0, max(0.0, second)) + copying
 
@@ -75,8 +76,19 @@ class Enforcement:
 
         A running fetch is not stopped (KIP-73), so in each window the quota is spent in the middle of one fetch.
         """
-        fetch = min(self.response_bytes, copies * self.fetch_bytes, throttle * self.window_seconds)
-        return fetch / (2 * self.window)
+        return min(self._fetch(copies), throttle * self.window_seconds) / (2 * self.window)
+
+    def burst(self, throttle: float, copies: int) -> float:
+        """The bytes of `copies` partitions that pass before the first pause.
+
+        They are `at_once` seconds of the throttle, and on average half of the fetch that exceeds it.
+        """
+        fetch = self._fetch(copies)
+        return max(fetch, throttle * self.at_once + fetch / 2)
+
+    def _fetch(self, copies: int) -> int:
+        """The largest fetch of `copies` partitions, in bytes."""
+        return min(self.response_bytes, copies * self.fetch_bytes)
 
 
 AS_SHIPPED: Final = Enforcement()

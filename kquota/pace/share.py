@@ -89,7 +89,7 @@ class Share:
     @property
     def at_once(self) -> float:
         """The bytes that are copied before the quota takes effect."""
-        return self.throttle * self.enforcement.at_once
+        return self.enforcement.burst(self.throttle, self.copies)
 
     @property
     def seconds(self) -> float | None:
@@ -98,8 +98,8 @@ class Share:
 
     @property
     def least_seconds(self) -> float:
-        """bytes / T, in seconds. A move within the first quota window can be faster, because it begins with a burst."""
-        return self.bytes / self.throttle
+        """(bytes - at_once) / T: the throttle alone allows nothing faster."""
+        return max(0.0, self.bytes - self.at_once) / self.throttle
 
 
 def shares(work: Work, throttle: ByteRate, enforcement: Enforcement) -> tuple[Share, ...]:
@@ -227,7 +227,7 @@ class Pace:
 
     @property
     def least_seconds(self) -> float:
-        """bytes / T of the busiest side, in seconds. It is a lower bound except for the shortest moves."""
+        """The lower bound of the busiest side."""
         return max((share.least_seconds for share in self.shares), default=0.0)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from kquota.terms import BrokerId, TopicPartition
 
@@ -42,6 +42,23 @@ class LogDir:
     volume_usable: int | None
     replicas: tuple[Replica, ...]
     cordoned: bool = False
+
+
+def without_remote(log_dirs: Iterable[LogDir], pending: Mapping[TopicPartition, int]) -> list[LogDir]:
+    """The log dirs with the bytes of tiered partitions that remote storage does not have yet: a new replica copies only
+    these if its broker has `follower.fetch.last.tiered.offset.enable` (KIP-1023). `pending` has their first offsets.
+    """
+    return [
+        replace(log_dir, replicas=tuple(_pending_only(one, pending.get(one.partition)) for one in log_dir.replicas))
+        for log_dir in log_dirs
+    ]
+
+
+def _pending_only(replica: Replica, first: int | None) -> Replica:
+    start, end = replica.local_start_offset, replica.end_offset
+    if first is None or start is None or end is None or first <= start:
+        return replica
+    return replace(replica, size=replica.size * max(0, end - first) // (end - start) if end > start else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,8 @@ running: run it again; 1 replicas are not where the plan wants them.
 Examples:
   kquota reassign-partitions --bootstrap-server localhost:9092 --execute --reassignment-json-file plan.json \
 --throttle 50MB/s
-  kquota reassign-partitions --bootstrap-server localhost:9092 --verify --reassignment-json-file plan.json"""
+  kquota reassign-partitions --bootstrap-server localhost:9092 --verify --reassignment-json-file plan.json
+  kquota reassign-partitions --bootstrap-server localhost:9092 --verify --all-runs --quiet"""
 
 GENERATE, EXECUTE, VERIFY, CANCEL, LIST = "generate", "execute", "verify", "cancel", "list"
 ACTIONS: Final = (GENERATE, EXECUTE, VERIFY, CANCEL, LIST)
@@ -46,9 +47,12 @@ class ReassignOptions:
 
     reassignment_json_file: Annotated[
         Path | None,
-        With(EXECUTE, VERIFY, CANCEL, required=True),
+        With(EXECUTE, VERIFY, CANCEL, required=True, unless="all-runs"),
         value("reassignment-json-file", "FILE", "The plan, as --generate and `kquota move plan` print it."),
     ] = None
+    all_runs: Annotated[
+        bool, With(VERIFY), flag("all-runs", "Verify every open run in place of one plan, for example from cron.")
+    ] = False
     topics_to_move_json_file: Annotated[
         Path | None,
         With(GENERATE, required=True),
@@ -153,6 +157,9 @@ class ReassignOptions:
     dry_run: Annotated[
         bool, With(EXECUTE, CANCEL), flag("dry-run", "Check everything and show what would be written.")
     ] = False
+    quiet: Annotated[bool, With(VERIFY), flag("quiet", "Print only warnings and errors. Exit codes are the same.")] = (
+        False
+    )
     state_dir: Annotated[
         Path | None,
         With(EXECUTE, VERIFY, CANCEL),

@@ -15,7 +15,8 @@ from kquota.errors import Unreachable
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.running_copies import RunningCopy
-from kquota.terms import TopicPartition
+from kquota.settings.resource import BROKERS, Resource
+from kquota.terms import SKIPS_TIERED, TopicPartition
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import ONE, THREE, TWO
 
@@ -35,6 +36,40 @@ def rows(folder: Path) -> set[tuple[str, int, int]]:
     (path,) = (folder / "live").glob("*.jsonl.gz")
     with gzip.open(path, "rt") as file:
         return {(row["topic"], row["partition"], row["broker"]) for row in map(json.loads, file)}
+
+
+SKIPPING: dict[str, tuple[dict[int, str], float, str]] = {
+    # the brokers' settings: the share of a tiered replica that a new one copies, and a note.
+    "every broker skips what remote storage has": ({1: "true", 2: "true", 3: "true"}, 0.5, ""),
+    "one broker does": (
+        {1: "true", 2: "false", 3: "false"},
+        1.0,
+        f"kquota: note: {SKIPS_TIERED} is set on 1 of 3 brokers, where new replicas of tiered topics copy less: bytes "
+        "and time are upper bounds\n",
+    ),
+    "no broker does": ({1: "false", 2: "false", 3: "false"}, 1.0, ""),
+}
+
+
+@pytest.mark.parametrize(("brokers", "share", "note"), SKIPPING.values(), ids=SKIPPING)
+def test_bytes_that_a_new_replica_of_a_tiered_topic_copies(
+    house: InMemory,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    brokers: dict[int, str],
+    share: float,
+    note: str,
+) -> None:
+    for broker, value in brokers.items():
+        house.configs.held[Resource(kind=BROKERS, name=str(broker))] = {SKIPS_TIERED: value}
+    log = house.logs.logs[ORDERS]
+    house.logs.upload(ORDERS, log.messages // 2)
+    inputs(house, tmp_path)
+    (path,) = (tmp_path / "live").glob("*.jsonl.gz")
+    with gzip.open(path, "rt") as file:
+        sizes = {row["size"] for row in map(json.loads, file) if (row["topic"], row["partition"]) == ORDERS}
+    assert sizes == {log.bytes * share}
+    assert capsys.readouterr().err == note
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from kquota.sizes.growth import write_rates
 from kquota.sizes.replica import LogDir, Replica
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.log_dirs import WireLogDirs
-from kquota.terms import REMOTE_RATES, BrokerId, TopicPartition
+from kquota.terms import REMOTE_RATES, SKIPS_TIERED, BrokerId, TopicPartition
 from tests.cli.run import kquota
 from tests.sandbox.watch import until
 from tests.sizes.contract import TieredContract
@@ -46,7 +46,9 @@ SEGMENTS = {
 
 @pytest.fixture(scope="module")
 def tiered() -> Iterator[Sandbox]:
-    started = sandbox.up(name="tiered", brokers=2, tiered=True, owner_pid=os.getpid())
+    started = sandbox.up(
+        name="tiered", brokers=2, tiered=True, properties={SKIPS_TIERED: "true"}, owner_pid=os.getpid()
+    )
     yield started
     sandbox.down("tiered")
 
@@ -100,6 +102,11 @@ class RealTieredStage:
         until(
             lambda: all((one.local_start_offset or 0) >= messages for one in details(self.log_dirs, partition).values())
         )
+
+    def upload(self, partition: TopicPartition, messages: int) -> None:
+        """The broker uploads closed segments by itself."""
+        with_details = self.log_dirs.detailed(self.log_dirs.describe([ONE, TWO], [partition.topic]))
+        until(lambda: self.log_dirs.pending(with_details).get(partition, 0) >= messages)
 
 
 class TestTieredAdminApi(TieredContract):

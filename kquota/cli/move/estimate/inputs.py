@@ -27,7 +27,7 @@ from kquota.reassign.running_copies import RunningCopy, before_the_move, running
 from kquota.settings.resource import BROKERS
 from kquota.sizes.bytes_in import BytesIn, by_hand, parse
 from kquota.sizes.history import ROLLED, Listing
-from kquota.sizes.replica import Cordon, cordons, hidden
+from kquota.sizes.replica import Cordon, cordons, hidden, without_remote
 from kquota.spark import files
 from kquota.spark.files import Files, is_elsewhere, matching
 from kquota.spark.plan_files import PlanFiles
@@ -80,9 +80,10 @@ class Inputs:
     """The sources of sizes and write rates, before Spark reads them. `running` is None if the running moves are
     unknown.
 
-    `files` contain the sizes that are not in a rolled history, without their `copies`. `waiting` are the snapshots of a
-    history that are not rolled yet. `brokers` and `volumes` also include brokers without replicas. `cordons` and
-    `running` are known only on a live cluster. `sampled` is in bytes per second.
+    `files` contain the sizes that are not in a rolled history, `waiting` the snapshots of a history that are not rolled
+    yet. `brokers` and `volumes` also include brokers without replicas. `cordons` are known only on a live cluster.
+    `sampled` is in bytes per second. `running` has the running moves of a live cluster, or None if they are unknown.
+    `files` do not contain their `copies`. `enforcement` is that of the live brokers.
     """
 
     source: str
@@ -97,6 +98,7 @@ class Inputs:
     sampled: Mapping[TopicPartition, float] = field(default_factory=dict)
     running: Mapping[TopicPartition, PartitionReplicas] | None = None
     copies: Mapping[ReplicaId, RunningCopy] = field(default_factory=dict)
+    enforcement: Enforcement = AS_SHIPPED
 
 
 def asked(options: EstimateOptions) -> GivenInputs:
@@ -205,6 +207,7 @@ def _printed(asked: GivenInputs, scratch: Path) -> Inputs:
 
 def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
     """Read a snapshot of the live cluster. Also measure the write rates of partitions if no other source has them."""
+    settings = _broker_settings(at)
     with world.log_dirs_and_moves(at) as (cluster, moves):
         brokers = cluster.brokers()
         first = sampling.listed(cluster, brokers, None)
@@ -217,6 +220,8 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
             say(f"measuring write rates for {asked.sample:g} s ...")
             seen = sampling.sampled(cluster, first, asked.sample)
         described, now = seen.log_dirs, datetime.now(UTC)
+        if _skip_remote(settings):
+            described = without_remote(described, cluster.pending(described))
         # This is read last, so that the replicas of a move that has just ended count as complete.
         running = _running(moves)
         copies = running_copies(running or {}, described)
@@ -233,6 +238,7 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
         sampled={partition: rate for partition, rate in seen.rates.items() if rate is not None},
         running=running,
         copies=copies,
+        enforcement=of_brokers(settings),
     )
 
 
@@ -263,14 +269,23 @@ def dead_among(wanted: Collection[int], brokers: Collection[int]) -> None:
         raise Refused(f"the plan names dead brokers: {joined(dead)}. Live brokers: {alive}")
 
 
-def enforcement(connection: Connection) -> Enforcement:
-    """Return how the live brokers enforce a throttle. If they do not answer, return Kafka's defaults."""
+def _broker_settings(at: world.Where) -> tuple[Mapping[str, str | None], ...]:
+    """Return the configs of each live broker, or none if they do not answer."""
     try:
-        with world.configs(world.where(connection)) as configs:
+        with world.configs(at) as configs:
             described = configs.describe(configs.resources(BROKERS))
     except KquotaError as error:
         say(f"warning: the brokers' settings for throttles are unknown, so Kafka's defaults are assumed: {error}")
-        return AS_SHIPPED
-    if any(e.key == SKIPS_TIERED and e.value == "true" for entries in described.values() for e in entries):
-        say(f"note: {SKIPS_TIERED} is set, so of tiered topics less is copied: bytes and time are upper bounds")
-    return of_brokers({entry.key: entry.value for entry in entries} for entries in described.values())
+        return ()
+    return tuple({entry.key: entry.value for entry in entries} for entries in described.values())
+
+
+def _skip_remote(settings: Collection[Mapping[str, str | None]]) -> bool:
+    """True if new replicas of tiered topics copy only what remote storage does not have (KIP-1023)."""
+    skipping = sum(one.get(SKIPS_TIERED) == "true" for one in settings)
+    if 0 < skipping < len(settings):
+        say(
+            f"note: {SKIPS_TIERED} is set on {skipping} of {len(settings)} brokers, where new replicas of tiered "
+            "topics copy less: bytes and time are upper bounds"
+        )
+    return 0 < skipping == len(settings)

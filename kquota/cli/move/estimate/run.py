@@ -24,7 +24,7 @@ from kquota.cli.move.estimate.running import running_remarks
 from kquota.cli.move.estimate.verdict import MoveVerdict
 from kquota.errors import Invalid, Refused
 from kquota.measure import ByteRate, byte_size, counted
-from kquota.pace.enforcement import AS_SHIPPED, Enforcement
+from kquota.pace.enforcement import Enforcement
 from kquota.pace.fetch import Fetch
 from kquota.pace.log_dir_copy import LogDirPace
 from kquota.pace.past_moves import ErrorBand, KeptEstimate, learned
@@ -59,7 +59,6 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
         with begun(asked, options.connection, plan, scratch, where) as job:
             inputs = estimate_inputs.gathered(asked, options.connection, plan, scratch)
             live = inputs.source == CLUSTER
-            enforcement = estimate_inputs.enforcement(options.connection) if live else AS_SHIPPED
             found = calculated(inputs, asked, plan, split, job, detailed=wanted is not None)
     settings = log_dir_time.broker_settings(options.connection, found.within) if live and found.within else {}
     within = tuple(log_dir_time.paced(work, inside, settings) for work in found.within)
@@ -72,7 +71,7 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
         say(remark)
     kept = world.past_moves(options.state_dir, found.measured.health.cluster)
     errors = None if kept is None else learned(kept.recall().certain)
-    answer = estimate(inputs, found, limited, enforcement, errors or OF_THE_MODEL, within)
+    answer = estimate(inputs, found, limited, inputs.enforcement, errors or OF_THE_MODEL, within)
     if live and kept is not None and isinstance(plan, Plan):
         remember(kept, plan, answer.pace)
     yield answer

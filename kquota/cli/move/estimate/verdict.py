@@ -10,7 +10,7 @@ from kquota.cli.amounts import UNKNOWN, rate_or_unknown
 from kquota.cli.move.estimate.outlook import Outlook, band_line, why_full
 from kquota.cli.why_never import named_wave, never_because, throttle_needed, why_never
 from kquota.measure import ByteRate, exact_rate, human_bytes, human_duration, human_rate
-from kquota.pace.enforcement import AT_ONCE_SECONDS, START_SECONDS
+from kquota.pace.enforcement import QUICK_SECONDS, START_SECONDS
 from kquota.pace.fair_rates import MOST_STREAMS
 from kquota.pace.share import Pace, Share, Side
 from kquota.pace.waves import Waves
@@ -91,7 +91,7 @@ def why_late(verdict: MoveVerdict) -> str:
     if seconds is None and verdict.judged.feasible is not False:
         found = f"the move takes at least {human_duration(verdict.judged.least_seconds)}"
     cure = "Give a later --deadline" if enough is None else f"Give a --throttle of at least {exact_rate(enough)}"
-    if enough is None and (start := START_SECONDS * len(verdict.judged.works)) >= (verdict.deadline or 0.0):
+    if enough is None and (start := QUICK_SECONDS * len(verdict.judged.works)) >= (verdict.deadline or 0.0):
         cure = f"The start and the end of the move alone take {human_duration(start)} with any throttle"
     return f"the deadline, {human_duration(verdict.deadline or 0.0)}, is missed: {found}. {cure}"
 
@@ -151,7 +151,7 @@ def time_lines(judged: Pace | Waves) -> Iterator[str]:
         yield f"Time         {human_duration(judged.seconds)} = {_terms(judged, share)}"
         left, writes = rate_or_unknown(share.left), rate_or_unknown(share.writes)
         yield f"               broker {share.broker}: {left} left for copies - {writes} written meanwhile"
-    how = "bytes / throttle" + (", wave by wave" if isinstance(judged, Waves) else "")
+    how = "(bytes - bytes at once) / throttle" + (", wave by wave" if isinstance(judged, Waves) else "")
     yield f"At least     {human_duration(judged.least_seconds)} = {how}"
     yield ""
 
@@ -159,7 +159,7 @@ def time_lines(judged: Pace | Waves) -> Iterator[str]:
 def _terms(judged: Pace | Waves, share: Share) -> str:
     """Return the terms that add up to the expected time."""
     if isinstance(judged, Waves):
-        return f"the sum of {len(judged.each)} waves, each {START_SECONDS:g} s or more to start and end + its copies"
+        return f"the sum of {len(judged.each)} waves, each about {START_SECONDS:g} s to start and end + its copies"
     assert judged.run is not None
     assert share.seconds is not None
     copying, alone = judged.run.end, share.seconds
@@ -168,4 +168,4 @@ def _terms(judged: Pace | Waves, share: Share) -> str:
     if copying > 1.01 * alone:
         words += f" ({human_duration(alone)} if other brokers did not slow it down)"
     flows = f"{share.flows / share.throttle:.0%}"
-    return f"{words}: {AT_ONCE_SECONDS:g} s of the throttle at once, then {flows} of it"
+    return f"{words}: {human_bytes(share.at_once)} at once, then {flows} of the throttle"
