@@ -51,11 +51,11 @@ def value(resource: Resource, key: str, text: str) -> str:
         size = len(text.encode())
     except UnicodeEncodeError:
         # It may be a password, so it is not shown.
-        raise Invalid(f"{key}: the value is not valid UTF-8; check the shell's locale") from None
+        raise Invalid(f"{key}: the value is not valid UTF-8. Check the shell's locale") from None
     if size > LONGEST_VALUE:
         raise Invalid(
             f"{key}: the value is {size:,} bytes long, and a broker can store {LONGEST_VALUE:,}. "
-            "Throttle some of the topic's partitions at a time"
+            "Throttle fewer of the topic's partitions at a time"
         )
     return text
 

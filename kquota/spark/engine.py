@@ -18,8 +18,8 @@ _OURS: Final = {
     "spark.remote": ("give ", _REMOTE),
     "spark.submit.deployMode": ("the driver runs on this machine",),
     "spark.driver.extraClassPath": ("give spark.jars or spark.jars.packages",),
-    "spark.driver.extraJavaOptions": ("kquota starts the JVM itself; set JDK_JAVA_OPTIONS in the environment",),
-    "spark.local.dir": ("it is in a folder that exists only during the command; set TMPDIR to move it",),
+    "spark.driver.extraJavaOptions": ("kquota starts the JVM itself. Set JDK_JAVA_OPTIONS in the environment",),
+    "spark.local.dir": ("it is in a folder that exists only during the command. Set TMPDIR to move it",),
 }
 _FIXED_ON_A_SERVER: Final = ("spark.driver.", "spark.executor.", "spark.jars", "spark.local.", "spark.hadoop.")
 

@@ -134,5 +134,5 @@ def test_a_note_where_new_replicas_skip_what_remote_storage_has(
     monkeypatch.setattr(world, "configs", lambda _: contextlib.nullcontext(configs))
     monkeypatch.setattr(world, "where", lambda _: None)
     assert enforcement(Connection()) == AS_SHIPPED
-    note = f"note: {SKIPS_TIERED} is set, so of tiered topics less is copied: bytes and time are upper bounds"
+    note = f"note: {SKIPS_TIERED} is set, so less of each tiered topic is copied: bytes and time are upper bounds"
     assert capsys.readouterr().err == (f"kquota: {note}\n" if value == "true" else "")

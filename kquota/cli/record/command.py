@@ -18,7 +18,7 @@ EPILOG: Final = """Examples:
 
 
 SHARE_EPILOG: Final = """\
-The topic is compacted and has one partition. If there are three brokers, it has three replicas.
+The topic is compacted and has one partition. On three or more brokers, it has three replicas.
 On a cluster with ZooKeeper, also give --zookeeper. From then on, every kquota that may read the topic uses it.
 
 Examples:

@@ -242,7 +242,7 @@ def _split(url: str, where: str) -> SplitResult:
     except ValueError:
         # Python's message would repeat a password that contains a slash.
         raise Invalid(
-            f"{where}: sasl.oauthbearer.token.endpoint.url: its host or its port is not valid; write "
+            f"{where}: sasl.oauthbearer.token.endpoint.url: its host or its port is not valid. Write "
             "https://HOST:PORT/PATH"
         ) from None
     return parts

@@ -204,7 +204,7 @@ def _mark(znodes: Znodes, topic: str, identity: str) -> None:
     if node is not None:
         write = SetData(path=MARKER, data=data, version=node.version)
     if not znodes.committed([write]):
-        raise Refused(f"ZooKeeper: {MARKER} has just been written by another kquota; try again")
+        raise Refused(f"ZooKeeper: {MARKER} has just been written by another kquota. Try again")
 
 
 def _unmark(znodes: Znodes | None) -> bool:

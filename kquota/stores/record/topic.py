@@ -215,7 +215,7 @@ class TopicRecord:
         """Wait a moment for a holder that may be dead, and return its mark. Raises LockHeld if it is alive."""
         if self._waiting is None or before not in ("", found.mark):
             raise LockHeld(
-                f"{found.holder} holds the lock of this cluster; try again later. "
+                f"{found.holder} holds the lock of this cluster. Try again later. "
                 f"If it has died, the lock is free in {left:.0f} s",
                 lock=found,
                 left=left,

@@ -73,7 +73,7 @@ def encoded(name: str) -> str:
     Raises Invalid for names that a znode cannot have: the empty name, `.` and `..`.
     """
     if name in ("", ".", ".."):
-        unfit = f"the name {name!r} cannot be stored in ZooKeeper; use "
+        unfit = f"the name {name!r} cannot be stored in ZooKeeper. Use "
         raise Invalid(unfit, Parameter("bootstrap_server"), " or another name")
     return quote(name, safe="").replace("~", "%7E")
 

@@ -237,7 +237,7 @@ class Znodes:
             self._client.get_async("/").get(timeout=CONNECT_SECONDS)
         except (kazoo_errors.AuthFailedError, *_LOST) as error:
             raise Refused(
-                f"ZooKeeper at {self._connect}: the login was refused; check the user and the password in the file "
+                f"ZooKeeper at {self._connect}: the login was refused. Check the user and the password in the file "
                 f"of {self.names.zk_sasl_config_file} or KAFKA_OPTS, and that this ZooKeeper accepts logins"
             ) from error
         except kazoo_errors.KazooException:
@@ -278,7 +278,7 @@ class Znodes:
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, kazoo_errors.NoAuthError):
             login = f"{self.names.zk_sasl_config_file} or {self.names.zk_tls_config_file}"
-            hint = "" if self._access.logs_in else f"; log in with {login}"
+            hint = "" if self._access.logs_in else f". Log in with {login}"
             return Refused(f"ZooKeeper at {self._connect}: not allowed (NoAuth); nothing was written{hint}")
         if isinstance(error, kazoo_errors.AuthFailedError):
             return Refused(f"ZooKeeper at {self._connect}: the login was refused; nothing was written")

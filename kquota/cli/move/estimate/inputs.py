@@ -193,7 +193,7 @@ def _listed(paths: Sequence[str]) -> Listing:
     found = replace(here, rolled=(*here.rolled, *elsewhere))
     if not found.rolled and not found.waiting:
         raise Invalid(
-            f"--history {', '.join(paths)}: the folder contains no snapshot (*.jsonl.gz); ", NextStep.TAKE_SNAPSHOT
+            f"--history {', '.join(paths)}: the folder contains no snapshot (*.jsonl.gz). ", NextStep.TAKE_SNAPSHOT
         )
     return found
 
@@ -269,5 +269,5 @@ def enforcement(connection: Connection) -> Enforcement:
         say(f"warning: the brokers' settings for throttles are unknown, so Kafka's defaults are assumed: {error}")
         return AS_SHIPPED
     if any(e.key == SKIPS_TIERED and e.value == "true" for entries in described.values() for e in entries):
-        say(f"note: {SKIPS_TIERED} is set, so of tiered topics less is copied: bytes and time are upper bounds")
+        say(f"note: {SKIPS_TIERED} is set, so less of each tiered topic is copied: bytes and time are upper bounds")
     return of_brokers({entry.key: entry.value for entry in entries} for entries in described.values())

@@ -99,7 +99,7 @@ class SimulateOptions:
         typer.Option(
             "--model",
             metavar="[shipped|draft-even|draft-front]",
-            help="Arithmetic that Kafka ships, or that of a draft of KIP-599.",
+            help="Use the arithmetic of Kafka's releases, or of a draft of KIP-599.",
         ),
     ] = Arithmetic.shipped
     permissive: Annotated[
