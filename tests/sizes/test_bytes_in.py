@@ -102,15 +102,15 @@ REFUSED = {
     "infinity": (answered(({"broker": "3"}, [0, "+Inf"])), "rates: broker 3: inf is not a valid rate"),
     "a label that is none": (
         '{"resultType":"vector","result":[{"metric":null,"value":[0,"1"]}]}',
-        "not a valid Prometheus answer; save",
+        "not a valid Prometheus answer. Save",
     ),
     "a list of labels": (
         '{"resultType":"vector","result":[{"metric":[],"value":[0,"1"]}]}',
-        "not a valid Prometheus answer; save",
+        "not a valid Prometheus answer. Save",
     ),
     "a value beyond a float": (
         f'{{"resultType":"vector","result":[{{"metric":{{"broker":"1"}},"value":[0,1{"0" * 400}]}}]}}',
-        "not a valid Prometheus answer; save",
+        "not a valid Prometheus answer. Save",
     ),
     "a rate beyond a float": (f'{{"1": 1{"0" * 400}}}', "rates: broker 1: inf is not a valid rate"),
     "deep JSON": ("[" * 100_000, "rates: is not JSON: maximum recursion depth"),
@@ -134,7 +134,7 @@ def test_refused(text: str, complaint: str) -> None:
 
 def test_a_handwritten_file() -> None:
     assert by_hand(["3=12MB/s", "4=0"]) == {3: BytesIn(mean=12 * MB), 4: BytesIn(mean=0.0)}
-    with pytest.raises(Invalid, match="broker 3 has a rate already"):
+    with pytest.raises(Invalid, match="broker 3 already has a rate"):
         by_hand(["3=1", "3=1"])
 
 
