@@ -146,7 +146,7 @@ def manifested(text: str, where: str) -> frozenset[SnapshotKey]:
         if found["version"] == VERSION:
             return frozenset(map(_taken, found["snapshots"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise Invalid(f"{where}: does not list the snapshots of its batch; restore it from a backup") from error
+        raise Invalid(f"{where}: does not list the snapshots of its batch. Restore it from a backup") from error
     raise Invalid(f"{where}: version {found['version']} is newer than this kquota. Use a newer kquota")
 
 

@@ -84,4 +84,4 @@ def _check(text: str, key: str, equals: str, remote: str | None) -> None:
     if key in _OURS:
         raise Invalid(_CONF, f" {key}: cannot be set: ", *_OURS[key])
     if remote is not None and key.startswith(_FIXED_ON_A_SERVER):
-        raise Invalid(_CONF, f" {key}: is fixed when a Spark Connect server starts; set it on the server")
+        raise Invalid(_CONF, f" {key}: is fixed when a Spark Connect server starts. Set it on the server")

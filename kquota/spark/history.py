@@ -182,7 +182,7 @@ def _left_out(rows: DataFrame, files: Files) -> tuple[int, bool]:
     )
     found, count, older = rows.agg(unusable, bad, old).collect()[0]
     if found:
-        raise Invalid(f"{files.name(found['file'])}: {found['bad']}; move it out of the history and try again")
+        raise Invalid(f"{files.name(found['file'])}: {found['bad']}. Move it out of the history and try again")
     return int(count), older > 0
 
 

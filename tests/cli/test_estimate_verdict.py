@@ -28,7 +28,7 @@ REFUSED: dict[str, tuple[Case, str | None]] = {
     "no room": (Case(throttle="20MB/s", disk=50 * MB), "the copies do not fit: broker 3"),
     "late": (
         Case(deadline="20s"),
-        "the deadline, 20 s, is missed: the expected time is 41 s. Give --throttle of at least ",
+        "the deadline, 20 s, is missed: the expected time is 41 s. Give a --throttle of at least ",
     ),
     "sooner than a move starts and ends": (
         Case(throttle="50MB/s", deadline="1s"),
@@ -42,7 +42,7 @@ REFUSED: dict[str, tuple[Case, str | None]] = {
     ),
     "late in waves, not at once": (
         Case(deadline="60s", waves=2),
-        "the deadline, 60 s, is missed: the expected time is 82 s. Give --throttle of at least ",
+        "the deadline, 60 s, is missed: the expected time is 82 s. Give a --throttle of at least ",
     ),
     "late even if nothing were written": (
         Case(writes=None, deadline="5s"),

@@ -81,7 +81,7 @@ WRONG = {
     ),
     "an entry alone": (
         '{"topic":"t","partition":0,"replicas":[1]}',
-        "the document: a single entry is not a plan; put it in a list, for example "
+        "the document: a single entry is not a plan. Put it in a list, for example "
         + EXAMPLE.removeprefix("Example: "),
     ),
     "too deep": ("[" * 100_000, f"is nested too deeply. {EXAMPLE}"),

@@ -88,7 +88,7 @@ def test_a_move_that_never_finishes_exits_1_with_the_reason(folder: Path) -> Non
     code, out, err = run(folder, *words)
     assert (code, err) == (
         1,
-        ASSUMED + "kquota: error: the move can never finish (throttle 5 MB/s). Give --throttle above 6 MB/s\n",
+        ASSUMED + "kquota: error: the move can never finish (throttle 5 MB/s). Give a --throttle above 6 MB/s\n",
     )
     document = json.loads(out)
     assert document["refused"].startswith("the move can never finish: broker 1 has 2 MB/s left for the copies")

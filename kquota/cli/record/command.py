@@ -36,7 +36,7 @@ class ShareOptions:
     output: OutputFormat = Output.text
 
 
-STATUS_EPILOG: Final = """Exit codes: 0 the record exists and is sound, 8 there is none or it has a problem.
+STATUS_EPILOG: Final = """Exit codes: 0 the record exists and is sound, 8 it does not exist or has a problem.
 
 Examples:
   kquota record status --bootstrap-server localhost:9092

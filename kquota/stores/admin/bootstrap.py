@@ -170,7 +170,7 @@ def _closed(bootstrap_server: str, protocol: str, names: ArgumentNames) -> str:
 
 def _refused(error: BaseException, option: str) -> str:
     if isinstance(error, kafka_errors.UnsupportedSaslMechanismError):
-        return f"the port does not support this sasl.mechanism; check it in {option}"
+        return f"the port does not support this sasl.mechanism. Check it in {option}"
     if isinstance(error, kafka_errors.IllegalSaslStateError):
         return f"the port does not accept a login. Check the port, and security.protocol in {option}"
     said = _said(error).removeprefix("SaslAuthenticationFailedError: ")

@@ -116,9 +116,8 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
     if found is None:
         raise Refused(
             f"{MARKER} in ZooKeeper names topic {named.topic} as the record of runs, but the topic does not exist. "
-            "Nothing was written; ",
+            "Nothing was written. To remove the marker, run ",
             NextStep.UNSHARE_RECORD,
-            " removes the marker",
         )
     return found
 

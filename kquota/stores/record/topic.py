@@ -106,8 +106,8 @@ class TopicRecord:
         self.keep_alive()
         if self._clock.seconds() - self._sent > WRITE_SECONDS:
             raise Busy(
-                f"the record in {self.place} answered too late to write safely. Nothing more is written; "
-                "try again later"
+                f"the record in {self.place} answered too late to write safely. Nothing more is written. "
+                "Try again later"
             )
 
     def runs(self, *, whole: bool = False) -> Mapping[str, Run]:

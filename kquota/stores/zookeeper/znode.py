@@ -94,7 +94,7 @@ def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
     config = document.get("config", {})
     if document.get("version") != 1 or not isinstance(config, dict):
         raise Refused(
-            f"/config/{entity_path} is not a config that Kafka wrote; examine it with zookeeper-shell. "
+            f"/config/{entity_path} is not a config that Kafka wrote. Examine it with zookeeper-shell. "
             "Nothing was written"
         )
     return config

@@ -248,15 +248,15 @@ class Znodes:
         if found[LIVE_BROKERS] is None or found[NOTIFICATIONS] is None:
             raise Refused(
                 f"ZooKeeper at {self._connect} is not the ZooKeeper of a Kafka cluster "
-                f"(no {LIVE_BROKERS} and {NOTIFICATIONS}); "
-                "check the address and its chroot. Nothing was created"
+                f"(no {LIVE_BROKERS} and {NOTIFICATIONS}). "
+                "Check the address and its chroot. Nothing was created"
             )
         controller = found["/controller"]
         epoch = json_in(controller.data).get("kraftControllerEpoch", -1) if controller else -1
         if found["/migration"] is not None or (isinstance(epoch, int) and epoch >= 0):
             raise Refused(
-                f"the cluster of ZooKeeper at {self._connect} is on KRaft or migrating to it: "
-                f"use {self.names.bootstrap_server}"
+                f"the cluster of ZooKeeper at {self._connect} is on KRaft or migrating to it. "
+                f"Use {self.names.bootstrap_server}"
             )
 
     def _node(self, path: str, answer: Any) -> Node | None:

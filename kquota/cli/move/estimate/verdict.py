@@ -56,7 +56,7 @@ class MoveVerdict:
         """The error message for exit code 1: like `refused`, without the explanation that the text has already."""
         if self.judged.feasible is False:
             throttle, needed = human_rate(self.judged.throttle), throttle_needed(self.judged)
-            return f"the move can never finish (throttle {throttle}). Give --throttle {needed}"
+            return f"the move can never finish (throttle {throttle}). Give a --throttle {needed}"
         return self.refused
 
     @property
@@ -89,7 +89,7 @@ def why_late(verdict: MoveVerdict) -> str:
     found = f"the expected time is {human_duration(seconds)}" if seconds is not None else "the move can never finish"
     if seconds is None and verdict.judged.feasible is not False:
         found = f"the move takes at least {human_duration(verdict.judged.least_seconds)}"
-    cure = "Give a later --deadline" if enough is None else f"Give --throttle of at least {exact_rate(enough)}"
+    cure = "Give a later --deadline" if enough is None else f"Give a --throttle of at least {exact_rate(enough)}"
     if enough is None and (start := QUICK_SECONDS * len(verdict.judged.works)) >= (verdict.deadline or 0.0):
         cure = f"The start and the end of the move alone take {human_duration(start)} with any throttle"
     return f"the deadline, {human_duration(verdict.deadline or 0.0)}, is missed: {found}. {cure}"

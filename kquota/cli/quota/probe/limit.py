@@ -158,7 +158,7 @@ def _advice(found: Limit, held: Sequence[Held]) -> Iterator[str]:
         f" less a reserve of {1 - ladder.SPARE:.0%}."
     )
     if all(one.stopped is None for one in held):
-        words += " Every rate was sustained, so more may be. To test this, give a higher --most-partitions."
+        words += " Every rate was sustained, so the limit may be higher. To test this, give a higher --most-partitions."
     yield from wrapped("", words, indent="")
     if found.tenants == 1:
         yield "Each user has its own bucket: divide the rate with --tenants."
