@@ -250,9 +250,7 @@ def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collecti
         return
     dead_among({broker for target in plan.targets.values() for broker in target}, brokers)
     if unknown := sorted(set(plan.targets) - set(held)):
-        raise Refused(
-            f"the plan names partitions that the cluster does not have: {few(unknown, 5)}. Remove them, or correct their names"
-        )
+        raise Refused(f"the plan names partitions that the cluster does not have: {few(unknown, 5)}. Correct the plan")
 
 
 def dead_among(wanted: Collection[int], brokers: Collection[int]) -> None:

@@ -27,7 +27,7 @@ HEADINGS: Final = {
     "--topics": "Topics created, grown or deleted",
     "--load": "Or a steady load",
     "--trace": "Or a trace",
-    "--spark-master": "Where Spark processes a large trace (by default on this machine)",
+    "--spark-master": "Spark, for a large trace (default: on this machine)",
     "--output": "Output",
 }
 """The first option of each part of the help, and its heading."""
