@@ -135,7 +135,7 @@ WRONG = {
     "bytes-in without a broker": ([*SIZES, "--throttle", "5MB/s", "--bytes-in", "3MB/s"], "--bytes-in '3MB/s': write"),
     "bytes-in twice": (
         [*SIZES, "--throttle", "5MB/s", "--bytes-in", "1=1", "--bytes-in", "1=2"],
-        "broker 1 has a rate already",
+        "broker 1 already has a rate",
     ),
     "neither throttle nor deadline": (
         SIZES,

@@ -53,7 +53,7 @@ def running_remarks(found: MoveUnderWay | None) -> Iterator[str]:
         return
     if found.unknown:
         yield (
-            f"warning: the bytes that "
+            "warning: the bytes that "
             f"{counted(found.unknown, 'running copy')} still {_misses(found.unknown)} are unknown. "
             "Assumed: all of them"
         )

@@ -256,7 +256,10 @@ def _conclusion(load: Load, found: Verdict) -> str:
         if load.limit is None:
             return "As explained: never throttled."
         share = f"{load.limit:g}% of one thread's time"
-        return f"As explained: throttled. Each broker that throttled the client counted {share}. The table shows the cost of a request."
+        return (
+            f"As explained: throttled. Each broker that throttled the client counted {share}. "
+            "The table shows the cost of a request."
+        )
     if load.kind is Kind.PRODUCE and found is Verdict.NOT_REACHED and load.limit is not None:
         least = human_rate(load.limit * len(load.leaders))
         return f"{_SAYS[found]} To reach it, give --produce more than {least}."

@@ -141,7 +141,7 @@ def sized(size: int) -> str:
 
 def _said(one: Held) -> str:
     if one.stopped is None:
-        return f"{one.rate:g}/s is sustained, the highest rate that this probe tried"
+        return f"{one.rate:g}/s is sustained, the highest rate tried"
     at = f"at {one.stopped.rate:g}/s, {one.stopped.operation.value}: {one.stopped.why_not}"
     return f"not even the lowest rate is sustained; {at}" if one.rate is None else f"{one.rate:g}/s is sustained; {at}"
 
