@@ -16,8 +16,8 @@ class Parameter(str):
 class NextStep(StrEnum):
     """The next step in a message, which `cli` writes as a command."""
 
-    TAKE_SNAPSHOT = "take a snapshot"
-    TAKE_SIZES = "take it again"
+    TAKE_SNAPSHOT = "Take a snapshot"
+    TAKE_SIZES = "Take it again"
     RESUME = "resuming"
     ABORT = "aborting"
     END_THROTTLE = "ending run"

@@ -38,7 +38,7 @@ def _unescaped(text: str) -> str:
     if "\\" not in text:
         return text
     if re.search(r"(?<!\\)(?:\\\\)*\\u(?![0-9a-fA-F]{4})", text):
-        raise ValueError(r"a \u is not followed by four hexadecimal digits; write a backslash as \\")
+        raise ValueError(r"a \u is not followed by four hexadecimal digits. Write a backslash as \\")
     plain = re.sub(
         r"\\(?:u([0-9a-fA-F]{4})|(.))",
         lambda match: chr(int(match[1], 16)) if match[1] else _CONTROLS.get(match[2], match[2]),

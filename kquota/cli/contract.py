@@ -37,8 +37,8 @@ COMMANDS: Final[Mapping[NextStep, str]] = {
 }
 """The command of each step. `{}` is the placeholder for the value of a `StepFor`."""
 _BEFORE: Final[Mapping[NextStep, str]] = {
-    NextStep.TAKE_SNAPSHOT: "take one with ",
-    NextStep.TAKE_SIZES: "take it again with kafka-log-dirs or ",
+    NextStep.TAKE_SNAPSHOT: "Take one with ",
+    NextStep.TAKE_SIZES: "Take it again with kafka-log-dirs or ",
 }
 
 

@@ -69,7 +69,7 @@ def must_keep_up(
         say("warning: kquota could not check whether the copies can catch up: some write rates could not be read")
     if expected.feasible is False:
         raise Refused(
-            f"under this throttle {never}: {never_because(expected)}; {enough} with a --throttle "
+            f"under this throttle {never}: {never_because(expected)}; {enough} with a throttle "
             f"{throttle_needed(expected)}. To {anyway} anyway, give --force; nothing was written"
         )
     return expected

@@ -45,8 +45,8 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "log-dirs": "Show replica sizes like kafka-log-dirs, and record them in a history.",
     "move": "Plan, estimate, run, follow, resume and undo partition moves.",
     "throttle": "Show, set, restore and clean up replication throttles.",
-    "quota": "Manage all quotas of a cluster as one document, explain which one limits a client, and test what a load "
-    "gets.",
+    "quota": "Manage all quotas of a cluster as one document, explain which one limits a client, and test them "
+    "with a load.",
     "record": "Set up one record of all runs, so that every host can see and continue them and restore their "
     "throttles.",
     "sandbox": "Run a real ZooKeeper and real Kafka on this machine.",

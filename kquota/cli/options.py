@@ -75,7 +75,9 @@ StateDir: TypeAlias = Annotated[
 ]
 Gone: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--gone", metavar="ID,…", help="Brokers that never come back: do not restore what was set on them."),
+    typer.Option(
+        "--gone", metavar="ID,…", help="Brokers that will never come back: do not restore what was set on them."
+    ),
 ]
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print what would be written, without writing it.")]
 Reason: TypeAlias = Annotated[

@@ -11,7 +11,7 @@ from kquota.pace.waves import Waves
 
 def why_never(judged: Pace | Waves) -> str:
     """Return which broker's copies can never catch up, with its numbers, and the throttle that the move needs."""
-    return f"{never_because(judged)}; the move can finish with a --throttle {throttle_needed(judged)}"
+    return f"{never_because(judged)}; the move can finish with a throttle {throttle_needed(judged)}"
 
 
 def never_because(judged: Pace | Waves) -> str:

@@ -51,8 +51,8 @@ def proposal(
     for topic, those in factors.items():
         if those[0] > len(racks):
             raise Refused(
-                f"topic {topic}: Replication factor: {those[0]} larger than available brokers: {len(racks)}; "
-                "give more brokers in ",
+                f"topic {topic}: Replication factor: {those[0]} larger than available brokers: {len(racks)}. "
+                "Give more brokers in ",
                 Parameter("broker_list"),
             )
         start, shift = _begin(seed, topic, len(racks))

@@ -63,7 +63,7 @@ def check(goal: Goal, cluster: ClusterLayout) -> None:
         raise Invalid(Parameter("add"), f" {joined(outside)}: not among ", Parameter("brokers"), among)
     if not goal.destinations:
         raise Invalid(
-            "no broker is left for replicas; give ",
+            "no broker is left for replicas. Give ",
             Parameter("brokers"),
             " that are not in ",
             Parameter("drain"),

@@ -225,10 +225,10 @@ def _movable(
         if now is None or goal.broker not in now.replicas or name.topic not in goal.topics:
             continue
         if name in copied:
-            why = "is already being copied to another log dir; plan again when that copy is complete"
+            why = "is already being copied to another log dir. Plan again when that copy is complete"
             left.append(Left(partition=name, why=why))
         elif now.moving:
-            left.append(Left(partition=name, why="is already being moved; plan again when that move has finished"))
+            left.append(Left(partition=name, why="is already being moved. Plan again when that move has finished"))
         else:
             movable.append(p)
     return movable, tuple(left)

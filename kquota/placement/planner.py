@@ -59,8 +59,8 @@ def _untouchable(draft: PlacementDraft, goal: Goal, p: int) -> Left | None:
     if not drained and name.topic not in goal.topics:
         return None
     if now.moving:
-        return Left(partition=name, why="is already being moved; plan again when that move has finished")
-    return Left(partition=name, why="has no leader, so nothing can be copied; bring one of its replicas back first")
+        return Left(partition=name, why="is already being moved. Plan again when that move has finished")
+    return Left(partition=name, why="has no leader, so nothing can be copied. Bring one of its replicas back first")
 
 
 def _concerned(draft: PlacementDraft, goal: Goal, p: int) -> bool:

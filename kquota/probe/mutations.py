@@ -194,8 +194,8 @@ def _must_be_done(topics: Topics, batch: Sequence[Mutation]) -> None:
         failure = answer.outcomes[one.topic]
         if failure is not None and failure.rejected:
             raise RejectedClient(
-                "a controller mutation quota rejects this client, so a probe would only measure this quota. Remove it"
-                " for the time of the probe"
+                "a controller mutation quota rejects this client, so a probe would only measure this quota. Remove the "
+                "quota while the probe runs"
             )
         if failure is not None:
             raise Refused(f"topic {one.topic}: {failure.reason}")

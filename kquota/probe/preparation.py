@@ -98,8 +98,8 @@ def climbing(
     bound = next(one for one in explained.answers if one.key == CONTROLLER_MUTATION_RATE)
     if bound.limit is not None and not explained.cluster.ignores(bound.key):
         raise LimitedClient(
-            f"this client has a {bound.key} of {bound.limit:g}, so a probe would only measure this quota. Remove it"
-            " for the time of the probe"
+            f"this client has a {bound.key} of {bound.limit:g}, so a probe would only measure this quota. Remove the "
+            "quota while the probe runs"
         )
     if most_partitions not in ladder.PARTITIONS:
         least, most = ladder.PARTITIONS[0], ladder.PARTITIONS[-1]

@@ -66,7 +66,7 @@ def _must_be_a_name(entity_type: str, name: Name | Every | None) -> None:
     try:
         size = len(name.encode("utf-8"))
     except UnicodeEncodeError as error:
-        raise Invalid(f"{entity_type}: the name {name!r} is not valid UTF-8; check the shell's locale") from error
+        raise Invalid(f"{entity_type}: the name {name!r} is not valid UTF-8. Check the shell's locale") from error
     if size > _LONGEST:
         raise Invalid(f"{entity_type}: the name {name[:20]!r}… is {size:,} bytes long (longest allowed: {_LONGEST:,})")
 

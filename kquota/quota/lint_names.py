@@ -95,7 +95,7 @@ def _renamed(
         key=None,
         what=what,
         why=why,
-        do=f"{meant} has {', '.join(stands)} already; check which one is right"
+        do=f"{meant} has {', '.join(stands)} already. Check which one is right"
         if stands
         else "if that is the intended name, move the limits to it",
         cure=(*move, QuotaChange(entity=entity, delete=tuple(limits))),

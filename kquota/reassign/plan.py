@@ -159,7 +159,7 @@ def _load(text: str, where: str) -> Value:
             ) from error
         raise
     if isinstance(found.value, tuple):
-        raise found.wrong(f"a single entry is not a plan; put it in a list, for example {_EXAMPLE}")
+        raise found.wrong(f"a single entry is not a plan. Put it in a list, for example {_EXAMPLE}")
     if "topics" in found.fields() and "partitions" not in found.fields():
         raise Invalid(f"{where}: contains topics, not partitions. Give it to ", Parameter("topics_to_move_json_file"))
     return found

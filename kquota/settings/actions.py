@@ -76,7 +76,6 @@ def entries(configs: Configs, resource: Resource) -> tuple[Entry, ...]:
             raise Refused(f"{resource} does not exist")
         alive = ", ".join(str(broker.name) for broker in configs.resources(BROKERS))
         raise Refused(
-            f"{resource} is not alive, and only the broker itself can show or change its configs. Alive brokers: "
-            f"{alive}"
+            f"{resource} is not alive, and only the broker itself can show or change its configs. Live brokers: {alive}"
         )
     return found[resource]

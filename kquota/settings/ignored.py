@@ -50,11 +50,11 @@ def value(resource: Resource, key: str, text: str) -> str:
         size = len(text.encode())
     except UnicodeEncodeError:
         # It may be a password, so it is not shown.
-        raise Invalid(f"{key}: the value is not valid UTF-8; check the shell's locale") from None
+        raise Invalid(f"{key}: the value is not valid UTF-8. Check the shell's locale") from None
     if size > LONGEST_VALUE:
         raise Invalid(
-            f"{key}: the value is {size:,} bytes long, and a broker can store {LONGEST_VALUE:,}. "
-            "Throttle some of the topic's partitions at a time"
+            f"{key}: the value is {size:,} bytes long, but a broker stores at most {LONGEST_VALUE:,}. "
+            "Throttle fewer of the topic's partitions at a time"
         )
     return text
 
@@ -67,7 +67,7 @@ def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> t
     warned = []
     rates = [key for key in THROTTLE_RATES if key in change.add]
     if change.resource.kind == BROKERS and change.resource.name is DEFAULT and rates:
-        words = "on the default of all brokers is ignored before Kafka 3.9 (KAFKA-10190)"
+        words = "in the broker defaults is ignored before Kafka 3.9 (KAFKA-10190)"
         if release is None:
             warned.append(
                 f"{', '.join(rates)} {words}, and ZooKeeper does not store the release. Set it on each broker"

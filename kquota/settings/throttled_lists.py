@@ -99,7 +99,7 @@ def merge(current: str | None, ours: Sequence[str]) -> str:
     merged = ",".join(dict.fromkeys((*present, *ours)))
     if len(merged.encode()) > LONGEST_VALUE:
         raise Refused(
-            f"a throttled replica list would be {len(merged.encode()):,} bytes long, and a broker can store "
+            f"a throttled replica list would be {len(merged.encode()):,} bytes long, but a broker stores at most "
             f"{LONGEST_VALUE:,}. "
             "Split the plan into smaller ones"
         )

@@ -19,8 +19,8 @@ from kquota.terms import BrokerId, is_id
 ENOUGH: Final = 20
 """The number of rates below which percentiles are unknown."""
 _REST: Final = ("low", "high", "peak")
-_CSV: Final = "write a header broker,bytes_in and lines like 1,3MB/s"
-_JSON: Final = 'write {"1":"3MB/s"}, or [{"broker":1,"bytes_in":"3MB/s"}], or save a Prometheus query result'
+_CSV: Final = "Write a header broker,bytes_in and lines like 1,3MB/s"
+_JSON: Final = 'Write {"1":"3MB/s"}, or [{"broker":1,"bytes_in":"3MB/s"}], or save a Prometheus query result'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
         if not equals or not is_id(broker):
             raise Invalid(Parameter("bytes_in"), f" {text!r}: write a broker id and a rate, for example 1=3MB/s")
         if BrokerId(int(broker)) in rates:
-            raise Invalid(Parameter("bytes_in"), f" {text!r}: broker {int(broker)} has a rate already")
+            raise Invalid(Parameter("bytes_in"), f" {text!r}: broker {int(broker)} already has a rate")
         try:
             rates[BrokerId(int(broker))] = BytesIn(mean=_rate(rate, broker))
         except Invalid as error:
@@ -68,7 +68,7 @@ def parse(text: str, where: str) -> dict[BrokerId, BytesIn]:
     value for each broker) and `/api/v1/query_range` (mean and percentiles of its values).
     """
     if not text.strip():
-        raise Invalid(f"{where}: is empty; {_CSV}")
+        raise Invalid(f"{where}: is empty. {_CSV}")
     rates = _from_json(text, where) if text.lstrip().startswith(("{", "[")) else _from_csv(text, where)
     if not rates:
         raise Invalid(f"{where}: contains no rate of a broker")
@@ -81,13 +81,13 @@ def _from_csv(text: str, where: str) -> dict[BrokerId, BytesIn]:
     try:
         return _from_table(csv.DictReader(lines, delimiter=separator, skipinitialspace=True), where)
     except csv.Error as error:
-        raise Invalid(f"{where}: is not CSV: {error}; {_CSV}") from error
+        raise Invalid(f"{where}: is not CSV: {error}. {_CSV}") from error
 
 
 def _from_table(table: csv.DictReader[str], where: str) -> dict[BrokerId, BytesIn]:
     names = [name.strip() for name in table.fieldnames or ()]
     if missing := [name for name in ("broker", "bytes_in") if name not in names]:
-        raise Invalid(f"{where}: has no column {' and '.join(missing)}; {_CSV}")
+        raise Invalid(f"{where}: has no column {' and '.join(missing)}. {_CSV}")
     table.fieldnames = names
     # A short line gives None, an empty cell an empty text. Both mean unknown.
     rows = [{name: cell.strip() for name, cell in row.items() if name and cell and cell.strip()} for row in table]
@@ -115,11 +115,11 @@ def _from_rows(rows: Iterable[Mapping[str, object]], where: str) -> dict[BrokerI
     for row in rows:
         broker = str(row.get("broker"))
         if isinstance(row.get("broker"), bool) or not is_id(broker):
-            raise Invalid(f"{where}: {broker!r} is not a broker id; {_JSON}")
+            raise Invalid(f"{where}: {broker!r} is not a broker id. {_JSON}")
         if BrokerId(int(broker)) in rates:
             raise Invalid(f"{where}: broker {int(broker)} is listed twice")
         if row.get("bytes_in") is None:
-            raise Invalid(f"{where}: broker {int(broker)} has no bytes_in; leave out brokers with an unknown rate")
+            raise Invalid(f"{where}: broker {int(broker)} has no bytes_in. Leave out brokers with an unknown rate")
         told = {name: _rate(row[name], f"{where}: broker {broker}, {name}") for name in _REST if _told(row, name)}
         rate = _rate(row["bytes_in"], f"{where}: broker {broker}")
         rates[BrokerId(int(broker))] = _in_order(BytesIn(mean=rate, **told), f"{where}: broker {broker}")
@@ -144,7 +144,7 @@ def _in_order(told: BytesIn, what: str) -> BytesIn:
 
 def _rate(told: object, what: str) -> float:
     if isinstance(told, bool) or not isinstance(told, int | float | str):
-        raise Invalid(f"{what}: {told!r} is not a valid rate; write 3MB/s, for example")
+        raise Invalid(f"{what}: {told!r} is not a valid rate. Write 3MB/s, for example")
     if isinstance(told, str):
         # Unlike a throttle, a write rate can be 0.
         return 0.0 if told.strip() == "0" else float(byte_rate(told, what))
@@ -153,5 +153,5 @@ def _rate(told: object, what: str) -> float:
     except OverflowError:
         rate = math.inf
     if not math.isfinite(rate) or rate < 0:
-        raise Invalid(f"{what}: {told if math.isfinite(rate) else rate} is not a valid rate; write 0 or more")
+        raise Invalid(f"{what}: {told if math.isfinite(rate) else rate} is not a valid rate. Write 0 or more")
     return rate

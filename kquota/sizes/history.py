@@ -40,7 +40,7 @@ def taken(row: str | bytes, where: str) -> SnapshotKey:
         told = json.loads(row)
         return _taken(told)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Invalid(f"{where}: its first line is not a row of a snapshot; ", NextStep.TAKE_SNAPSHOT) from error
+        raise Invalid(f"{where}: its first line is not a row of a snapshot. ", NextStep.TAKE_SNAPSHOT) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +104,10 @@ def chosen(clusters: Collection[str], asked: str | None) -> str:
     """
     known = ", ".join(clusters)
     if not clusters:
-        raise Invalid("the history contains no snapshot; ", NextStep.TAKE_SNAPSHOT)
+        raise Invalid("the history contains no snapshot. ", NextStep.TAKE_SNAPSHOT)
     if asked is None and len(clusters) > 1:
         raise Invalid(
-            f"the history contains {len(clusters)} clusters; name one with ", Parameter("cluster_id"), f": {known}"
+            f"the history contains {len(clusters)} clusters. Name one with ", Parameter("cluster_id"), f": {known}"
         )
     if asked is not None and asked not in clusters:
         raise Invalid(Parameter("cluster_id"), f" {asked}: not in the history, which contains {known}")
@@ -127,7 +127,7 @@ def listing(rolled: Iterable[str], held: Collection[SnapshotKey], snapshots: Map
         if each in held:
             continue
         if (other := first.setdefault(each, path)) != path:
-            raise Invalid(f"{path}: has the same cluster and time as {other}; keep only one of them")
+            raise Invalid(f"{path}: has the same cluster and time as {other}. Keep only one of them")
         if each.cluster in rolled_to and each.time < rolled_to[each.cluster]:
             late.append(path)
         else:
@@ -154,8 +154,8 @@ def manifested(text: str, where: str) -> frozenset[SnapshotKey]:
         if found["version"] == VERSION:
             return frozenset(map(_taken, found["snapshots"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise Invalid(f"{where}: does not list the snapshots of its batch; restore it from a backup") from error
-    raise Invalid(f"{where}: version {found['version']} is newer than this kquota; use a newer kquota")
+        raise Invalid(f"{where}: does not list the snapshots of its batch. Restore it from a backup") from error
+    raise Invalid(f"{where}: version {found['version']} is newer than this kquota. Use a newer kquota")
 
 
 def _taken(row: Mapping[str, str]) -> SnapshotKey:

@@ -62,7 +62,7 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
             row = json.loads(line)
             if row["version"] not in VERSIONS:
                 raise Invalid(
-                    f"{where}: unknown version {row['version']}; use the kquota that wrote it, or a newer one"
+                    f"{where}: unknown version {row['version']}. Use the kquota that wrote it, or a newer one"
                 )
             place = (BrokerId(int(row["broker"])), str(row["log_dir"]))
             volumes[place] = (row["rack"], row["volume_total"], row["volume_usable"])
@@ -81,7 +81,7 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
                 )
             )
         except (ValueError, KeyError, TypeError) as error:
-            raise Invalid(f"{where}: line {number} is not a row of a snapshot; take a new one") from error
+            raise Invalid(f"{where}: line {number} is not a row of a snapshot. Take a new one") from error
     return [
         LogDir(
             broker=broker,

@@ -20,8 +20,8 @@ _OURS: Final = {
     "spark.remote": ("give ", _REMOTE),
     "spark.submit.deployMode": ("the driver runs on this machine",),
     "spark.driver.extraClassPath": ("give spark.jars or spark.jars.packages",),
-    "spark.driver.extraJavaOptions": ("kquota starts the JVM itself; set JDK_JAVA_OPTIONS in the environment",),
-    "spark.local.dir": ("it is in a folder that exists only during the command; set TMPDIR to move it",),
+    "spark.driver.extraJavaOptions": ("kquota starts the JVM itself. Set JDK_JAVA_OPTIONS in the environment",),
+    "spark.local.dir": ("it is in a folder that exists only during the command. Set TMPDIR to move it",),
 }
 _FIXED_ON_A_SERVER: Final = ("spark.driver.", "spark.executor.", "spark.jars", "spark.local.", "spark.hadoop.")
 
@@ -88,4 +88,4 @@ def _check(text: str, key: str, equals: str, remote: str | None) -> None:
     if key in _OURS:
         raise Invalid(_CONF, f" {key}: cannot be set: ", *_OURS[key])
     if remote is not None and key.startswith(_FIXED_ON_A_SERVER):
-        raise Invalid(_CONF, f" {key}: is fixed when a Spark Connect server starts; set it on the server")
+        raise Invalid(_CONF, f" {key}: is fixed when a Spark Connect server starts. Set it on the server")

@@ -231,10 +231,10 @@ def _refuse(leaders: Collection[Row], told: DataFrame, plan: PlanFrame) -> None:
     if not (unknown := _sum((row for row in leaders if row["leader"] is None), "planned")):
         return
     if unknown == planned:
-        raise Refused(f"the sizes contain none of the plan's {planned} partitions; give sizes of the same cluster")
+        raise Refused(f"the sizes contain none of the plan's {planned} partitions. Give sizes of the same cluster")
     named = _unsized(told, F.col("leader").isNull(), unknown)
     raise Refused(
-        f"the plan names partitions that the sizes do not contain: {named}; give ", Parameter("assume_size"), " 10GB"
+        f"the plan names partitions that the sizes do not contain: {named}. Give ", Parameter("assume_size"), " 10GB"
     )
 
 

@@ -14,9 +14,9 @@ from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.spark.engine import Engine
 from kquota.spark.jvm import MORE_MEMORY, Jvm
 
-_ROOM: Final = ("Spark's temporary files are in TMPDIR (default /tmp); set it to a folder with more space",)
+_ROOM: Final = ("Spark's temporary files are in TMPDIR (default /tmp). Set it to a folder with more space",)
 _LIMIT: Final = ("Spark's temporary files are in TMPDIR (default /tmp) and exceed the largest file size (ulimit -f)",)
-_VERSIONS: Final = ("the cluster's Spark and the local PySpark have different versions",)
+_VERSIONS: Final = ("The cluster's Spark and the local PySpark have different versions",)
 _ADVICE: Final[Mapping[str, tuple[str, ...]]] = {
     "No space left on device": _ROOM,
     "File too large": _LIMIT,
@@ -57,8 +57,8 @@ def _told(error: Exception, jvm: Jvm | None, engine: Engine) -> KquotaError:
     if gone is not None:
         return Refused("Spark's JVM ended: ", *gone, "; nothing was written")
     if engine.remote is not None and "UNAVAILABLE" in text:
-        return Unreachable(f"the Spark Connect server {engine.name} does not answer any more; nothing was written")
-    advice = next((("; ", *advice) for mark, advice in _ADVICE.items() if mark in text), ())
+        return Unreachable(f"the Spark Connect server {engine.name} no longer answers; nothing was written")
+    advice = next(((". ", *advice) for mark, advice in _ADVICE.items() if mark in text), ())
     return Refused(f"Spark could not finish: {cause(_details(error) or text)}", *advice, "; nothing was written")
 
 

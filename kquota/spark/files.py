@@ -67,7 +67,7 @@ def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
     files = laid_out(paths, scratch / "log-dirs", ".json", elsewhere=filter(is_elsewhere, given))
     for link, name in files.names.items():
         if not any(line.lstrip().startswith(b"{") for line in _lines(files.folder / link, name)):
-            raise Invalid(f"{name}: contains no JSON line of kafka-log-dirs; ", NextStep.TAKE_SIZES)
+            raise Invalid(f"{name}: contains no JSON line of kafka-log-dirs. ", NextStep.TAKE_SIZES)
     return files
 
 

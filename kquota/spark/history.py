@@ -75,7 +75,7 @@ class History:
             raise Invalid(
                 Parameter("history_window"),
                 f" {human_duration(window)}: the history covers {human_duration(covered)} of cluster {self.cluster}, "
-                f"{names}; give a shorter time, or for the whole history leave out ",
+                f"{names}. Give a shorter time, or for the whole history leave out ",
                 Parameter("history_window"),
             )
 
@@ -185,7 +185,7 @@ def _left_out(rows: DataFrame, files: Files) -> tuple[int, bool]:
     )
     found, count, older = rows.agg(unusable, bad, old).collect()[0]
     if found:
-        raise Invalid(f"{files.name(found['file'])}: {found['bad']}; move it out of the history and try again")
+        raise Invalid(f"{files.name(found['file'])}: {found['bad']}. Move it out of the history and try again")
     return int(count), older > 0
 
 

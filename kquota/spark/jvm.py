@@ -21,7 +21,7 @@ from kquota.errors import Parameter, Refused
 START_SECONDS: Final = 90
 LOOPBACK: Final = "127.0.0.1"
 OUT_OF_MEMORY: Final = "OutOfMemoryError"
-MORE_MEMORY: Final = ("give it more with ", Parameter("conf"), " spark.driver.memory=8g")
+MORE_MEMORY: Final = ("Give it more with ", Parameter("conf"), " spark.driver.memory=8g")
 _DYING_SECONDS: Final = 2.0
 _OPENED: Final = (
     # The packages that Spark's own launcher opens (org.apache.spark.launcher.JavaModuleOptions). A test compares the
@@ -62,11 +62,11 @@ def home() -> Path:
     """Return the folder of the installed PySpark, found without importing it. Raises Refused if there is none."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise Refused("this command needs Spark, which is not installed; run: pip install 'kquota[spark]'")
+        raise Refused("this command needs Spark, which is not installed. Run: pip install 'kquota[spark]'")
     found = Path(spec.origin).parent
     if not (found / "jars").is_dir():
         raise Refused(
-            "this environment has only the client of Spark Connect; give ",
+            "this environment has only the client of Spark Connect. Give ",
             Parameter("spark_remote"),
             " sc://HOST:PORT, or install Spark in a separate environment with: pip install 'kquota[spark]'",
         )
@@ -113,7 +113,7 @@ class Jvm:
     def _why_ended(self) -> tuple[str, ...]:
         code = self._process.returncode
         if OUT_OF_MEMORY in self._log.read_text(errors="replace"):
-            return ("it ran out of memory; ", *MORE_MEMORY)
+            return ("it ran out of memory. ", *MORE_MEMORY)
         if code == -signal.SIGKILL:
             return ("it was killed (SIGKILL), by a user or by a kernel without free memory",)
         return (f"code {code}: {last_words(self._log)}",)

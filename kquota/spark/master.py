@@ -64,7 +64,7 @@ def await_executors(spark: SparkSession) -> None:
     while len(context._jsc.sc().statusTracker().getExecutorInfos()) < 2:
         if time.monotonic() > deadline:
             raise Refused(
-                f"Spark's master {context.master} gave no executor in {EXECUTOR_SECONDS:.0f} s; check that its workers "
+                f"Spark's master {context.master} gave no executor in {EXECUTOR_SECONDS:.0f} s. Check that its workers "
                 "have free cores and memory (",
                 Parameter("conf"),
                 " spark.executor.memory=…), and reach this machine",

@@ -70,14 +70,14 @@ def health(rows: DataFrame, files: Files) -> Health:
     found = told.collect()
     if any(row["problems"] for row in found):
         file, problem = rows.where(F.col("problem").isNotNull()).agg(F.max(F.struct("file", "problem"))).collect()[0][0]
-        cure = ("; give its folder with ", Parameter("history")) if problem == SNAPSHOT else ()
+        cure = (". Give its folder with ", Parameter("history")) if problem == SNAPSHOT else ()
         raise Invalid(f"{files.name(file)}: {problem}", *cure)
     everything = ", ".join(files.told()) or "the history"
     if not any(row["good"] for row in found):
         raise Invalid(f"{everything}: contains no replica")
     taken = {(row["cluster"], row["time"]) for row in found}
     if len(taken) > 1:
-        raise Invalid(f"{everything}: contains rows of {len(taken)} snapshots; give files with one snapshot")
+        raise Invalid(f"{everything}: contains rows of {len(taken)} snapshots. Give files with one snapshot")
     ((cluster, time),) = taken
     return Health(
         cluster=cluster,

@@ -126,7 +126,7 @@ def _complaint() -> Column:
         )
         .when(F.col("replicas").isNull(), F.concat(name, F.lit(": an entry without replicas")))
         .when(F.size("replicas") == 0, F.concat(name, F.lit(": Partition replica list cannot be empty")))
-        .when(out_of_range, F.concat(name, F.lit(f": brokers must be from 0 to {HIGHEST_ID}, are "), shown))
+        .when(out_of_range, F.concat(name, F.lit(f": broker ids must be from 0 to {HIGHEST_ID}, but are "), shown))
         .when(
             F.size(F.array_distinct("replicas")) < F.size("replicas"),
             F.concat(F.lit("Partition replica lists may not contain duplicate entries: "), name, F.lit(" has "), shown),

@@ -89,7 +89,7 @@ class Reader:
         if sum(file.stat().st_size for file in files) > _MOST_SENT:
             raise Refused(
                 _HISTORY,
-                f" {folder}: more than {human_bytes(_MOST_SENT)} of Parquet is not sent to a remote Spark; copy "
+                f" {folder}: more than {human_bytes(_MOST_SENT)} of Parquet is not sent to a remote Spark. Copy "
                 "it to a place that Spark can read, and give that (s3a://BUCKET/history), or leave out ",
                 Parameter("spark_master"),
                 " and ",

@@ -71,7 +71,7 @@ def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
     if not tables:
         return TraceFiles(files=found)
     if len(tables) < len(heads) or found.elsewhere or len(set(tables.values())) > 1:
-        raise Invalid(_TRACE, ": different formats; give only JSON lines, or only CSV with the same first line")
+        raise Invalid(_TRACE, ": different formats. Give only JSON lines, or only CSV with the same first line")
     name, line = next(iter(tables.items()))
     try:
         names = trace.header(line, name)

@@ -35,7 +35,7 @@ def without_lists(standing: Standing) -> Iterator[Finding]:
                 where=f"broker {broker}",
                 what=", ".join(f"{SHORT[s.key]} rate {written(value)}" for s, (value,) in values.items())
                 + ", but no list names a replica of this broker",
-                effect="limits nothing now, but will limit whatever is listed next",
+                effect="limits nothing now, but will limit every replica that is listed later",
                 remedy=Remedy.REMOVE if idle else Remedy.REMOVE_AFTER_MOVES,
                 values=values,
                 fixable=idle,

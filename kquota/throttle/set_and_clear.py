@@ -240,7 +240,7 @@ def _enforced(world: World, run: Run, wanted: Wanted) -> Run:
 def _stays(run: Run) -> tuple[str, StepFor, str]:
     """Return the end of the error message for a run that stays open."""
     ending = StepFor(NextStep.END_THROTTLE, run.id)
-    return f"; run {run.id} stays open. The same command continues it, and ", ending, " ends it"
+    return f". Run {run.id} stays open. The same command continues it, and ", ending, " ends it"
 
 
 def _undone(world: World, run: Run, error: KquotaError) -> KquotaError:

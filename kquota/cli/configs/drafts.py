@@ -40,7 +40,8 @@ def today_keys(given: Sequence[str], option: str) -> tuple[str, ...]:
         return tuple(given)
     if CONTROLLER_MUTATION_RATE in given:
         raise Invalid(
-            f"{option}: {_RATE} is the name of {CONTROLLER_MUTATION_RATE} in a draft of KIP-599, and both are given"
+            f"{option}: {_RATE} is the name of {CONTROLLER_MUTATION_RATE} in a draft of KIP-599, and both are given. "
+            f"Give only {CONTROLLER_MUTATION_RATE}"
         )
     say(f"{option}: {_RATE} is the name in a draft of KIP-599. kquota uses {CONTROLLER_MUTATION_RATE}")
     return tuple(CONTROLLER_MUTATION_RATE if key == _RATE else key for key in given)

@@ -244,8 +244,8 @@ def _altered(at: world.Where, resource: Resource, add: Mapping[str, str], delete
         if _is_unread(at, resource) and not configs.describe([resource]):
             configs.alter([change])
             notes.append(
-                f"{resource}: the controllers accepted the change, and cannot show it. It is in force when the broker "
-                "runs; --describe with --bootstrap-server then shows it"
+                f"{resource}: the controllers accepted the change, but cannot show it. It takes effect when the broker "
+                "starts. Then check it with --describe and --bootstrap-server"
             )
             return AlteredConfigs(altered=resource, over_zookeeper=False, notes=tuple(notes))
         altered = actions.alter(configs, change, world.until_seen())

@@ -135,7 +135,7 @@ def _complaints(results: ElectionResults, rules: BatchRules) -> Iterator[str]:
     if results.unsettled:
         those = agreeing(len(results.unsettled), "partition", "has", "have")
         yield (
-            f"error: {human_duration(rules.settle)} after a batch, {those} no new leader, or a replica out of sync "
+            f"error: {human_duration(rules.settle)} after a batch, {those} no new leader or an out-of-sync replica "
             f"({few(results.unsettled, _SHOWN)})"
         )
     if results.unknown:

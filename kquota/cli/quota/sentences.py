@@ -34,9 +34,9 @@ def whom(client: Client) -> str:
 def headline(answer: KeyAnswer, cluster: Capacity) -> str:
     """Return the answer for one key in one sentence."""
     if cluster.ignores(answer.key):
-        return f"{answer.key}: unlimited, the brokers are too old for it"
+        return f"{answer.key}: unlimited, because the brokers are too old for it"
     if answer.limit is None:
-        return f"{answer.key}: unlimited, no level that applies is set"
+        return f"{answer.key}: unlimited, because no level that applies is set"
     won = answer.winner
     where = "for the cluster" if answer.row.model is Model.BUCKET else "per broker"
     source = (
@@ -223,7 +223,7 @@ def _no_mutation_window(answer: KeyAnswer, cluster: Capacity) -> str:
 
 
 def _exceptions(entities: Sequence[Entity]) -> str:
-    return f"another quota takes precedence for {few(entities, _MOST_NAMED)}; give both --user and --client-id"
+    return f"another quota takes precedence for {few(entities, _MOST_NAMED)}. Give both --user and --client-id"
 
 
 def level(rung: Rung, answer: KeyAnswer) -> str:

@@ -114,9 +114,9 @@ class ReassignOptions:
             "Throttle all replicas of a topic (*) if the list of its moving replicas is too long for a broker.",
         ),
     ] = False
-    preserve_throttles: Annotated[bool, With(VERIFY, CANCEL), flag("preserve-throttles", "Restore no throttle.")] = (
-        False
-    )
+    preserve_throttles: Annotated[
+        bool, With(VERIFY, CANCEL), flag("preserve-throttles", "Do not restore any throttle.")
+    ] = False
     clear_all: Annotated[
         bool,
         With(VERIFY),
@@ -152,7 +152,7 @@ class ReassignOptions:
         flag("wait", "Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle."),
     ] = False
     reason: Annotated[
-        str | None, With(EXECUTE), value("reason", "TEXT", "The reason, for colleagues. `kquota move status` shows it.")
+        str | None, With(EXECUTE), value("reason", "TEXT", "Reason for colleagues, shown by `kquota move status`.")
     ] = None
     dry_run: Annotated[
         bool, With(EXECUTE, CANCEL), flag("dry-run", "Check everything and show what would be written.")

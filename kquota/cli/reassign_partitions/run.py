@@ -66,7 +66,7 @@ def _must_work_through_zookeeper(options: ReassignOptions, asked: str) -> None:
     if asked == CANCEL:
         raise Invalid(
             'Option "[zookeeper]" can\'t be used with action "[cancel]": Kafka cannot cancel a '
-            "running move through ZooKeeper (KIP-236); give --bootstrap-server"
+            "running move through ZooKeeper (KIP-236). Give --bootstrap-server"
         )
     for option, rule in actions.rules(ReassignOptions).items():
         if not rule.zookeeper and actions.is_given(options, option):

@@ -19,7 +19,7 @@ def seconds_of(sample: str) -> float:
 def must_exist(standing: Standing, topics: Collection[str], brokers: Collection[BrokerId]) -> None:
     """Raise Refused for a topic that does not exist and for an unknown broker."""
     if unknown := [topic for topic in topics if topic not in standing.topics]:
-        raise Refused(f"topic {unknown[0]} does not exist; correct --topic. Nothing was written")
+        raise Refused(f"topic {unknown[0]} does not exist. Correct --topic. Nothing was written")
     must_be_known(brokers, {*standing.brokers, *standing.unread}, "--broker")
 
 
@@ -28,5 +28,5 @@ def must_be_known(brokers: Collection[BrokerId], known: Collection[BrokerId], op
     if strange := [broker for broker in brokers if broker not in known]:
         there = joined(sorted(known))
         raise Refused(
-            f"broker {strange[0]} does not exist (known brokers: {there}); correct {option}. Nothing was written"
+            f"broker {strange[0]} does not exist (known brokers: {there}). Correct {option}. Nothing was written"
         )

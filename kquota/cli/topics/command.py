@@ -12,7 +12,7 @@ from kquota.cli.actions import With, flag, value
 from kquota.cli.connection import ThroughBrokers
 from kquota.cli.options import Output, TableFormat
 
-EPILOG: Final = """kquota sends a topic that the controller mutation quota rejects again, until --timeout. Exit codes:
+EPILOG: Final = """If the controller mutation quota rejects a topic, kquota sends it again, until --timeout. Exit codes:
 0 done, 1 some topics failed (they are named), 75 the quota still rejects some topics.
 
 Examples:

@@ -159,7 +159,7 @@ def _config(text: str) -> tuple[str, str]:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Invalid(f"--config {key!r}: not valid UTF-8; check the shell's locale") from None
+        raise Invalid(f"--config {key!r}: not valid UTF-8. Check the shell's locale") from None
     return key.strip(), value
 
 

@@ -128,9 +128,9 @@ def _worded(symptom: Symptom, named: MoveNamed) -> tuple[str, str]:
             state = symptom.error or f"{size_or_unknown(symptom.usable)} free"
             what = f"broker {symptom.broker}: {symptom.log_dir} cannot take the copies ({state}, "
             command = f"log-dirs --describe --broker-list {symptom.broker}"
-            return f"{what}{size_or_unknown(symptom.left)} still to come)", f"See the log dirs: {suggested(command)}"
+            return f"{what}{size_or_unknown(symptom.left)} still to copy)", f"See the log dirs: {suggested(command)}"
         case NothingArrives():
-            what = f"no byte of {_moves(symptom.run)} arrived for {human_duration(symptom.seconds)}"
+            what = f"{_moves(symptom.run)} copied nothing for {human_duration(symptom.seconds)}"
             what += f" ({size_or_unknown(symptom.left)} left)"
             return what, f"See the throttles: {suggested('throttle show')}"
         case _:

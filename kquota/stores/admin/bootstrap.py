@@ -152,7 +152,7 @@ def failed(
     cause = listening.cause(error)
     if protocol.endswith("SSL") and cause is not None and (words := listening.explained(cause)) is not None:
         look = "ssl.…" if isinstance(cause, ssl.SSLCertVerificationError) else "the port, security.protocol and ssl.…"
-        return Unreachable(f"{where}: {words}; check {look} in {option}")
+        return Unreachable(f"{where}: {words}. Check {look} in {option}")
     server = names.server
     if isinstance(error, _OUT_OF_TIME):
         return Unreachable(
@@ -172,11 +172,11 @@ def _closed(bootstrap_server: str, protocol: str, names: ArgumentNames) -> str:
 
 def _refused(error: BaseException, option: str) -> str:
     if isinstance(error, kafka_errors.UnsupportedSaslMechanismError):
-        return f"the port does not support this sasl.mechanism; check it in {option}"
+        return f"the port does not support this sasl.mechanism. Check it in {option}"
     if isinstance(error, kafka_errors.IllegalSaslStateError):
-        return f"the port does not accept a login; check the port, and security.protocol in {option}"
+        return f"the port does not accept a login. Check the port, and security.protocol in {option}"
     said = _said(error).removeprefix("SaslAuthenticationFailedError: ")
-    return f"the login was refused ({said}); check sasl.mechanism and sasl.jaas.config in {option}"
+    return f"the login was refused ({said}). Check sasl.mechanism and sasl.jaas.config in {option}"
 
 
 def phrase(error: BaseException) -> str:

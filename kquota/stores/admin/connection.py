@@ -252,8 +252,8 @@ class Wire:
         where = f"Kafka at {self._bootstrap}" if broker is None else f"{self._names.server} {broker}"
         if isinstance(error, kafka_errors.IncompatibleBrokerVersion):
             return Refused(
-                f"{where}: this release of Kafka does not support {name}; "
-                f"on a ZooKeeper cluster, use {self._names.zookeeper}"
+                f"{where}: this release of Kafka does not support {name}. "
+                f"On a ZooKeeper cluster, use {self._names.zookeeper}"
             )
         if isinstance(error, kafka_errors.NodeNotReadyError):
             return Unreachable(f"{where}: no answer to {name}: {CLOSED}")

@@ -94,7 +94,7 @@ def delete(wire: Wire, name: str) -> None:
     topic still exists after 30 s.
     """
     _mutate(wire, Deletion(topic=name, partitions=1), "deleted")
-    _wait(lambda: _gone(wire, name) and _free(wire, name), f"topic {name}: deleted, but it did not disappear")
+    _wait(lambda: _gone(wire, name) and _free(wire, name), f"topic {name}: deleted, but the brokers still list it")
 
 
 def describe(wire: Wire, name: str) -> LogTopic | None:

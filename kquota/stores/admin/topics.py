@@ -24,7 +24,7 @@ _BY_THE_BROKER: Final = -1
 _TELLS_ELR: Final = (4, 0)
 _PAGE: Final = 500
 _LIMIT: Final = 2_000
-_UNTOLD: Final = Failure(code=-1, reason="the broker's answer does not mention it; check whether it was done")
+_UNTOLD: Final = Failure(code=-1, reason="the broker's answer does not mention it. Check whether it was done")
 
 _Topic = CreateTopicsRequest.CreatableTopic
 _Described = DescribeTopicPartitionsRequest

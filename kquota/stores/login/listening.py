@@ -21,7 +21,7 @@ def addresses(text: str, option: str, config: str) -> list[tuple[str, int]]:
     """
     pairs = [_host_and_port(part.strip(), option, config) for part in text.split(",") if part.strip()]
     if not pairs:
-        raise Invalid(f"{option}: no address given; write host:port")
+        raise Invalid(f"{option}: no address given. Write host:port")
     return pairs
 
 
@@ -41,7 +41,7 @@ def must_listen(what: str, text: str, option: str, config: str, deadline: float)
             causes.append(f"{host}:{port}: {error.strerror or error}")
         else:
             return [_written(*pair) for pair in (*pairs[index:], *pairs[:index])]
-    raise Unreachable(f"no {what} at {text} ({'; '.join(causes)}); check {option}")
+    raise Unreachable(f"no {what} at {text} ({'; '.join(causes)}). Check {option}")
 
 
 def _written(host: str, port: int) -> str:
@@ -112,7 +112,7 @@ def _unverified(error: ssl.SSLCertVerificationError) -> str:
     if "not yet valid" in said:
         return f"the server's certificate is not valid yet ({said}). Check the clock of this machine"
     if "mismatch" in said:
-        return f"the server's certificate is for another name ({said}); use a name that it contains"
+        return f"the server's certificate is for another name ({said}). Use a name that it contains"
     if "self-signed" in said or "issuer" in said:
         return f"the server's certificate is not signed by an authority in the trust store ({said})"
     return f"the server's certificate was not accepted ({said})"

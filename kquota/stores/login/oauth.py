@@ -123,19 +123,19 @@ def _asked(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> di
         answer = _within(wanted.seconds, answered)
     except urllib.error.HTTPError as error:
         raise Refused(
-            f"{where} answered {error.code}{_reason(error)}; check clientId, clientSecret and scope"
+            f"{where} answered {error.code}{_reason(error)}. Check clientId, clientSecret and scope"
         ) from None
     except (OSError, urllib.error.URLError) as error:
         raise Unreachable(f"{where} cannot be reached within {wanted.seconds:.0f} s: {_why(error)}") from None
     except (http.client.InvalidURL, ValueError):
         # Not a valid name for DNS, or characters that a request line cannot contain.
-        raise Invalid(f"{where} cannot be requested; check sasl.oauthbearer.token.endpoint.url") from None
+        raise Invalid(f"{where} cannot be requested. Check sasl.oauthbearer.token.endpoint.url") from None
     except http.client.HTTPException:
-        raise Refused(f"{where} does not answer with HTTP; check sasl.oauthbearer.token.endpoint.url") from None
+        raise Refused(f"{where} does not answer with HTTP. Check sasl.oauthbearer.token.endpoint.url") from None
     try:
         document = json.loads(answer)
     except (ValueError, RecursionError):
-        raise Refused(f"{where} did not return JSON; check sasl.oauthbearer.token.endpoint.url") from None
+        raise Refused(f"{where} did not return JSON. Check sasl.oauthbearer.token.endpoint.url") from None
     return document if isinstance(document, dict) else {}
 
 

@@ -150,8 +150,8 @@ def _no_providers(found: Mapping[str, str], where: str) -> None:
     for key, value in found.items():
         if key.startswith("config.providers") or _PROVIDED.search(value):
             raise Invalid(
-                f"{where}: {key}: kquota does not support config providers; "
-                "write the value itself, and run chmod 600 on the file"
+                f"{where}: {key}: kquota does not support config providers. "
+                "Write the value itself, and run chmod 600 on the file"
             )
 
 
@@ -227,8 +227,8 @@ def _tokens(found: Mapping[str, str], login: Login | None, where: str, tell: Cal
         raise Invalid(f"{where}: sasl.oauthbearer.token.endpoint.url must be an https, http or file URL")
     if "@" in parts.netloc:
         raise Invalid(
-            f"{where}: sasl.oauthbearer.token.endpoint.url: it must not contain a user or a password; "
-            "use clientId and clientSecret"
+            f"{where}: sasl.oauthbearer.token.endpoint.url: it must not contain a user or a password. "
+            "Use clientId and clientSecret"
         )
     if scheme == "http":
         tell(f"{where}: the client secret is sent to {oauth.shown(url)} without TLS")
@@ -242,7 +242,7 @@ def _split(url: str, where: str) -> SplitResult:
     except ValueError:
         # Python's message would repeat a password that contains a slash.
         raise Invalid(
-            f"{where}: sasl.oauthbearer.token.endpoint.url: its host or its port is not valid; write "
+            f"{where}: sasl.oauthbearer.token.endpoint.url: its host or its port is not valid. Write "
             "https://HOST:PORT/PATH"
         ) from None
     return parts

@@ -108,7 +108,7 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
             f"the runs of this cluster are on record in topic {named.topic}, "
             "which kquota cannot read over the brokers: ",
             error,
-            ". Nothing was written; give ",
+            ". Nothing was written. Give ",
             Parameter("command_config"),
             ", or use ",
             Parameter("bootstrap_server"),
@@ -116,9 +116,8 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
     if found is None:
         raise Refused(
             f"{MARKER} in ZooKeeper names topic {named.topic} as the record of runs, but the topic does not exist. "
-            "Nothing was written; ",
+            "Nothing was written. To remove the marker, run ",
             NextStep.UNSHARE_RECORD,
-            " removes the marker",
         )
     return found
 
@@ -247,7 +246,7 @@ def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Ca
         why = KquotaError("an open run of this host is also on record in ZooKeeper, which cannot be reached: ", error)
         if choice.writes:
             use = (Parameter("zookeeper"), ", where hosts see the same runs")
-            raise Refused(why, ". Nothing was written; use ", *use) from error
+            raise Refused(why, ". Nothing was written. Use ", *use) from error
         choice.warned(why)
         return Unshared(why)
 

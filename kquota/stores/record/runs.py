@@ -97,7 +97,7 @@ class RecordedRuns:
     def begin(self, run: Run) -> None:
         """Write the first version of a run. Raises Busy if its id exists, Refused if it cannot be written."""
         if run.id in self._latest:
-            raise Busy(f"run {run.id}: a run of this plan began within the same second; try again")
+            raise Busy(f"run {run.id}: a run of this plan began within the same second. Try again")
         self._write(run, 1)
 
     def update(self, run: Run) -> None:

@@ -70,9 +70,8 @@ class Sharing:
         named = None if self.znodes is None else choose.marker(self.znodes)
         if named is not None and named.topic != self.topic:
             raise Refused(
-                f"topic {named.topic} already holds the record of this cluster. Nothing was written; ",
+                f"topic {named.topic} already holds the record of this cluster. Nothing was written. First run ",
                 StepFor(NextStep.UNSHARE_OTHER, named.topic),
-                " ends that first",
             )
         if self.znodes is not None and named is None:
             _must_have_no_open_znodes(self.znodes, self.files.cluster_id)
@@ -172,7 +171,7 @@ def _must_be_over(topic: str, still: Sequence[str]) -> None:
     if still:
         names = ", ".join(sorted(still))
         raise Refused(
-            f"topic {topic}: runs are open in it ({names}). End them first; ",
+            f"topic {topic}: runs are open in it ({names}). End them first. ",
             NextStep.SHOW_MOVES,
             " and ",
             NextStep.SHOW_THROTTLES,
@@ -209,7 +208,7 @@ def _mark(znodes: Znodes, topic: str, identity: str) -> None:
     if node is not None:
         write = SetData(path=MARKER, data=data, version=node.version)
     if not znodes.committed([write]):
-        raise Refused(f"ZooKeeper: {MARKER} has just been written by another kquota; try again")
+        raise Refused(f"ZooKeeper: {MARKER} has just been written by another kquota. Try again")
 
 
 def _unmark(znodes: Znodes | None) -> bool:

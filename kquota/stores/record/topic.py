@@ -107,8 +107,8 @@ class TopicRecord:
         self.keep_alive()
         if self._clock.seconds() - self._sent > WRITE_SECONDS:
             raise Busy(
-                f"the record in {self.place} answered too late to write safely. Nothing more is written; "
-                "try again later"
+                f"the record in {self.place} answered too late to write safely. Nothing more is written. "
+                "Try again later"
             )
 
     def runs(self, *, whole: bool = False) -> Mapping[str, Run]:
@@ -216,7 +216,7 @@ class TopicRecord:
         """Wait a moment for a holder that may be dead, and return its mark. Raises LockHeld if it is alive."""
         if self._waiting is None or before not in ("", found.mark):
             raise LockHeld(
-                f"{found.holder} holds the lock of this cluster; try again later. "
+                f"{found.holder} holds the lock of this cluster. Try again later. "
                 f"If it has died, the lock is free in {left:.0f} s",
                 lock=found,
                 left=left,

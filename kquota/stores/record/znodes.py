@@ -85,9 +85,9 @@ class ZnodeLock:
             if node is None:
                 continue
             if not (take_over or _holder(node).dead):
-                raise Busy(f"{_holder(node)} holds the lock of this cluster; try again later")
+                raise Busy(f"{_holder(node)} holds the lock of this cluster. Try again later")
             self._znodes.committed([Delete(path=LOCK, version=node.version)])
-        raise Busy("other kquota processes keep taking the lock of this cluster; try again later")
+        raise Busy("other kquota processes keep taking the lock of this cluster. Try again later")
 
     def _release(self) -> None:
         """Release the lock, unless another process has it now. If this fails, the end of the session releases it."""
@@ -184,7 +184,7 @@ class ZnodeRecord:
         if self._staged and (operations := self.operations()):
             if not self._znodes.committed(operations):
                 self.operations()  # raises Busy and names the faster process
-                raise Busy("another kquota is writing to the same runs; try again later")
+                raise Busy("another kquota is writing to the same runs. Try again later")
             self.committed()
 
     def operations(self) -> Sequence[Operation]:

@@ -173,7 +173,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
             )
         return (
             f"ZooKeeper: {SUBMITTED} exists, because its moves have not ended: over ZooKeeper, Kafka "
-            f"accepts one reassignment at a time; wait until it ends, or use {self._brokers}"
+            f"accepts one reassignment at a time. Wait until it ends, or use {self._brokers}"
         )
 
     def _racks(self) -> dict[BrokerId, str | None]:

@@ -25,8 +25,8 @@ _LARGEST_TRANSACTION: Final = 900_000  # bytes. ZooKeeper accepts 1,048,575 by d
 # answer (KAFKA-13270). The broker then receives no further changes.
 _MOST_NOTIFICATIONS: Final = 100_000
 _NO_ROOM: Final = (
-    f"not sent: ZooKeeper holds {_MOST_NOTIFICATIONS} notifications of config changes, the most that brokers can read; "
-    "apply the rest in 15 minutes"
+    f"not sent: ZooKeeper holds {_MOST_NOTIFICATIONS} notifications of config changes, the most that brokers can read. "
+    "Apply the rest in 15 minutes"
 )
 
 

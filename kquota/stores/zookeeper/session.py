@@ -42,7 +42,7 @@ def started(connect: str, access: Access, deadline: float) -> KazooClient:
     try:
         failure = _waited(client, handler, connect, deadline, servers, names)
     except (ValueError, OSError) as error:
-        failure = Unreachable(f"no ZooKeeper at {connect} ({error}); check {names.zookeeper}")
+        failure = Unreachable(f"no ZooKeeper at {connect} ({error}). Check {names.zookeeper}")
     if failure is not None:
         client.stop()
         client.close()
@@ -98,8 +98,8 @@ def _waited(
         return None
     words = listening.explained(handler.failure) if handler is not None and handler.failure is not None else None
     if words is not None:
-        return Unreachable(f"ZooKeeper at {connect}: {words}; check the port and {names.zk_tls_config_file}")
-    return Unreachable(f"no ZooKeeper at {connect} within {deadline:.0f} s; check {names.zookeeper}")
+        return Unreachable(f"ZooKeeper at {connect}: {words}. Check the port and {names.zk_tls_config_file}")
+    return Unreachable(f"no ZooKeeper at {connect} within {deadline:.0f} s. Check {names.zookeeper}")
 
 
 class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]

@@ -88,7 +88,7 @@ def json_object(node: Node | None, path: str) -> dict[str, Any]:
     try:
         document = json.loads(node.data)
     except ValueError as error:
-        raise Refused(f"ZooKeeper: {path} does not hold JSON; examine it with zookeeper-shell") from error
+        raise Refused(f"ZooKeeper: {path} does not hold JSON. Examine it with zookeeper-shell") from error
     if not isinstance(document, dict):
-        raise Refused(f"ZooKeeper: {path} does not hold a JSON object; examine it with zookeeper-shell")
+        raise Refused(f"ZooKeeper: {path} does not hold a JSON object. Examine it with zookeeper-shell")
     return document

@@ -73,7 +73,7 @@ def encoded(name: str) -> str:
     Raises Invalid for names that a znode cannot have: the empty name, `.` and `..`.
     """
     if name in ("", ".", ".."):
-        unfit = f"the name {name!r} cannot be stored in ZooKeeper; use "
+        unfit = f"the name {name!r} cannot be stored in ZooKeeper. Use "
         raise Invalid(unfit, Parameter("bootstrap_server"), " or another name")
     return quote(name, safe="").replace("~", "%7E")
 
@@ -94,7 +94,7 @@ def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
     config = document.get("config", {})
     if document.get("version") != 1 or not isinstance(config, dict):
         raise Refused(
-            f"/config/{entity_path} is not a config that Kafka wrote; examine it with zookeeper-shell. "
+            f"/config/{entity_path} is not a config that Kafka wrote. Examine it with zookeeper-shell. "
             "Nothing was written"
         )
     return config

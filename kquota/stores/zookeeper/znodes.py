@@ -239,7 +239,7 @@ class Znodes:
             self._client.get_async("/").get(timeout=CONNECT_SECONDS)
         except (kazoo_errors.AuthFailedError, *_LOST) as error:
             raise Refused(
-                f"ZooKeeper at {self._connect}: the login was refused; check the user and the password in the file "
+                f"ZooKeeper at {self._connect}: the login was refused. Check the user and the password in the file "
                 f"of {self.names.zk_sasl_config_file} or KAFKA_OPTS, and that this ZooKeeper accepts logins"
             ) from error
         except kazoo_errors.KazooException:
@@ -250,15 +250,15 @@ class Znodes:
         if found[LIVE_BROKERS] is None or found[NOTIFICATIONS] is None:
             raise Refused(
                 f"ZooKeeper at {self._connect} is not the ZooKeeper of a Kafka cluster "
-                f"(no {LIVE_BROKERS} and {NOTIFICATIONS}); "
-                "check the address and its chroot. Nothing was created"
+                f"(no {LIVE_BROKERS} and {NOTIFICATIONS}). "
+                "Check the address and its chroot. Nothing was created"
             )
         controller = found["/controller"]
         epoch = json_in(controller.data).get("kraftControllerEpoch", -1) if controller else -1
         if found["/migration"] is not None or (isinstance(epoch, int) and epoch >= 0):
             raise Refused(
-                f"the cluster of ZooKeeper at {self._connect} is on KRaft or migrating to it: "
-                f"use {self.names.bootstrap_server}"
+                f"the cluster of ZooKeeper at {self._connect} is on KRaft or migrating to it. "
+                f"Use {self.names.bootstrap_server}"
             )
 
     def _node(self, path: str, answer: Any) -> Node | None:
@@ -280,7 +280,7 @@ class Znodes:
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, kazoo_errors.NoAuthError):
             login = f"{self.names.zk_sasl_config_file} or {self.names.zk_tls_config_file}"
-            hint = "" if self._access.logs_in else f"; log in with {login}"
+            hint = "" if self._access.logs_in else f". Log in with {login}"
             return Refused(f"ZooKeeper at {self._connect}: not allowed (NoAuth); nothing was written{hint}")
         if isinstance(error, kazoo_errors.AuthFailedError):
             return Refused(f"ZooKeeper at {self._connect}: the login was refused; nothing was written")

@@ -305,7 +305,7 @@ class Estimate(Answer):
         yield f"To copy      {human_bytes(pace.work.bytes)} in {counted(pace.work.copies, 'copy')}"
         yield ""
         yield from text.share_lines(pace)
-        yield "  (followers: fetches of in-sync followers of the moving partitions; they use the throttle undelayed)"
+        yield "  (followers: fetches of in-sync followers of the moving partitions, counted but never delayed)"
         if self.outlook.waves:
             yield "  (all waves together, as if they moved at once)"
         yield ""

@@ -195,7 +195,7 @@ def _listed(paths: Sequence[str]) -> Listing:
     found = replace(here, rolled=(*here.rolled, *elsewhere))
     if not found.rolled and not found.waiting:
         raise Invalid(
-            f"--history {', '.join(paths)}: the folder contains no snapshot (*.jsonl.gz); ", NextStep.TAKE_SNAPSHOT
+            f"--history {', '.join(paths)}: the folder contains no snapshot (*.jsonl.gz). ", NextStep.TAKE_SNAPSHOT
         )
     return found
 
@@ -259,7 +259,7 @@ def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collecti
         return
     dead_among({broker for target in plan.targets.values() for broker in target}, brokers)
     if unknown := sorted(set(plan.targets) - set(held)):
-        raise Refused(f"the plan names partitions that the cluster does not have: {few(unknown, 5)}")
+        raise Refused(f"the plan names partitions that the cluster does not have: {few(unknown, 5)}. Correct the plan")
 
 
 def dead_among(wanted: Collection[int], brokers: Collection[int]) -> None:

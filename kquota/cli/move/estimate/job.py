@@ -153,7 +153,7 @@ def _history(reader: Reader, inputs: Inputs, asked: GivenInputs) -> History | No
     if found.unproven:
         unknown = (
             "warning: the history has snapshots that do not show whether a topic is tiered. The write rates of "
-            f"{found.unproven} topics in them are unknown until a newer snapshot exists; "
+            f"{found.unproven} topics in them are unknown until a newer snapshot exists. "
         )
         say(worded(KquotaError(unknown, NextStep.TAKE_SNAPSHOT)))
     return found

@@ -88,7 +88,7 @@ def band_line(found: Outlook) -> str | None:
         else f"{error} only, because the percentiles of the write rates are unknown"
     )
     if band.unused_quota:
-        why += "; a broker is throttled now, so quota that is not used may pass at the start"
+        why += "; a broker is throttled now, so copies may use its unused quota at the start"
     return f"90 % band    {human_duration(band.low)} to {high} ({why})"
 
 

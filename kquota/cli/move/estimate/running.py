@@ -53,8 +53,9 @@ def running_remarks(found: MoveUnderWay | None) -> Iterator[str]:
         return
     if found.unknown:
         yield (
-            f"warning: it is unknown what {counted(found.unknown, 'running copy')} still {_misses(found.unknown)}. "
-            "Assumed: everything"
+            "warning: the bytes that "
+            f"{counted(found.unknown, 'running copy')} still {_misses(found.unknown)} are unknown. "
+            "Assumed: all of them"
         )
     if found.elsewhere:
         are = "is" if len(found.elsewhere) == 1 else "are"

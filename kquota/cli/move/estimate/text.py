@@ -51,13 +51,13 @@ def window_lines(window: Window, throttle: ByteRate) -> Iterator[str]:
         word = f"at {'least' if side == 'above' else 'most'}" if bound.closed else side
         yield f"{'Window' if n == 0 else '':<12} T {word:<8} {rate:>10}  {bound.why}{note}"
     if window.empty:
-        yield "             empty: no throttle keeps all bounds"
+        yield "             empty: no throttle meets all bounds"
 
 
 def _note(bound: Bound, throttle: ByteRate, *, above: bool) -> str:
     if bound.kept(throttle, above=above) is not False:
         return ""
-    return ": NOT KEPT" if bound.binds else "; not kept, but only the next line is about the brokers of this move"
+    return ": NOT MET" if bound.binds else "; not met, but only the next line applies to the brokers of this move"
 
 
 def outlook_lines(found: Outlook) -> Iterator[str]:
@@ -73,8 +73,8 @@ def outlook_lines(found: Outlook) -> Iterator[str]:
 def fetch_line(fetch: Fetch, enforcement: Enforcement) -> str:
     """Return KIP-73's condition on the size of a fetch."""
     largest = human_bytes(fetch.largest)
-    kept = "holds" if fetch.holds else f"does not hold, set replica.fetch.response.max.bytes below {largest}"
-    settings = "the settings of the brokers" if enforcement.told else "the defaults of Kafka"
+    kept = "holds" if fetch.holds else f"does not hold; set replica.fetch.response.max.bytes below {largest}"
+    settings = "the brokers' settings" if enforcement.told else "Kafka's defaults"
     return (
         f"Fetch size   {fetch.brokers} brokers x {human_bytes(fetch.response_max_bytes)} / {human_rate(fetch.rate)}"
         f" = {human_duration(fetch.seconds)} < {human_duration(fetch.window_seconds)} window: {kept}"

@@ -47,7 +47,7 @@ class ClusterHealth:
         found = unhealthy(self.cluster.partitions()) - frozenset(self.plan)
         if found and not force:
             raise Refused(
-                f"cluster: {_named(found)}. Wait until the brokers are in sync, or give --force; nothing was written"
+                f"cluster: {_named(found)}. Wait until the replicas are in sync, or give --force; nothing was written"
             )
         self._before = found
 
@@ -71,7 +71,7 @@ class ClusterHealth:
 
 def _named(found: Collection[TopicPartition]) -> str:
     outside = agreeing(len(found), "partition", "outside the plan has", "outside the plan have")
-    return f"{outside} no leader, or a replica out of sync ({few(sorted(found), _SHOWN)})"
+    return f"{outside} no leader or an out-of-sync replica ({few(sorted(found), _SHOWN)})"
 
 
 def must_have_room(log_dirs: Sequence[LogDir], moving: Sequence[Move], sizes: Mapping[TopicPartition, int]) -> None:
@@ -98,5 +98,5 @@ def must_have_room(log_dirs: Sequence[LogDir], moving: Sequence[Move], sizes: Ma
         if room.left is not None and room.left < 0:
             raise Refused(
                 f"broker {room.broker}: the copies do not fit on its disks ({human_bytes(room.arriving)}, "
-                f"{human_bytes(-room.left)} more than fits). Move less, or give --force; nothing was written"
+                f"{human_bytes(-room.left)} too much). Move less, or give --force; nothing was written"
             )

@@ -64,7 +64,7 @@ class MoveRan(Answer):
         if self.run is not None:
             yield f"Run {self.run} took {human_duration(self.seconds)}"
         if found.pending:
-            yield f"{counted(len(found.pending), 'setting')} of its throttle not restored yet"
+            yield f"{counted(len(found.pending), 'setting')} of its throttle still to be restored"
         elif self.throttle is not None:
             yield f"The throttle of {self.throttle} is restored"
         if self.elections is not None:

@@ -260,7 +260,8 @@ def _conclusion(load: Load, found: Verdict) -> str:
             return "As explained: never throttled."
         share = f"{load.limit:g}% of one thread's time"
         return (
-            f"As explained: throttled. A broker that throttles a client counts {share}. The cost of a request is above."
+            f"As explained: throttled. Each broker that throttled the client counted {share}. "
+            "The table shows the cost of a request."
         )
     if load.kind is Kind.PRODUCE and found is Verdict.NOT_REACHED and load.limit is not None:
         least = human_rate(load.limit * len(load.leaders))

@@ -141,9 +141,9 @@ def sized(size: int) -> str:
 
 def _said(one: Held) -> str:
     if one.stopped is None:
-        return f"{one.rate:g}/s holds, the highest rate that this probe tried"
+        return f"{one.rate:g}/s is sustained, the highest rate tried"
     at = f"at {one.stopped.rate:g}/s, {one.stopped.operation.value}: {one.stopped.why_not}"
-    return f"not even the lowest rate holds; {at}" if one.rate is None else f"{one.rate:g}/s holds; {at}"
+    return f"not even the lowest rate is sustained; {at}" if one.rate is None else f"{one.rate:g}/s is sustained; {at}"
 
 
 def _advice(found: Limit, held: Sequence[Held]) -> Iterator[str]:
@@ -158,7 +158,7 @@ def _advice(found: Limit, held: Sequence[Held]) -> Iterator[str]:
         f" less a reserve of {1 - ladder.SPARE:.0%}."
     )
     if all(one.stopped is None for one in held):
-        words += " All rates held, so the controller may sustain more. To test this, give a higher --most-partitions."
+        words += " Every rate was sustained, so the limit may be higher. To test this, give a higher --most-partitions."
     yield from wrapped("", words, indent="")
     if found.tenants == 1:
         yield "Each user has its own bucket: divide the rate with --tenants."

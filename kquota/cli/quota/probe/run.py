@@ -176,6 +176,6 @@ def _remove_older(stage: ProbeCluster) -> Found:
 def _foreign(found: Found) -> list[str]:
     """Yield a line for each topic that only has the name of a probe."""
     return [
-        f"topic {name}: kept, because it has the name but not the seal ({scratch.SEAL}) of a probe"
+        f"topic {name}: kept, because it has the name of a probe's topic, but not the {scratch.SEAL} that marks one"
         for name in found.foreign
     ]

@@ -27,7 +27,7 @@ HEADINGS: Final = {
     "--topics": "Topics created, grown or deleted",
     "--load": "Or a steady load",
     "--trace": "Or a trace",
-    "--spark-master": "Where Spark processes a large trace (by default on this machine)",
+    "--spark-master": "Spark, for a large trace (default: on this machine)",
     "--output": "Output",
 }
 """The first option of each part of the help, and its heading."""
@@ -99,7 +99,7 @@ class SimulateOptions:
         typer.Option(
             "--model",
             metavar="[shipped|draft-even|draft-front]",
-            help="Arithmetic that Kafka ships, or that of a draft of KIP-599.",
+            help="Use the arithmetic of Kafka's releases, or of a draft of KIP-599.",
         ),
     ] = Arithmetic.shipped
     permissive: Annotated[

@@ -76,7 +76,7 @@ def recovering(seen: BrokerRecovery, broker: BrokerId, *, last: bool) -> Recover
     """Return the answer to one check. Unless it is the `last` one, the broker is behind, and another check follows."""
     notes = tuple(remaining(seen.released)) if last else ()
     if seen.done:
-        notes += (f"broker {broker} is in sync everywhere: nothing of this throttle remains set",)
+        notes += (f"broker {broker} is in sync everywhere, and this throttle is no longer set",)
     return Recovering(
         run=None if seen.run is None else seen.run.id,
         done=seen.done,

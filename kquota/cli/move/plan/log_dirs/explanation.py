@@ -75,7 +75,7 @@ def _remarks(found: LogDirsPlanned) -> Iterator[str]:
         yield f"warning: {left.partition} {left.why}"
     for change in found.dirs:
         if change.closed is not None and change.closed != "cordoned":
-            yield f"warning: {change.path} takes no part ({change.closed})"
+            yield f"warning: {change.path} is not used ({change.closed})"
     unknown = [change.path for change in found.dirs if change.closed is None and change.disk is None]
     if unknown and found.moves:
         yield (
