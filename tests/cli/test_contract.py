@@ -15,7 +15,7 @@ CASES: dict[str, tuple[KquotaError, str, str]] = {
         "--spark-master 'x': write HOST:PORT",
     ),
     "another error's parts": (
-        Invalid("h: ", *Invalid("no snapshot; ", NextStep.TAKE_SNAPSHOT).args),
+        Invalid("h: ", *Invalid("no snapshot. ", NextStep.TAKE_SNAPSHOT).args),
         "h: no snapshot. Take a snapshot",
         "h: no snapshot. Take one with `kquota log-dirs --bootstrap-server HOST:PORT --snapshot DIR`",
     ),

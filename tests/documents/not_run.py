@@ -40,7 +40,7 @@ EXAMPLES_NOT_RUN: Final[Mapping[str, str]] = {
 ENDS: Final[Mapping[str, tuple[str, str]]] = {
     "kquota quota diff --bootstrap-server localhost:9092 quotas.yaml": ("exit 8", "nobody has applied it yet"),
     "kquota quota diff --zookeeper localhost:2181 quotas.yaml --prune --output tsv": ("exit 8", "nor now"),
-    "kquota reassign-partitions --bootstrap-server localhost:9092 --verify --reassignment-json-file plan.json": (
+    "kquota reassign-partitions --bootstrap-server localhost:9092 --verify --all-runs --quiet": (
         "exit 8 until",
         "the move that the example before it has started is done",
     ),
