@@ -94,13 +94,14 @@ class Document:
     """The entities that a document names, each with all its limits, and the scope of the document.
 
     `owns` limits the entities that may be pruned. It is None if the document does not state it. Entities in `protect`
-    never change.
+    never change. `unreadable` describes quotas of the cluster that kquota cannot show as limits. They never change.
     """
 
     limits: Mapping[Entity, Limits]
     owns: Scope | None = None
     protect: Scope = NOBODY
     throttles: Throttles = field(default_factory=dict)
+    unreadable: tuple[str, ...] = ()
 
 
 def order(resource: Resource) -> tuple[object, ...]:

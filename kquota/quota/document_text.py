@@ -33,7 +33,8 @@ _DEFAULTS: Final = {
 _NAMED: Final = {"users": "user", "clients": "client_id", "ips": "ip"}
 _ORDER: Final = ("default-user", "users", "default-client", "clients", "default-ip", "ips")
 _THROTTLES: Final = "replication-throttles"
-_KNOWN: Final = ("version", "owns", "protect", *_ORDER, _THROTTLES)
+_UNREADABLE: Final = "unreadable"
+_KNOWN: Final = ("version", "owns", "protect", *_ORDER, _THROTTLES, _UNREADABLE)
 
 
 def read(text: str, name: str) -> Document:
@@ -54,6 +55,7 @@ class _Reading:
         self._limits: dict[Entity, Limits] = {}
         self._owns: Scope | None = None
         self._protect = NOBODY
+        self._unreadable: tuple[str, ...] = ()
 
     def document(self) -> Document:
         self._source.begin()
@@ -64,7 +66,13 @@ class _Reading:
         self._source.end()
         if not versioned:
             self._source.refuse(1, 1, f"the version is missing. Begin with the line version: {VERSION}")
-        return Document(limits=self._limits, owns=self._owns, protect=self._protect, throttles=self._throttles)
+        return Document(
+            limits=self._limits,
+            owns=self._owns,
+            protect=self._protect,
+            throttles=self._throttles,
+            unreadable=self._unreadable,
+        )
 
     def _section(self, key: Scalar) -> None:
         if key.text == "version":
@@ -83,6 +91,8 @@ class _Reading:
         elif key.text == _THROTTLES:
             for kind in self._source.mapping(_THROTTLES):
                 self._throttled(kind)
+        elif key.text == _UNREADABLE:
+            self._unreadable = tuple(item.text for item in self._source.sequence(_UNREADABLE))
         else:
             self._refuse(key, f"unknown key {key.text!r}. Valid keys: {', '.join(_KNOWN)}")
 
@@ -194,6 +204,8 @@ def text(document: Document) -> str:
         elif scope is not None and key == "owns":
             lines.append("owns: []")
     _write(lines, _tree(document.limits) | _throttles_tree(document.throttles), "")
+    if document.unreadable:
+        lines += [f"{_UNREADABLE}:", *(f"  - {quoted(line)}" for line in document.unreadable)]
     return "\n".join(lines) + "\n"
 
 
@@ -207,6 +219,8 @@ def as_json(document: Document) -> str:
     if document.protect != NOBODY:
         top["protect"] = list(document.protect.patterns)
     tree = _numbers(_tree(document.limits) | _throttles_tree(document.throttles))
+    if document.unreadable:
+        tree[_UNREADABLE] = list(document.unreadable)
     return _printable(json.dumps(top | tree, ensure_ascii=False, indent=2))
 
 

@@ -197,6 +197,12 @@ REFUSED_THROTTLES = {
 }
 
 
+@given(st.lists(st.text(min_size=1), max_size=3))
+def test_sentences_about_unreadable_quotas_are_read_back_unchanged(lines: list[str]) -> None:
+    document = Document(limits={}, unreadable=tuple(lines))
+    assert read(text(document), "d") == document == read(as_json(document), "d")
+
+
 @pytest.mark.parametrize(("section", "reason"), REFUSED_THROTTLES.values(), ids=REFUSED_THROTTLES)
 def test_invalid_replication_throttles(section: str, reason: str) -> None:
     with pytest.raises(Invalid) as refused:

@@ -4,7 +4,7 @@ changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,10 +39,12 @@ class QuotaCluster:
 
 
 @contextmanager
-def opened(connection: Connection, *, with_configs: bool) -> Iterator[QuotaCluster]:
-    """Open a connection to the cluster."""
+def opened(
+    connection: Connection, *, with_configs: bool, unreadable: Callable[[str], None] | None = None
+) -> Iterator[QuotaCluster]:
+    """Open a connection to the cluster. `unreadable` receives quotas that cannot be read. By default they go to stderr."""
     at = world.where(connection)
-    with world.quotas(at) as quotas, world.configs(at) if with_configs else nullcontext() as configs:
+    with world.quotas(at, unreadable) as quotas, world.configs(at) if with_configs else nullcontext() as configs:
         yield QuotaCluster(quotas=quotas, configs=configs)
 
 

@@ -31,10 +31,17 @@ _SECONDS_PER_ENTITY: Final = 0.001
 
 
 def export(options: ExportOptions) -> Exported:
-    """Export all quotas. It warns of each limit that is not valid in a document."""
-    with opened(options.connection, with_configs=options.replication_throttles) as cluster:
+    """Export all quotas. It warns of each limit that is not valid in a document, and of quotas that it cannot read."""
+    unreadable: list[str] = []
+    with opened(
+        options.connection, with_configs=options.replication_throttles, unreadable=unreadable.append
+    ) as cluster:
         found = {} if cluster.configs is None else every_throttle(cluster.configs)
-        document = Document(limits=cluster.quotas.everything(), throttles=found)
+        document = Document(
+            limits=cluster.quotas.everything(), throttles=found, unreadable=tuple(sorted(set(unreadable)))
+        )
+    for line in document.unreadable:
+        world.warn(line)
     for entity, key in unfit(document.limits):
         world.warn(
             f"{entity}: {key} is {document.limits[entity][key]!r}, which is not valid in a document. "
