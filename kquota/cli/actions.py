@@ -19,9 +19,15 @@ from kquota.errors import Invalid
 class With:
     """The actions that an option works with; used in its annotation."""
 
-    def __init__(self, *actions: str, required: bool = False, zookeeper: bool = True) -> None:
-        """`required`: each of the actions needs it. Without `zookeeper` it works only with --bootstrap-server."""
+    def __init__(
+        self, *actions: str, required: bool = False, zookeeper: bool = True, instead: str | None = None
+    ) -> None:
+        """`required`: each of the actions needs it, or the option `instead`, which replaces it.
+
+        Without `zookeeper` it works only with --bootstrap-server.
+        """
         self.actions = actions
+        self.instead = instead
         self.required = required
         self.zookeeper = zookeeper
 
@@ -61,7 +67,8 @@ def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) 
         raise Invalid(f"Command must include exactly one action: {', '.join(f'--{name}' for name in actions)}")
     of_options = rules(type(options))
     for option, rule in of_options.items():
-        if rule.required and asked[0] in rule.actions and not is_given(options, option):
+        replaced = rule.instead is not None and is_given(options, rule.instead)
+        if rule.required and asked[0] in rule.actions and not is_given(options, option) and not replaced:
             raise Invalid(f'Missing required argument "[{option}]"')
     for option, rule in of_options.items():
         if asked[0] not in rule.actions and is_given(options, option):

@@ -15,7 +15,7 @@ from kquota.cli.move.estimate import command as estimate
 from kquota.cli.move.plan import command as plan
 from kquota.cli.move.run import command as run
 from kquota.cli.move.watch import command as watch
-from kquota.cli.options import DryRun, Gone, Output, OutputFormat, StateDir, TakeOver, Yes
+from kquota.cli.options import DryRun, Gone, Output, OutputFormat, Quiet, StateDir, TakeOver, Textfile, TimeLimit, Yes
 
 EPILOG: Final = """Examples:
   kquota move plan --bootstrap-server localhost:9092 --drain 3 > plan.json
@@ -35,6 +35,9 @@ class MoveStatusOptions:
 
     connection: Recorded
     state_dir: StateDir = None
+    quiet: Quiet = False
+    time_limit: TimeLimit = None
+    textfile: Textfile = None
     output: OutputFormat = Output.text
 
 
@@ -63,6 +66,9 @@ class RecoveryOptions:
     gone: Gone = None
     take_over: TakeOver = False
     yes: Yes = False
+    quiet: Quiet = False
+    time_limit: TimeLimit = None
+    textfile: Textfile = None
     output: OutputFormat = Output.text
 
 
