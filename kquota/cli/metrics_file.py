@@ -57,6 +57,14 @@ class KeptMetrics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterMetrics:
+    """The id of a cluster, and the value of each metric of its state. None is unknown."""
+
+    cluster: str
+    values: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsFile:
     """A file that can be written, and the cluster that it describes."""
 
@@ -65,11 +73,14 @@ class MetricsFile:
     state_dir: Path | None
     before: KeptMetrics | None
 
-    def write(self, code: int) -> None:
-        """Read the cluster, and replace the file. Raises Unreachable, and Refused if the file cannot be written."""
-        cluster, values = measured(self.at, self.state_dir)
+    def read(self) -> ClusterMetrics:
+        """Read the cluster. Raises Unreachable."""
+        return measured(self.at, self.state_dir)
+
+    def write(self, found: ClusterMetrics, code: int) -> None:
+        """Replace the file after a success. Raises Refused if it cannot be written."""
         now = datetime.now(UTC).timestamp()
-        self._replace(exposition(cluster, {**values, LAST_SUCCESS: now, EXIT_CODE: code}))
+        self._replace(exposition(found.cluster, {**found.values, LAST_SUCCESS: now, EXIT_CODE: code}))
 
     def keep(self, code: int) -> None:
         """After a failure, write its exit code and the time of the last success. All other values are unknown.
@@ -148,23 +159,28 @@ def previous(text: bytes, now: datetime) -> KeptMetrics | None:
     return KeptMetrics(cluster=cluster, last_success=times[0] if valid else None)
 
 
-def measured(at: world.Where, state_dir: Path | None) -> tuple[str, dict[str, float | None]]:
-    """Read the cluster. Return its id, and the value of each metric of its state; None is unknown."""
+def measured(at: world.Where, state_dir: Path | None) -> ClusterMetrics:
+    """Read the moves and the throttles of the cluster. Raises Unreachable."""
     with world.watching(at, state_dir) as (watched, runs):
-        views = MoveWatch(watched).glance().view.moves
+        watch = MoveWatch(watched)
+        views = watch.glance().view.moves
+        if any(view.run is None for view in views):
+            # The first reading has found moves of other clients. The second one also reads their partitions.
+            views = watch.glance().view.moves
         cluster = runs.cluster_id
     with world.throttling(at, state_dir) as ports:
         standing = actions.read(ports)
         left = {setting for one in doctor.findings(standing) if one.fixable for setting in one.values}
     moving = [view for view in views if not view.ended]
     limited = [b for b in standing.brokers if any(standing.rate(b, key) for key in REPLICATION_RATES)]
-    return cluster, {
+    values: dict[str, float | None] = {
         "kquota_moves_running": len(moving),
         "kquota_bytes_left": _sum([view.left for view in moving]),
         "kquota_seconds_left": _longest([_seconds(view) for view in moving]),
         "kquota_throttled_brokers": len(limited),
         "kquota_leftover_throttles": len(left),
     }
+    return ClusterMetrics(cluster=cluster, values=values)
 
 
 def _seconds(view: WatchedMoveView) -> float | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from kquota.cli.contract import DONE, FAILED, NOT_YET, TRY_LATER, complain, exit_code, quieten, worded
+from kquota.cli.contract import DONE, NOT_YET, TRY_LATER, complain, exit_code, quieten
 from kquota.errors import Invalid, KquotaError, Refused
 from kquota.measure import duration
 
@@ -37,10 +37,22 @@ def carried_out(asked: Any, work: Callable[[], int]) -> int:
         raise Invalid("--quiet: this command asks for confirmation. Add --yes")
     limit, file = getattr(asked, "time_limit", None), getattr(asked, "textfile", None)
     metrics = None if file is None else _metrics(asked)
-    with _within(None if limit is None else duration(limit, "--timeout"), limit):
-        if metrics is None:
+    seconds = None if limit is None else duration(limit, "--timeout")
+    if metrics is None:
+        with _within(seconds, limit):
             return work()
-        return _measured(metrics, work)
+    try:
+        with _within(seconds, limit):
+            code = work()
+            values = metrics.read() if code in (DONE, NOT_YET) else None
+    except (KquotaError, TimedOut) as error:
+        metrics.keep(TRY_LATER if isinstance(error, TimedOut) else exit_code(error))
+        raise
+    if values is None:
+        metrics.keep(code)
+    else:
+        metrics.write(values, code)
+    return code
 
 
 def _asks(asked: Any) -> bool:
@@ -59,25 +71,6 @@ def _metrics(asked: Any) -> MetricsFile:
         ) from error
     found: MetricsFile = module.opened(asked)
     return found
-
-
-def _measured(metrics: MetricsFile, work: Callable[[], int]) -> int:
-    """Do the work, and write the metrics. A command whose metrics are unknown or not written has failed."""
-    try:
-        code = work()
-    except (KquotaError, TimedOut) as error:
-        metrics.keep(TRY_LATER if isinstance(error, TimedOut) else exit_code(error))
-        raise
-    if code not in (DONE, NOT_YET):
-        metrics.keep(code)
-        return code
-    try:
-        metrics.write(code)
-    except KquotaError as error:
-        metrics.keep(FAILED)
-        complain(f"--textfile: {worded(error)}")
-        return FAILED
-    return code
 
 
 @contextmanager

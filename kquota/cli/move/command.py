@@ -66,9 +66,6 @@ class RecoveryOptions:
     gone: Gone = None
     take_over: TakeOver = False
     yes: Yes = False
-    quiet: Quiet = False
-    time_limit: TimeLimit = None
-    textfile: Textfile = None
     output: OutputFormat = Output.text
 
 
@@ -86,6 +83,9 @@ class ResumeOptions(RecoveryOptions):
     """Continue interrupted runs from where they stopped: all open runs, or the one that you name."""
 
     run: Annotated[str | None, run_option("all open runs")] = None
+    quiet: Quiet = False
+    time_limit: TimeLimit = None
+    textfile: Textfile = None
 
 
 ABORT_EPILOG: Final = """\

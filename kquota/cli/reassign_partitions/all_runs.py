@@ -122,7 +122,7 @@ def _remarks(one: RunVerified) -> Iterator[str]:
     for line in one.verified.notes:
         kind, _, rest = line.partition(": ")
         if kind in ("error", "warning"):
-            yield f"{kind}: run {one.run}: {rest}"
+            yield line if one.run in rest else f"{kind}: run {one.run}: {rest}"
 
 
 def _unknown(stage: world.Stage) -> Iterator[str]:
