@@ -345,7 +345,7 @@ O	kquota reassign-partitions	--reason	once	free	The reason, for colleagues
 O	kquota reassign-partitions	--dry-run	once	flag	Check everything and show what would be written
 O	kquota reassign-partitions	--state-dir	once	folders	Folder of the journals of runs
 O	kquota reassign-partitions	--quiet	once	flag	Print only errors and what needs a person, on stderr
-O	kquota reassign-partitions	--textfile	once	free	Also write metrics of the cluster for node exporter'\''s textfile collector
+O	kquota reassign-partitions	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
 O	kquota reassign-partitions	--output	once	text|json|tsv	Format of stdout
 O	kquota reassign-partitions	--help	once	flag	Show this message and exit
 C	kquota topics	Create, grow and delete topics under a mutation quota; list and describe them
@@ -487,7 +487,7 @@ O	kquota move status	--record	once	topics	Topic of the shared record, or `none` 
 O	kquota move status	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move status	--quiet	once	flag	Print only errors and what needs a person, on stderr
 O	kquota move status	--timeout	once	free	Stop the command after this time with exit code 75, for example 2m
-O	kquota move status	--textfile	once	free	Also write metrics of the cluster for node exporter'\''s textfile collector
+O	kquota move status	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
 O	kquota move status	--output	once	text|json	Format of stdout
 O	kquota move status	--help	once	flag	Show this message and exit
 C	kquota move watch	Show bytes, throughput, lag and time left of running moves, and why a move makes no progress
@@ -525,7 +525,7 @@ O	kquota move resume	--yes	once	flag	Do not ask for confirmation
 O	kquota move resume	--output	once	text|json	Format of stdout
 O	kquota move resume	--quiet	once	flag	Print only errors and what needs a person, on stderr
 O	kquota move resume	--timeout	once	free	Stop the command after this time with exit code 75, for example 2m
-O	kquota move resume	--textfile	once	free	Also write metrics of the cluster for node exporter'\''s textfile collector
+O	kquota move resume	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
 O	kquota move resume	--help	once	flag	Show this message and exit
 C	kquota move abort	Undo a run: cancel what moves, copy back what has moved, and restore its throttle
 O	kquota move abort	--bootstrap-server	once	free	Kafka brokers
@@ -623,7 +623,7 @@ O	kquota throttle doctor	--dry-run	once	flag	Print what would be written, withou
 O	kquota throttle doctor	--state-dir	once	folders	Folder of the journals of runs
 O	kquota throttle doctor	--quiet	once	flag	Print only errors and what needs a person, on stderr
 O	kquota throttle doctor	--timeout	once	free	Stop the command after this time with exit code 75, for example 2m
-O	kquota throttle doctor	--textfile	once	free	Also write metrics of the cluster for node exporter'\''s textfile collector
+O	kquota throttle doctor	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
 O	kquota throttle doctor	--output	once	text|json|tsv	Format of stdout
 O	kquota throttle doctor	--help	once	flag	Show this message and exit
 C	kquota quota	Manage all quotas of a cluster as one document, explain which one limits a client, and test what a load gets

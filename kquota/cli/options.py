@@ -98,8 +98,8 @@ Textfile: TypeAlias = Annotated[
     Path | None,
     typer.Option(
         "--textfile",
-        metavar="FILE.prom",
-        help="Also write metrics of the cluster for node exporter's textfile collector.",
+        metavar="FILE",
+        help="Also write metrics of the cluster for node exporter's textfile collector. The name must end in .prom.",
     ),
 ]
 QuotaFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="Document of quotas, or - for stdin.")]

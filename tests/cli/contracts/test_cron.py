@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from kquota.cli import metrics_file, unattended, world
@@ -277,3 +279,21 @@ def test_a_command_ends_after_its_time(house: InMemory, tmp_path: Path, monkeypa
         assert "--timeout 50ms: the command did not end in time" in ran.err
     assert metrics(file)[EXIT_CODE] == 75
     assert signal.getsignal(signal.SIGALRM) is handler
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/scripts.md"])
+def test_the_alert_rules_of_the_documents_are_rules_about_metrics_of_kquota(document: str) -> None:
+    """A YAML parser reads them; no Prometheus checks the expressions."""
+    page = (Path(__file__).parents[3] / document).read_text()
+    [text] = re.findall(r"```yaml kquota-alerts\.yaml\n(.*?)```", page, re.DOTALL)
+    [group] = yaml.safe_load(text)["groups"]
+    assert [rule["alert"] for rule in group["rules"]] == ["KquotaLeftoverThrottles", "KquotaDoesNotSucceed"]
+    for rule in group["rules"]:
+        assert rule.keys() == {"alert", "expr", "for", "labels", "annotations"}
+        assert set(re.findall(r"\bkquota_\w+", rule["expr"])) & GAUGES.keys()
+        assert set(re.findall(r"\bkquota_\w+", rule["expr"])) <= GAUGES.keys()
+
+
+def test_the_documents_list_every_metric() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "scripts.md").read_text()
+    assert re.findall(r"^\| `(kquota_\w+)` \|", page, re.MULTILINE) == [*GAUGES]
