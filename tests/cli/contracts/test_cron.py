@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import time
@@ -12,7 +13,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from kquota.cli import metrics_file, unattended, world
+from kquota.cli import unattended, world
 from kquota.cli.metrics_file import EXIT_CODE, GAUGES, LAST_SUCCESS, exposition, previous
 from kquota.errors import Unreachable
 from kquota.settings.resource import Setting
@@ -213,7 +214,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_cluster_is_asked(
 def test_a_folder_that_is_not_writable_is_refused(
     house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics_file.os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "access", lambda *_: False)
     monkeypatch.setattr(world, "staged", None)
     ran = kquota_here(*ALL_RUNS.split(), "--textfile", str(tmp_path / "a.prom"))
     assert (ran.code, "is not writable" in ran.err) == (2, True)
