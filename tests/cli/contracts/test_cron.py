@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +22,7 @@ from kquota.terms import LEADER_RATE, TopicPartition
 from tests.cli.contracts.in_memory import CLUSTER_ID, InMemory
 from tests.cli.contracts.sessions import BROKER, ELSEWHERE, ONE, START, THREE, ZOOKEEPER, plan, reassign
 from tests.cli.contracts.transcript import Transcript
-from tests.cli.run import kquota_here
+from tests.cli.run import Ran, kquota_here
 
 pytestmark = pytest.mark.unit
 ALL_RUNS = f"reassign-partitions {BROKER} --verify --all-runs"
@@ -87,6 +88,24 @@ def test_a_run_that_cannot_be_read_does_not_hide_the_others(
     assert ran.err.count("\n") == 1
     assert "broker 1 does not answer" in ran.err
     assert "in progress: 0 of 1" in kquota_here(*ALL_RUNS.split()).out
+
+
+def test_all_runs_are_read_while_another_kquota_writes(house: InMemory, tmp_path: Path) -> None:
+    """A cron job beside `move run` must neither fail nor write."""
+    file = plan(tmp_path, ELSEWHERE)
+    options = (*BROKER.split(), "--reassignment-json-file", file, "--throttle", "5MB/s", "--force")
+    assert kquota_here("reassign-partitions", "--execute", *options).code == 0
+    for name in (ORDERS_0, ORDERS_1):
+        house.cluster.finish(name)
+    held = dict(house.cluster.configs)
+    with house._runs().hold("move run", take_over=False):
+        ran = kquota_here(*ALL_RUNS.split())
+        assert (ran.code, house.cluster.configs) == (8, held)
+        assert "a throttle is not restored yet" in ran.out
+        assert "This check restored nothing" in ran.err
+        assert kquota_here(*ALL_RUNS.split(), "--quiet") == Ran(8, "", "")
+    assert kquota_here(*ALL_RUNS.split(), "--quiet") == Ran(0, "", "")
+    assert house.cluster.configs == {}
 
 
 @pytest.mark.parametrize("back", ["abort", "cancel", "the rollback plan", "another tool", "another host"])
@@ -188,6 +207,44 @@ def test_a_failure_keeps_the_last_success_and_nothing_else(
     file.unlink()
     assert kquota_here(*words).code == 1
     assert not file.exists()
+
+
+@pytest.mark.parametrize("more", [["throttle", "doctor", "--fix"], ["move", "resume", "--take-over"]])
+def test_quiet_does_not_ask(house: InMemory, more: list[str]) -> None:
+    ran = kquota_here(*more, *BROKER.split(), "--quiet")
+    assert (ran.code, ran.out, "--quiet: this command asks for confirmation. Add --yes" in ran.err) == (2, "", True)
+
+
+def test_quiet_shows_what_needs_a_person(house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.cluster.configs[Setting.of_broker(ONE, LEADER_RATE)] = "7"
+    ran = kquota_here("throttle", "doctor", *BROKER.split(), "--quiet")
+    assert (ran.code, ran.out) == (8, "")
+    assert all(line.startswith("kquota: rates-") for line in ran.err.splitlines())
+    assert "rates-without-lists: broker 1" in ran.err
+    house.cluster.configs.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(house.cluster, "submit", interrupted)
+        options = (*BROKER.split(), "--reassignment-json-file", plan(tmp_path, ELSEWHERE), "--force")
+        assert kquota_here("reassign-partitions", "--execute", *options, "--throttle", "5MB/s").code == 130
+    ran = kquota_here("move", "status", *BROKER.split(), "--quiet")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (8, "", 1)
+    assert "warning: run " in ran.err
+    assert "kquota move resume" in ran.err
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_metrics_need_a_library_that_may_be_missing(
+    house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    monkeypatch.delitem(sys.modules, "kquota.cli.metrics_file")
+    monkeypatch.setattr(world, "staged", None)
+    ran = kquota_here(*ALL_RUNS.split(), "--textfile", str(tmp_path / "kquota.prom"))
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert "pip install 'kquota[metrics]'" in ran.err
 
 
 @pytest.mark.parametrize(
