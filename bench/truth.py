@@ -55,7 +55,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What kquota said before a move, in seconds; `seconds` is None for never."""
+    """The forecast of kquota before a move, in seconds. `seconds` is None for never."""
 
     seconds: float | None
     low: float | None
@@ -81,12 +81,12 @@ class Outcome:
 
     @property
     def never_right(self) -> bool:
-        """Both say never, or neither does."""
+        """Both forecasts are "never", or neither is."""
         return (self.forecast.seconds is None) == (self.actual is None)
 
     @property
     def held(self) -> bool | None:
-        """Whether the actual time is in the band; None for a move that never ends."""
+        """True if the actual time is in the band. None for a move that never ends."""
         found = self.forecast
         if self.actual is None or found.low is None:
             return None
@@ -94,7 +94,7 @@ class Outcome:
 
     @property
     def bottleneck_right(self) -> bool | None:
-        """Whether the last copies used the bottleneck; None for a move that never ends."""
+        """True if the last copies used the bottleneck. None for a move that never ends."""
         return None if self.actual is None else self.forecast.bottleneck in self.last
 
 
@@ -146,7 +146,7 @@ def _table(found: Sequence[Outcome]) -> list[list[str]]:
 
 
 def _wrong(found: Outcome) -> str:
-    """What is wrong about a forecast; empty if nothing is."""
+    """The error of a forecast, or an empty text without one."""
     answers = {"never": found.never_right, "band": found.held, "bottleneck": found.bottleneck_right}
     return ", ".join(f"{name} wrong" for name, right in answers.items() if right is False)
 
@@ -484,6 +484,6 @@ def _length(servers: Sandbox, broker: int, topic: str, number: int) -> int:
     for segment in (segment for folder in folders for segment in folder.glob("*.log")):
         try:
             sizes.append(segment.stat().st_size)
-        except FileNotFoundError:  # deleted by retention meanwhile
+        except FileNotFoundError:  # deleted by retention in the meantime
             continue
     return sum(sizes)

@@ -1,6 +1,6 @@
-"""What a command keeps of a run for the next estimate: its expected time, and when it was seen moving or ended.
+"""The facts about a run that improve later estimates: its expected time, and when it was seen moving or ended.
 
-A problem here never stops a move: it is a warning.
+A problem in this module never stops a move. It is a warning.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from kquota.reassign.run import Run, others_than
 from kquota.reassign.verification import Verification
 
 _FRESH: Final = 3600.0
-"""Seconds for which the expected time of an estimate applies to a start of the same plan."""
+"""The number of seconds for which the expected time of an estimate applies to a start of the same plan."""
 
 
 def keep_start(
     stage: world.Stage, prepared: Prepared, done: Execution, expected: Pace | None, started: datetime
 ) -> None:
-    """Keep the expected time of a run whose moves were submitted just now, all of them at once, if it is known.
+    """Record the expected time of a run if it is known, and if all moves were submitted just now.
 
-    `expected` is the pace that --execute calculated itself. A recent estimate of this plan wins over it, because it
-    measured write rates for longer.
+    `expected` is the pace that --execute calculated itself. A recent estimate of this plan wins over it, because the
+    estimate measured write rates for longer.
     """
     run = done.run
     if run is None:
@@ -54,7 +54,7 @@ def keep_start(
 
 
 def keep_look(stage: world.Stage, found: Verification, began: datetime) -> None:
-    """Keep what a look at a run has seen. The look began at `began`, and has ended now."""
+    """Record what one check of a run observed. The check began at `began`, and has just ended."""
     run = found.run
     if run is None:
         return
@@ -76,7 +76,7 @@ def _is_elsewhere(found: Verification, run: Run) -> bool:
 
 
 def _disturbed(stage: world.Stage, run: Run) -> bool:
-    """Return whether another open run shares the rates of this one, so that the throttle is not its own."""
+    """Return whether another open run shares the rates of this run, so that the throttle is not exclusive to it."""
     rates = {setting for setting in run.taken if not setting.is_list}
     return any(rates & other.taken.keys() for other in others_than(run, stage.runs.unfinished()))
 

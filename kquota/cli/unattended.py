@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from kquota.cli.contract import DONE, NOT_YET, TRY_LATER, complain, exit_code, quieten
-from kquota.errors import Invalid, KquotaError, Refused
+from kquota.cli.options import Output
+from kquota.errors import Busy, Invalid, KquotaError, Refused
 from kquota.measure import duration
 
 if TYPE_CHECKING:
@@ -33,10 +34,14 @@ def carried_out(asked: Any, work: Callable[[], int]) -> int:
     """
     quiet: bool = getattr(asked, "quiet", False)
     quieten(quiet)
+    output = getattr(asked, "output", Output.text)
+    if quiet and output is not Output.text:
+        raise Invalid(f"--quiet prints no document, and --output {output} is one: give one of them")
     if quiet and _asks(asked):
         raise Invalid("--quiet: this command asks for confirmation. Add --yes")
     limit, file = getattr(asked, "time_limit", None), getattr(asked, "textfile", None)
     metrics = None if file is None else _metrics(asked)
+    work = _unless_busy(work) if quiet else work
     seconds = None if limit is None else duration(limit, "--timeout")
     if metrics is None:
         with _within(seconds, limit):
@@ -53,6 +58,18 @@ def carried_out(asked: Any, work: Callable[[], int]) -> int:
     else:
         metrics.write(values, code)
     return code
+
+
+def _unless_busy(work: Callable[[], int]) -> Callable[[], int]:
+    """The work with --quiet: the lock of another kquota needs no person, because the next run repeats the work."""
+
+    def done() -> int:
+        try:
+            return work()
+        except Busy:
+            return TRY_LATER
+
+    return done
 
 
 def _asks(asked: Any) -> bool:

@@ -17,7 +17,7 @@ _FINE: Final = 10_000
 
 
 def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcement = AS_SHIPPED) -> ByteRate | None:
-    """The smallest throttle with which `works`, one after the other, take at most `seconds`.
+    """Return the smallest throttle with which `works`, one after the other, take at most `seconds`.
 
     It is exact to a ten-thousandth, and None if a rate is unknown. Raises Refused if no throttle is enough, because
     starting and ending alone take as long.
@@ -33,7 +33,7 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
         return None
 
     def alone(throttle: int, of_wave: Iterable[Share]) -> float | None:
-        """How long the slowest side of a wave takes if no other side slows it down."""
+        """Return how long the slowest side of a wave takes if no other side slows it down."""
         times = [replace(side, throttle=ByteRate(throttle)).seconds for side in of_wave]
         known = [time for time in times if time is not None]
         return enforcement.seconds(max(known)) if len(known) == len(times) else None
@@ -52,7 +52,9 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
 
 
 def _smallest(late: Callable[[int], bool], low: int, most: int = 1, fine: int = sys.maxsize) -> int:
-    """The smallest number above `low`, which is late, that is not late; it may be too large by a `fine`-th part."""
+    """Return the smallest number above `low` that is not late. `low` is late. The result may be too large by one
+    `fine`-th.
+    """
     while late(most):
         low, most = most, most * 2
     while most - low > max(1, most // fine):

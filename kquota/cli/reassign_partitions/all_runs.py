@@ -24,6 +24,7 @@ class RunVerified(Part):
     """A run, and its verification. `why` is set instead if its state is unknown."""
 
     run: str
+    owner: str | None
     verified: Verified | None = spread()
     why: str | None = None
     written: bool = hidden(default=True)
@@ -99,7 +100,8 @@ def _moving(stage: world.Stage) -> list[Run]:
 def _one(stage: world.Stage, name: str, at: world.Where, *, writes: bool) -> RunVerified:
     """Verify one run. An error makes only this run unknown, but a lost lock ends the command. Raises Busy."""
     # The previous run may have ended and passed its rates on to this one, in its record.
-    goal = next(each for each in _moving(stage) if each.id == name).goal
+    latest = next(each for each in _moving(stage) if each.id == name)
+    goal, owner = latest.goal, None if latest.owner is None else str(latest.owner)
     began = stage.clock.now()
     try:
         if at.zookeeper is not None:
@@ -108,10 +110,11 @@ def _one(stage: world.Stage, name: str, at: world.Where, *, writes: bool) -> Run
     except Busy:
         raise
     except KquotaError as error:
-        return RunVerified(run=name, verified=None, why=worded(error))
+        return RunVerified(run=name, owner=owner, verified=None, why=worded(error))
     if writes:
         past_moves.keep_look(stage, found, began)
-    return RunVerified(run=name, verified=verified(found, tuple(remarks.of_verification(found))), written=writes)
+    shown = verified(found, tuple(remarks.of_verification(found)))
+    return RunVerified(run=name, owner=owner, verified=shown, written=writes)
 
 
 def _remarks(one: RunVerified) -> Iterator[str]:

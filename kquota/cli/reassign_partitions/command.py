@@ -19,11 +19,12 @@ done; 8 some are still running; 1 the state of a run is unknown, or its replicas
 Examples:
   kquota reassign-partitions --bootstrap-server localhost:9092 --execute --reassignment-json-file plan.json \
 --throttle 50MB/s
-  kquota reassign-partitions --bootstrap-server localhost:9092 --verify --reassignment-json-file plan.json"""
+  kquota reassign-partitions --bootstrap-server localhost:9092 --verify --reassignment-json-file plan.json
+  kquota reassign-partitions --bootstrap-server localhost:9092 --verify --all-runs --quiet"""
 
 GENERATE, EXECUTE, VERIFY, CANCEL, LIST = "generate", "execute", "verify", "cancel", "list"
 ACTIONS: Final = (GENERATE, EXECUTE, VERIFY, CANCEL, LIST)
-"""In the order of Kafka's tool."""
+"""The actions, in the order of Kafka's tool."""
 HEADINGS: Final = {
     "--generate": "Action (exactly one)",
     "--reassignment-json-file": "Plan",
@@ -47,13 +48,11 @@ class ReassignOptions:
 
     reassignment_json_file: Annotated[
         Path | None,
-        With(EXECUTE, VERIFY, CANCEL, required=True, instead="all-runs"),
+        With(EXECUTE, VERIFY, CANCEL, required=True, unless="all-runs"),
         value("reassignment-json-file", "FILE", "The plan, as --generate and `kquota move plan` print it."),
     ] = None
     all_runs: Annotated[
-        bool,
-        With(VERIFY),
-        flag("all-runs", "Instead of a plan, verify every open run of the cluster, and print one line for each."),
+        bool, With(VERIFY), flag("all-runs", "Verify every open run in place of one plan, for example from cron.")
     ] = False
     topics_to_move_json_file: Annotated[
         Path | None,
@@ -116,9 +115,9 @@ class ReassignOptions:
             "Throttle all replicas of a topic (*) if the list of its moving replicas is too long for a broker.",
         ),
     ] = False
-    preserve_throttles: Annotated[bool, With(VERIFY, CANCEL), flag("preserve-throttles", "Restore no throttle.")] = (
-        False
-    )
+    preserve_throttles: Annotated[
+        bool, With(VERIFY, CANCEL), flag("preserve-throttles", "Do not restore any throttle.")
+    ] = False
     clear_all: Annotated[
         bool,
         With(VERIFY),
@@ -155,7 +154,7 @@ class ReassignOptions:
         flag("wait", "Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle."),
     ] = False
     reason: Annotated[
-        str | None, With(EXECUTE), value("reason", "TEXT", "The reason, for colleagues. `kquota move status` shows it.")
+        str | None, With(EXECUTE), value("reason", "TEXT", "Reason for colleagues, shown by `kquota move status`.")
     ] = None
     dry_run: Annotated[
         bool, With(EXECUTE, CANCEL), flag("dry-run", "Check everything and show what would be written.")

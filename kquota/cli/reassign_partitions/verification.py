@@ -1,4 +1,4 @@
-"""`reassign-partitions --verify`: report the state of a plan, and restore what has ended."""
+"""`reassign-partitions --verify`: report the state of a plan, and restore the throttles of moves that have ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 
 def run(at: world.Where, options: ReassignOptions) -> Verified:
-    """Report the state of the plan, and restore what has ended."""
+    """Report the state of the plan, and restore the throttles of ended moves."""
     if options.preserve_throttles and options.clear_all:
         raise Invalid("--preserve-throttles restores nothing and --clear-all removes everything: give one of them")
     plan = plan_option.plan(at, options)
@@ -50,7 +50,7 @@ class PartitionShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirShown(Part):
-    """The state of a replica that the plan puts into the log dir `target`."""
+    """The state of a replica that the plan moves into the log dir `target`."""
 
     partition: TopicPartition = spread()
     broker: BrokerId
@@ -69,7 +69,7 @@ class PendingRestore(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownThrottle(Part):
-    """A throttle that stays, because it is unknown who needs it."""
+    """A throttle that stays set, because it is unknown which run needs it."""
 
     setting: Setting = spread()
     value: str
@@ -99,7 +99,7 @@ class Verified(Answer):
 
 
 def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
-    """Return the answer. Exit code: 0 done, 8 moving, pending or unknown, 1 ended elsewhere."""
+    """Return the answer. The exit code is 0 for done, 8 for moving, pending or unknown, and 1 for ended elsewhere."""
     left = found.pending or found.unknown or found.unread
     code = NOT_YET if left or found.verdict is Progress.IN_PROGRESS else DONE
     partitions = (
@@ -132,7 +132,7 @@ def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
 
 
 def clearing(found: Verification) -> Iterator[str]:
-    """Yield Kafka's lines about what was restored."""
+    """Yield Kafka's lines about the restored settings."""
     settings = [change.setting for change in found.restored]
     if brokers := {BrokerId(int(setting.name)) for setting in settings if setting.kind == "broker"}:
         yield words.clearing_brokers(brokers)

@@ -26,9 +26,8 @@ class RunProgress:
         self._read = self._told = ports.clock.monotonic()
 
     def step(self) -> None:
-        """Read the cluster if the last reading is old, and print every other reading.
-
-        A move does not end because a reading fails: the failure is printed.
+        """Read the cluster if the last reading is old, and print every other reading. A failed reading is printed and
+        does not end the move.
         """
         now = self._ports.clock.monotonic()
         if now - self._read < _READ_SECONDS:

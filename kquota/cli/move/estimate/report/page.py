@@ -1,4 +1,4 @@
-"""The page of `move estimate --report`: one HTML file for a change ticket, without scripts, fonts and links."""
+"""The page of `move estimate --report`: one HTML file for a change ticket, without scripts, fonts or links."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FUNCTIONS: Final = (
 
 
 def page(ticket: Ticket) -> str:
-    """The whole page. The same ticket gives the same bytes."""
+    """Return the whole page. The same ticket gives the same bytes."""
     answer = ticket.answer
     moves = bool(answer.pace.shares)
     return (
@@ -54,7 +54,7 @@ def page(ticket: Ticket) -> str:
 
 
 def _environment() -> Environment:
-    """The templates. Every value is escaped, and an unknown name is an error."""
+    """Return the templates. They escape every value, and an unknown name is an error."""
     made = Environment(
         loader=PackageLoader(__package__, ""),
         autoescape=True,
@@ -71,5 +71,5 @@ def _environment() -> Environment:
 
 
 def _visible(value: object) -> object:
-    """A value with visible control characters, before it is escaped. HTML stays unchanged."""
+    """Make control characters in a value visible before it is escaped. HTML stays unchanged."""
     return value if hasattr(value, "__html__") else printable(str(value))
