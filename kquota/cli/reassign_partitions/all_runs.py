@@ -43,10 +43,12 @@ class RunVerified(Part):
             return f"{self.run}: unknown: {self.why}"
         done = sum(one.status is Progress.DONE for one in self.verified.partitions)
         told = f"{done} of {len(self.verified.partitions)} partitions done"
+        if self.owner is not None:
+            told += f", begun by {self.owner}"
         if self.verified.verdict is not Progress.DONE:
             return f"{self.run}: {self.verified.verdict.value}: {told}"
-        restored = "the throttle is restored" if self.code == DONE else "a throttle is not restored yet"
-        return f"{self.run}: done: {told}, {restored}"
+        restored = "done" if self.code == DONE else "done, a throttle is not restored yet"
+        return f"{self.run}: {restored}: {told}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
