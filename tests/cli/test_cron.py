@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kquota.cli.metrics_file import EXIT_CODE
 from tests.cli.run import Ran, kquota
-from tests.cli.test_reassign_partitions import FAST, LASTING, SLOW, Desk
+from tests.cli.test_reassign_partitions import FAST, LASTING, SLOW, Desk, rates
 from tests.stores.moves_stage import OtherHand, until
 
 pytestmark = pytest.mark.kafka
@@ -41,6 +41,7 @@ def test_the_jobs_follow_a_move_and_report_that_it_was_taken_back(desk: Desk) ->
     topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     there, back = desk.plan({(topic, 0): (1, 3)}), desk.plan({(topic, 0): (1, 2)})
     assert desk.run("--execute", there, "--throttle", SLOW).code == 0
+    until(lambda: rates(SLOW).items() <= desk.standing(topic).items(), "the throttle stands")
     for command in (ALL_RUNS, ("move", "status")):
         ran, found = job(desk, *command)
         assert ran == Ran(8, "", "")
@@ -56,7 +57,7 @@ def test_the_jobs_follow_a_move_and_report_that_it_was_taken_back(desk: Desk) ->
     assert (found["kquota_moves_running"], found[EXIT_CODE]) == (0, 0)
     assert desk.run("--execute", back, "--throttle", FAST).code == 0
     desk.moved(topic, (1, 2))
-    assert job(desk, *ALL_RUNS)[0] == Ran(0, "", "")
+    until(lambda: job(desk, *ALL_RUNS)[0] == Ran(0, "", ""), "the run back has ended")
     until(lambda: desk.standing(topic) == {}, "everything is restored")
     stale = desk.run("--verify", there)
     assert (stale.code, "was taken back" in stale.err, "xecute the plan again" in stale.err) == (1, True, False)
