@@ -16,6 +16,7 @@ import typer
 from kquota.cli.help import Command, under
 from kquota.cli.options import Each, Only, Output, hints
 from kquota.cli.suggestion import remember
+from kquota.cli.unattended import carried_out
 
 Rule = TypeVar("Rule", Only, Each)
 
@@ -47,8 +48,13 @@ def add(
         output = importlib.import_module("kquota.cli.output")
         asked = filled(options, given)
         remember(asked)
-        code: int = output.show(run(asked), getattr(asked, "output", Output.text))
-        return code
+
+        def work() -> int:
+            quiet = getattr(asked, "quiet", False)
+            code: int = output.show(run(asked), getattr(asked, "output", Output.text), quiet=quiet)
+            return code
+
+        return carried_out(asked, work)
 
     called.__doc__ = options.__doc__
     called.__signature__ = inspect.Signature(declared)  # type: ignore[attr-defined]

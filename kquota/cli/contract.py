@@ -72,8 +72,22 @@ def exit_code(error: KquotaError) -> int:
             return FAILED
 
 
-def say(line: str) -> None:
-    """Print a line for people on stderr, so that stdout stays empty or contains one document."""
+_NEEDED: Final = ("error: ", "warning: ")
+_quiet: list[bool] = [False]
+
+
+def quieten(quiet: bool) -> None:
+    """For this command, print all lines, or with --quiet only errors and warnings."""
+    _quiet[0] = quiet
+
+
+def say(line: str, *, needed: bool = False) -> None:
+    """Print a line for people on stderr, so that stdout stays empty or contains one document.
+
+    With --quiet, only errors, warnings and lines that are `needed` are printed.
+    """
+    if _quiet[0] and not needed and not line.startswith(_NEEDED):
+        return
     print(f"kquota: {printable(line)}", file=sys.stderr, flush=True)
 
 

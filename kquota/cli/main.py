@@ -19,6 +19,7 @@ import typer
 from kquota import __version__
 from kquota.cli.contract import DONE, FAILED, INTERRUPTED, complain, exit_code, say, worded
 from kquota.cli.help import Group
+from kquota.cli.unattended import TimedOut, report
 from kquota.errors import KquotaError
 
 WIDEST: Final = 80
@@ -206,7 +207,7 @@ def _hear(signals: list[int]) -> None:
 
 def _interrupted(signals: list[int]) -> int:
     number = signals[0] if signals else signal.SIGINT
-    say("interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}")
+    say("interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}", needed=True)
     return INTERRUPTED if number == signal.SIGINT else 128 + number
 
 
@@ -238,6 +239,8 @@ def _code() -> int:
         return code
     except KeyboardInterrupt:
         return _interrupted(signals)
+    except TimedOut as over:
+        return report(over)
     except ImportError:
         if not signals:
             raise

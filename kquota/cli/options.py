@@ -89,6 +89,23 @@ TakeOver: TypeAlias = Annotated[
     typer.Option("--take-over", help="Take the lock from a command on another host, even if it may still be running."),
 ]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+Quiet: TypeAlias = Annotated[
+    bool, typer.Option("--quiet", help="Print only errors and what needs a person, on stderr. The exit code says more.")
+]
+TimeLimit: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--timeout", metavar="TIME", help="Stop the command after this time with exit code 75, for example 2m."
+    ),
+]
+Textfile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--textfile",
+        metavar="FILE",
+        help="Also write metrics of the cluster for node exporter's textfile collector. The name must end in .prom.",
+    ),
+]
 QuotaFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="Document of quotas, or - for stdin.")]
 Prune: TypeAlias = Annotated[
     bool,

@@ -83,6 +83,10 @@ class Answer(Part):
         """Yield stdout for people, line by line. Without lines, stdout is empty."""
         raise NotImplementedError
 
+    def needs(self) -> Iterable[str]:
+        """Lines for stderr with --quiet, in addition to notes that are errors or warnings: what needs a person."""
+        return ()
+
     def rows(self) -> Iterable[Row]:
         """Yield stdout as TSV, for commands with --output tsv. None is written as null."""
         raise NotImplementedError
@@ -111,15 +115,26 @@ class Lines(Answer):
         return self.lines
 
 
-def show(returned: Answer | Generator[Answer], output: Output) -> int:
-    """Print what a command returned, and return its exit code. A generator is closed if printing fails."""
+def show(returned: Answer | Generator[Answer], output: Output, *, quiet: bool = False) -> int:
+    """Print what a command returned, and return its exit code. A generator is closed if printing fails.
+
+    With `quiet`, stdout is empty, and stderr has only what needs a person.
+    """
     if isinstance(returned, Answer):
-        return _shown(returned, output)
+        return _needed(returned) if quiet else _shown(returned, output)
     code = DONE
     with closing(returned) as answers:
         for answer in answers:
             code = _shown(answer, output, watched=True)
     return code
+
+
+def _needed(answer: Answer) -> int:
+    for line in (*answer.notes, *answer.data_notes):
+        say(line)
+    for line in answer.needs():
+        say(line, needed=True)
+    return answer.code
 
 
 def _shown(answer: Answer, output: Output, *, watched: bool = False) -> int:

@@ -28,6 +28,11 @@ class Cancellable:
     found: Snapshot
     targets: Mapping[TopicPartition, Replicas | None]
 
+    @property
+    def missing(self) -> tuple[TopicPartition, ...]:
+        """The partitions of the plan that do not exist, for example because the plan has a typing error."""
+        return tuple(name for name in self.plan.targets if name not in self.found.partitions)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancellation:

@@ -49,7 +49,8 @@ class Verification:
     settings of the run that another client removed although the move needs them. With `clear_all`, `cleared_of` has the
     ids of the open runs whose settings were cleared. With `too_early`, nothing was cleared, because moves are running.
     `unread` are dead brokers with replicas of the plan's topics, whose rates an unrecorded run may have set. `undone`
-    is the last run of this plan, if the replicas are elsewhere because it was aborted.
+    is the run of this plan, if the replicas are elsewhere because it was taken back. `unrecorded`: the replicas are
+    elsewhere, and no run of this plan is recorded here, so the reason is unknown.
     """
 
     statuses: tuple[PartitionStatus, ...]
@@ -65,6 +66,7 @@ class Verification:
     too_early: bool = False
     unread: tuple[BrokerId, ...] = ()
     undone: Run | None = None
+    unrecorded: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -94,7 +96,7 @@ def verify(
     run = covers(plan, unfinished)
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, unfinished))
     if run is not None:
-        done = _of_a_run(world, run, look)
+        done = _of_a_run(world, run, look if plan.targets == run.goal.targets else _back(look, run, dirs))
     else:
         done = _without_a_record(world, _provable(world, plan, look, cancelled))
     if clear_all:
@@ -162,14 +164,33 @@ def _reported(world: World, plan: Plan, look: _Look, done: Verification, unfinis
         if known is None and look.verdict is not Progress.IN_PROGRESS:
             done = replace(done, unread=_unread(world.cluster, look.seen))
     done = replace(done, statuses=look.statuses, verdict=look.verdict, log_dirs=look.log_dirs)
-    if look.verdict is Progress.ELSEWHERE and done.run is None:
+    if look.verdict is Progress.ELSEWHERE:
         last = known or _ended(world.runs, plan)
-        done = replace(done, undone=last if last is not None and last.aborting else None)
+        undone = last if last is not None and _taken_back(last, plan, look) else None
+        done = replace(done, undone=undone, unrecorded=last is None)
     if look.verdict is not Progress.IN_PROGRESS:
         done = replace(done, notes=(*done.notes, *_kept(known, unfinished)))
     if shared or look.verdict is Progress.IN_PROGRESS:
         return replace(done, notes=(*done.notes, *_foreign(staying, known)))
     return replace(done, unknown=staying)
+
+
+def _back(look: _Look, run: Run, dirs: ReplicaDirs | None) -> _Look:
+    """Return the state of the rollback plan, for a run that is being undone while its plan is verified."""
+    seen = look.seen
+    return _looked(seen, statuses(run.goal, seen.partitions, seen.running), run.goal, dirs)
+
+
+def _taken_back(run: Run, plan: Plan, look: _Look) -> bool:
+    """Return whether this plan was aborted, or its partitions have their previous replicas again.
+
+    A cancelled move ends there, and so does one that was undone by executing its rollback plan.
+    """
+    if plan.targets != run.plan.targets:
+        return False
+    elsewhere = [status for status in look.statuses if status.progress is Progress.ELSEWHERE]
+    before = run.rollback.targets
+    return run.aborting or bool(elsewhere and all(s.replicas == before.get(s.partition) for s in elsewhere))
 
 
 def _ended(runs: Runs, plan: Plan) -> Run | None:

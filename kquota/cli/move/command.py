@@ -15,7 +15,7 @@ from kquota.cli.move.estimate import command as estimate
 from kquota.cli.move.plan import command as plan
 from kquota.cli.move.run import command as run
 from kquota.cli.move.watch import command as watch
-from kquota.cli.options import DryRun, Gone, Output, OutputFormat, StateDir, TakeOver, Yes
+from kquota.cli.options import DryRun, Gone, Output, OutputFormat, Quiet, StateDir, TakeOver, Textfile, TimeLimit, Yes
 
 EPILOG: Final = """Examples:
   kquota move plan --bootstrap-server localhost:9092 --drain 3 > plan.json
@@ -35,6 +35,9 @@ class MoveStatusOptions:
 
     connection: Recorded
     state_dir: StateDir = None
+    quiet: Quiet = False
+    time_limit: TimeLimit = None
+    textfile: Textfile = None
     output: OutputFormat = Output.text
 
 
@@ -80,6 +83,9 @@ class ResumeOptions(RecoveryOptions):
     """Continue interrupted runs from where they stopped: all open runs, or the one that you name."""
 
     run: Annotated[str | None, run_option("all open runs")] = None
+    quiet: Quiet = False
+    time_limit: TimeLimit = None
+    textfile: Textfile = None
 
 
 ABORT_EPILOG: Final = """\

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kquota.cli import world
-from kquota.cli.contract import DONE, NOT_YET
+from kquota.cli.contract import DONE, NOT_YET, worded
 from kquota.cli.move.command import MoveStatusOptions
 from kquota.cli.output import Answer, Part, hidden, key, rounded
 from kquota.cli.suggestion import suggested
@@ -77,10 +77,21 @@ class OpenRuns(Answer):
     """The open runs with moves, oldest first."""
 
     runs: tuple[OpenRun, ...]
+    writing: bool = hidden()
 
     def text(self) -> Iterator[str]:
         for run in self.runs:
             yield from run.lines()
+
+    def needs(self) -> Iterator[str]:
+        """Yield the runs that kquota left before they ended, with the commands that help."""
+        for run in self.runs:
+            if run.state is RunState.ENDED and run.holds_throttle:
+                verify = suggested("reassign-partitions --verify --all-runs")
+                yield f"warning: run {run.run}: {run.state.value}. {verify} restores it"
+            elif run.state is RunState.NOT_SUBMITTED or (run.state is RunState.WAITING and not self.writing):
+                resume, abort = suggested(f"move resume --run {run.run}"), suggested(f"move abort --run {run.run}")
+                yield f"warning: run {run.run}: {run.state.value}. {resume} continues it, and {abort} undoes it"
 
 
 def run(options: MoveStatusOptions) -> OpenRuns:
@@ -102,7 +113,11 @@ def run(options: MoveStatusOptions) -> OpenRuns:
     if held := [one.id for one in every if one.purpose is Purpose.THROTTLE]:
         see = suggested("throttle show")
         notes.append(f"runs without a move also hold throttles ({', '.join(held)}). See them with {see}")
-    return OpenRuns(runs=shown, notes=tuple(notes), code=NOT_YET if shown or unknown else DONE)
+    if runs.hidden and runs.alone is not None:
+        notes.append(f"warning: runs of other hosts are unknown: {worded(runs.alone)}")
+    return OpenRuns(
+        runs=shown, writing=writer is not None, notes=tuple(notes), code=NOT_YET if shown or unknown else DONE
+    )
 
 
 def _shown(run: Run, found: Snapshot, place: str, view: WatchedMoveView | None) -> OpenRun:

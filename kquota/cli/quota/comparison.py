@@ -42,7 +42,7 @@ class QuotaCluster:
 def opened(
     connection: Connection, *, with_configs: bool, unreadable: Callable[[str], None] | None = None
 ) -> Iterator[QuotaCluster]:
-    """Open a connection to the cluster. `unreadable` receives quotas that cannot be read. By default they go to stderr."""
+    """Open a connection to the cluster. `unreadable` receives quotas that cannot be read, by default stderr."""
     at = world.where(connection)
     with world.quotas(at, unreadable) as quotas, world.configs(at) if with_configs else nullcontext() as configs:
         yield QuotaCluster(quotas=quotas, configs=configs)

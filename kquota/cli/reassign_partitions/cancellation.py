@@ -35,7 +35,7 @@ def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
             preserve=options.preserve_throttles,
             timeout=timeout,
         )
-    return cancelled(done, tuple(remarks.of_cancellation(done)))
+    return cancelled(done, (*remarks.of_missing(what), *remarks.of_cancellation(done)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,10 @@ class WouldCancel(Answer):
 
 def would_cancel(found: Cancellable) -> WouldCancel:
     """Return the answer to a dry run."""
-    return WouldCancel(cancel=tuple(Placed(partition=name, replicas=to) for name, to in found.targets.items()))
+    return WouldCancel(
+        cancel=tuple(Placed(partition=name, replicas=to) for name, to in found.targets.items()),
+        notes=tuple(remarks.of_missing(found)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

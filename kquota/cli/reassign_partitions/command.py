@@ -10,10 +10,11 @@ import typer
 
 from kquota.cli.actions import With, flag, value
 from kquota.cli.connection import Connection
-from kquota.cli.options import Output, TableFormat
+from kquota.cli.options import Output, Quiet, TableFormat, Textfile
 
 EPILOG: Final = """Exit codes of --verify: 0 the moves have ended and the throttle is restored; 8 moves are still
-running: run it again; 1 replicas are not where the plan wants them.
+running: run it again; 1 replicas are not where the plan wants them. With --all-runs: 0 all runs are
+done; 8 some are still running; 1 the state of a run is unknown, or its replicas are elsewhere.
 
 Examples:
   kquota reassign-partitions --bootstrap-server localhost:9092 --execute --reassignment-json-file plan.json \
@@ -133,11 +134,12 @@ class ReassignOptions:
     ] = False
     timeout: Annotated[
         str | None,
-        With(EXECUTE, CANCEL, zookeeper=False),
+        With(EXECUTE, VERIFY, CANCEL),
         value(
             "timeout",
             "MS",
-            "How long to wait for moves between log dirs to start. Without a unit: milliseconds. [default: 10s]",
+            "How long to wait for moves between log dirs to start. For --verify: stop the command after this time with "
+            "exit code 75. Without a unit: milliseconds. [default: 10s; --verify: no limit]",
         ),
     ] = None
     force: Annotated[
@@ -156,12 +158,18 @@ class ReassignOptions:
     dry_run: Annotated[
         bool, With(EXECUTE, CANCEL), flag("dry-run", "Check everything and show what would be written.")
     ] = False
-    quiet: Annotated[bool, With(VERIFY), flag("quiet", "Print only warnings and errors. Exit codes are the same.")] = (
-        False
-    )
     state_dir: Annotated[
         Path | None,
         With(EXECUTE, VERIFY, CANCEL),
         value("state-dir", "DIR", "Folder of the journals of runs. [default: $XDG_STATE_HOME/kquota]"),
     ] = None
+    quiet: Annotated[Quiet, With(VERIFY)] = False
+    textfile: Annotated[Textfile, With(VERIFY)] = None
     output: TableFormat = Output.text
+
+    @property
+    def time_limit(self) -> str | None:
+        """The limit for the whole command, which only --verify has. A bare number is milliseconds."""
+        if not self.verify or self.timeout is None:
+            return None
+        return f"{self.timeout}ms" if self.timeout.isdecimal() else self.timeout

@@ -14,7 +14,7 @@ from kquota.reassign.progress import Progress
 from kquota.reassign.verification import Verification, named
 
 if TYPE_CHECKING:
-    from kquota.reassign.cancellation import Cancellation
+    from kquota.reassign.cancellation import Cancellable, Cancellation
     from kquota.reassign.execution import Execution
     from kquota.reassign.log_dir_actions import Started
 
@@ -39,6 +39,12 @@ def of_log_dirs(done: Started, what: str = "started", again: str | None = None) 
         yield f"error: {log_dirs.failed(done.refused)}"
     if done.waiting:
         yield f"error: {log_dirs.timed_out(done.waiting, what)}. {again}"
+
+
+def of_missing(what: Cancellable) -> Iterator[str]:
+    """Yield a warning about partitions of the plan that do not exist."""
+    if what.missing:
+        yield f"warning: {few(what.missing, _SHOWN)}: no such partition, so there is nothing to cancel. Check the plan"
 
 
 def of_cancellation(done: Cancellation) -> Iterator[str]:
@@ -66,13 +72,19 @@ def of_verification(found: Verification) -> Iterator[str]:
         )
     elif found.undone is not None:
         yield (
-            f"error: run {found.undone.id} of this plan was undone, so the partitions have their previous "
-            "replicas. This plan needs no further --verify"
+            f"error: run {found.undone.id} of this plan was taken back (undone, cancelled or refused), so only "
+            f"{count}. This plan needs no further --verify"
         )
     elif found.verdict is Progress.ELSEWHERE:
         if gone := [s.partition for s in found.statuses if s.progress is Progress.ELSEWHERE and not s.replicas]:
             yield f"deleted: {few(gone, _SHOWN)}"
-        yield f"error: the moves have ended, but only {count}. Execute the plan again, or correct it"
+        if found.unrecorded:
+            yield (
+                f"error: the moves have ended, but only {count}. No run of this plan is recorded here, so it may have "
+                "been taken back on another host or by another client. If it was, this plan needs no further --verify"
+            )
+        else:
+            yield f"error: the moves have ended, but only {count}. Execute the plan again, or correct it"
     if found.verdict is Progress.IN_PROGRESS:
         back = "it then restores the throttle"
         if found.run is not None and not found.run.taken:

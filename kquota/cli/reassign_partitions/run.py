@@ -40,7 +40,7 @@ def run(options: ReassignOptions) -> Answer | Generator[Answer]:
     at = world.where(options.connection, alone=_BOTH)
     if at.zookeeper is not None:
         _must_work_through_zookeeper(options, asked)
-    module = "waiting" if options.wait else MODULES[asked]
+    module = "waiting" if options.wait else "all_runs" if options.all_runs else MODULES[asked]
     work = importlib.import_module(f"kquota.cli.reassign_partitions.{module}")
     answer: Answer | Generator[Answer] = work.run(at, options)
     return answer
@@ -68,6 +68,8 @@ def _must_work_through_zookeeper(options: ReassignOptions, asked: str) -> None:
             'Option "[zookeeper]" can\'t be used with action "[cancel]": Kafka cannot cancel a '
             "running move through ZooKeeper (KIP-236). Give --bootstrap-server"
         )
+    if options.timeout is not None and asked != VERIFY:
+        raise Invalid('You must specify --bootstrap-server when using "[timeout]"')
     for option, rule in actions.rules(ReassignOptions).items():
         if not rule.zookeeper and actions.is_given(options, option):
             raise Invalid(f'You must specify --bootstrap-server when using "[{option}]"')

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
-_NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 
 @contextmanager

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -127,7 +128,9 @@ class InMemory:
 
     @contextmanager
     def _staged(self, _at: world.Where, _state_dir: Path | None, holding: world.Hold | None) -> Iterator[world.Stage]:
-        with self._held(holding) as runs:
+        later = holding if holding is not None and holding.later else None
+        with self._held(None if later else holding) as runs:
+            hold = nullcontext if later is None else partial(runs.hold, later.doing, take_over=later.take_over)
             yield world.Stage(
                 cluster=self.cluster,
                 runs=runs,
@@ -135,6 +138,7 @@ class InMemory:
                 past_moves=PastMovesFile(self.folder, CLUSTER_ID),
                 log_dirs=self.logs,
                 dirs=self.dirs,
+                hold=hold,
             )
 
     @contextmanager

@@ -39,6 +39,7 @@ COMPOSED = ("throttle/doctor/answer.py", "watching/wording.py")
 """They compose their commands from parts; each of them is collected from their answers."""
 SAMPLES = {
     "other.id": "20260301T123000Z-6a6b28d658e6",
+    "run.run": "20260301T123000Z-6a6b28d658e6",
     "keys": LEADER_RATE,
     "quota": "controller_mutation_rate=1",
     "rate": "5MB/s",

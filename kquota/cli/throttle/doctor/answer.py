@@ -121,6 +121,10 @@ class Examination(Answer):
         for one in self.findings:
             yield f"{one.rule}: {one.where}: {one.what}; {one.effect}. Do: {one.do}"
 
+    def needs(self) -> Iterator[str]:
+        """Yield the same lines: a finding needs a person."""
+        yield from self.text()
+
     def rows(self) -> Iterator[Row]:
         for one in self.findings:
             yield [one.rule, one.where, one.what, one.effect, one.do, "yes" if one.fixable else "no"]

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli.connection import Connection
-from kquota.cli.options import DryRun, Output, StateDir, TableFormat, Yes
+from kquota.cli.options import DryRun, Output, Quiet, StateDir, TableFormat, Textfile, TimeLimit, Yes
 
 EPILOG: Final = """Exit codes: 0 no findings; 8 some findings, or the rates of a broker are unknown. --fix removes
 the rates of a dead broker through the KRaft controllers, unless a list, a run or a move names the broker. In cron, use
@@ -36,4 +36,7 @@ class DoctorOptions:
     yes: Yes = False
     dry_run: DryRun = False
     state_dir: StateDir = None
+    quiet: Quiet = False
+    time_limit: TimeLimit = None
+    textfile: Textfile = None
     output: TableFormat = Output.text

@@ -1,0 +1,220 @@
+"""The option --textfile: the moves and throttles of a cluster, as node exporter's textfile collector reads them.
+
+The only module that imports prometheus_client.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.parser import text_string_to_metric_families
+
+from kquota import durable
+from kquota.cli import world
+from kquota.errors import Invalid, Refused
+from kquota.terms import REPLICATION_RATES
+from kquota.throttle import actions, doctor
+from kquota.watch.observation import MoveWatch
+from kquota.watch.view import WatchedMoveView
+
+LAST_SUCCESS: Final = "kquota_last_success_timestamp_seconds"
+EXIT_CODE: Final = "kquota_last_exit_code"
+GAUGES: Final[Mapping[str, str]] = {
+    "kquota_moves_running": "Moves that have not ended, of all runs and of other clients.",
+    "kquota_bytes_left": "Bytes that the running moves still copy. Absent if unknown.",
+    "kquota_seconds_left": "Least seconds for these bytes at the throttle rates. Absent if unknown.",
+    "kquota_throttled_brokers": "Brokers that answered and have a replication throttle rate.",
+    "kquota_leftover_throttles": "Throttled replica lists and rates that no run holds and no move can use.",
+    LAST_SUCCESS: "Time of the last command that read the whole state (Unix time).",
+    EXIT_CODE: "Exit code of the last command: 0 done, 8 not finished, others failed.",
+}
+"""Every metric and its help. Each one has the label `cluster`, the id of the cluster."""
+_LABEL: Final = "cluster"
+_ENDING: Final = ".prom"
+_MOST_BYTES: Final = 65_536
+_MARK: Final = b"# HELP kquota_"
+_CLUSTER_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_READABLE: Final = 0o644
+"""node exporter runs as another user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptMetrics:
+    """The values of a previous file that the next one needs: the cluster, and the time of its last success."""
+
+    cluster: str
+    last_success: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterMetrics:
+    """The id of a cluster, and the value of each metric of its state. None is unknown."""
+
+    cluster: str
+    values: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsFile:
+    """A file that can be written, and the cluster that it describes."""
+
+    path: Path
+    at: world.Where
+    state_dir: Path | None
+    before: KeptMetrics | None
+
+    def read(self) -> ClusterMetrics:
+        """Read the cluster. Raises Unreachable."""
+        return measured(self.at, self.state_dir)
+
+    def write(self, found: ClusterMetrics, code: int) -> None:
+        """Replace the file after a success. Raises Refused if it cannot be written."""
+        now = datetime.now(UTC).timestamp()
+        self._replace(exposition(found.cluster, {**found.values, LAST_SUCCESS: now, EXIT_CODE: code}))
+
+    def keep(self, code: int) -> None:
+        """After a failure, write its exit code and the time of the last success. All other values are unknown.
+
+        Without a previous file the id of the cluster is unknown, so nothing is written. An error of the disk is only a
+        warning, because the failure itself is reported.
+        """
+        if self.before is None:
+            return
+        try:
+            values = {LAST_SUCCESS: self.before.last_success, EXIT_CODE: code}
+            self._replace(exposition(self.before.cluster, values))
+        except Refused as error:
+            world.warn(str(error))
+
+    def _replace(self, page: bytes) -> None:
+        try:
+            with durable.replacing(self.path) as file:
+                os.fchmod(file.fileno(), _READABLE)
+                file.write(page)
+        except OSError as error:
+            raise Refused(f"--textfile {self.path}: cannot be written: {error.strerror}") from error
+
+
+def opened(asked: Any) -> MetricsFile:
+    """Return the file of these options. Raises Invalid if it cannot be written, or is not a file of kquota."""
+    path = asked.textfile.absolute()
+    return MetricsFile(
+        path=path, at=world.where(asked.connection), state_dir=asked.state_dir, before=_checked(path, datetime.now(UTC))
+    )
+
+
+def _checked(path: Path, now: datetime) -> KeptMetrics | None:
+    if path.suffix != _ENDING:
+        raise Invalid(f"--textfile {path}: node exporter reads only files whose names end in {_ENDING}")
+    try:
+        if not path.parent.is_dir():
+            raise Invalid(f"--textfile {path}: the folder {path.parent} does not exist")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise Invalid(f"--textfile {path}: the folder {path.parent} is not writable")
+        try:
+            mode = path.lstat().st_mode
+        except FileNotFoundError:
+            return None
+        if not stat.S_ISREG(mode):
+            raise Invalid(f"--textfile {path}: is not a regular file")
+        with path.open("rb") as file:
+            text = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise Invalid(f"--textfile {path}: {error.strerror}") from error
+    if not text:
+        return None
+    if len(text) > _MOST_BYTES or not text.startswith(_MARK):
+        raise Invalid(f"--textfile {path}: already exists and has no metrics of kquota. Choose another file")
+    found = previous(text, now)
+    if found is None:
+        world.warn(f"--textfile {path}: is damaged, so the time of the last success is unknown")
+    return found
+
+
+def previous(text: bytes, now: datetime) -> KeptMetrics | None:
+    """Return what an earlier file says. None if it is damaged; the time of the last success is then unknown."""
+    try:
+        families = list(text_string_to_metric_families(text.decode()))
+    except Exception:  # noqa: BLE001 - the parser raises errors of many types for a damaged file
+        return None
+    samples = [sample for family in families for sample in family.samples]
+    clusters = {sample.labels.get(_LABEL, "") for sample in samples}
+    if len(clusters) != 1 or any(sample.name not in GAUGES for sample in samples):
+        return None
+    [cluster] = clusters
+    if _CLUSTER_ID.fullmatch(cluster) is None:
+        return None
+    times = [sample.value for sample in samples if sample.name == LAST_SUCCESS]
+    valid = len(times) == 1 and math.isfinite(times[0]) and 0 < times[0] <= now.timestamp()
+    return KeptMetrics(cluster=cluster, last_success=times[0] if valid else None)
+
+
+def measured(at: world.Where, state_dir: Path | None) -> ClusterMetrics:
+    """Read the moves and the throttles of the cluster. Raises Unreachable."""
+    with world.watching(at, state_dir) as (watched, runs):
+        watch = MoveWatch(watched)
+        views = watch.glance().view.moves
+        if any(view.run is None for view in views):
+            # The first reading has found moves of other clients. The second one also reads their partitions.
+            views = watch.glance().view.moves
+        cluster = runs.cluster_id
+    with world.throttling(at, state_dir) as ports:
+        standing = actions.read(ports)
+        left = {setting for one in doctor.findings(standing) if one.fixable for setting in one.values}
+    moving = [view for view in views if not view.ended]
+    limited = [b for b in standing.brokers if any(standing.rate(b, key) for key in REPLICATION_RATES)]
+    values: dict[str, float | None] = {
+        "kquota_moves_running": len(moving),
+        "kquota_bytes_left": _sum([view.left for view in moving]),
+        "kquota_seconds_left": _longest([_seconds(view) for view in moving]),
+        "kquota_throttled_brokers": len(limited),
+        "kquota_leftover_throttles": len(left),
+    }
+    return ClusterMetrics(cluster=cluster, values=values)
+
+
+def _seconds(view: WatchedMoveView) -> float | None:
+    return view.least_seconds if view.seconds_left is None else view.seconds_left
+
+
+def _sum(found: list[int | None]) -> int | None:
+    known = [value for value in found if value is not None]
+    return sum(known) if len(known) == len(found) else None
+
+
+def _longest(found: list[float | None]) -> float | None:
+    known = [value for value in found if value is not None]
+    return max(known, default=0.0) if len(known) == len(found) else None
+
+
+def exposition(cluster: str, values: Mapping[str, float | None]) -> bytes:
+    """Return the metrics in Prometheus' text format. An unknown value has no sample."""
+    registry = CollectorRegistry()
+    registry.register(_Values(cluster, values))
+    return generate_latest(registry)
+
+
+class _Values:
+    """A collector of values that are known already, so that no process-wide state of the library is used."""
+
+    def __init__(self, cluster: str, values: Mapping[str, float | None]) -> None:
+        self._cluster = cluster
+        self._values = values
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the known metrics, in the order of GAUGES."""
+        for name, told in GAUGES.items():
+            if (value := self._values.get(name)) is not None:
+                gauge = GaugeMetricFamily(name, told, labels=[_LABEL])
+                gauge.add_metric([self._cluster], value)
+                yield gauge

@@ -1,0 +1,139 @@
+"""`reassign-partitions --verify --all-runs`: verify every open run of the cluster, and restore what has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from kquota.cli import past_moves, world
+from kquota.cli.contract import DONE, FAILED, NOT_YET, worded
+from kquota.cli.output import Answer, Part, hidden, spread
+from kquota.cli.reassign_partitions import remarks
+from kquota.cli.reassign_partitions.command import ReassignOptions
+from kquota.cli.reassign_partitions.verification import Verified, verified
+from kquota.errors import Busy, Invalid, KquotaError
+from kquota.reassign import log_dirs
+from kquota.reassign.progress import Progress
+from kquota.reassign.run import Purpose, Run
+from kquota.reassign.verification import verify
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunVerified(Part):
+    """A run, and its verification. `why` is set instead if its state is unknown."""
+
+    run: str
+    owner: str | None
+    verified: Verified | None = spread()
+    why: str | None = None
+    written: bool = hidden(default=True)
+
+    @property
+    def code(self) -> int:
+        """1 if the state is unknown or replicas are elsewhere; 8 if the run moves, or a throttle is to be restored."""
+        if self.verified is None:
+            return FAILED
+        return self.verified.code if self.written else self.verified.code or NOT_YET
+
+    @property
+    def line(self) -> str:
+        """One line for people."""
+        if self.verified is None:
+            return f"{self.run}: unknown: {self.why}"
+        done = sum(one.status is Progress.DONE for one in self.verified.partitions)
+        told = f"{done} of {len(self.verified.partitions)} partitions done"
+        if self.owner is not None:
+            told += f", begun by {self.owner}"
+        if self.verified.verdict is not Progress.DONE:
+            return f"{self.run}: {self.verified.verdict.value}: {told}"
+        restored = "done" if self.code == DONE else "done, a throttle is not restored yet"
+        return f"{self.run}: {restored}: {told}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllRunsVerified(Answer):
+    """The open runs of the cluster, oldest first."""
+
+    runs: tuple[RunVerified, ...]
+
+    def text(self) -> Iterator[str]:
+        """Yield one line for each run."""
+        yield from (one.line for one in self.runs)
+
+
+def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
+    """Verify every open run. The exit code is the worst: 1 is worse than 8."""
+    for name, given in (
+        ("--reassignment-json-file", options.reassignment_json_file is not None),
+        ("--clear-all", options.clear_all),
+    ):
+        if given:
+            raise Invalid(f"--all-runs verifies every open run: leave {name} out")
+    hold = None if options.preserve_throttles else world.Hold(doing="reassign-partitions --verify", later=True)
+    with remarks.resumable(), world.staged(at, options.state_dir, hold) as stage, ExitStack() as locks:
+        notes: list[str] = []
+        writes = not options.preserve_throttles
+        found: list[RunVerified] = []
+        if _moving(stage):
+            try:
+                locks.enter_context(stage.hold())
+            except Busy as error:
+                writes = False
+                notes.append(f"note: {worded(error)}. This check restored nothing")
+            # After the lock is taken, because another kquota may have ended a run.
+            found = [_one(stage, each.id, at, writes=writes) for each in _moving(stage)]
+        if not found:
+            notes += ["no run is open", *world.unseen(stage.runs.alone)]
+        unknown = list(_unknown(stage))
+    notes += [line for one in found for line in _remarks(one)]
+    codes = [one.code for one in found] + ([FAILED] if unknown else [])
+    return AllRunsVerified(
+        runs=tuple(found),
+        notes=(*notes, *unknown),
+        code=max(codes, key=lambda code: (code != DONE, code != NOT_YET), default=DONE),
+    )
+
+
+def _moving(stage: world.Stage) -> list[Run]:
+    return [each for each in stage.runs.unfinished() if each.purpose is Purpose.MOVE]
+
+
+def _one(stage: world.Stage, name: str, at: world.Where, *, writes: bool) -> RunVerified:
+    """Verify one run. An error makes only this run unknown, but a lost lock ends the command. Raises Busy."""
+    # The previous run may have ended and passed its rates on to this one, in its record.
+    latest = next(each for each in _moving(stage) if each.id == name)
+    goal, owner = latest.goal, None if latest.owner is None else str(latest.owner)
+    began = stage.clock.now()
+    try:
+        if at.zookeeper is not None:
+            log_dirs.must_have_brokers(goal)
+        found = verify(stage.cluster, stage.runs, stage.clock, goal, stage.dirs, preserve=not writes)
+    except Busy:
+        raise
+    except KquotaError as error:
+        return RunVerified(run=name, owner=owner, verified=None, why=worded(error))
+    if writes:
+        past_moves.keep_look(stage, found, began)
+    shown = verified(found, tuple(remarks.of_verification(found)))
+    return RunVerified(run=name, owner=owner, verified=shown, written=writes)
+
+
+def _remarks(one: RunVerified) -> Iterator[str]:
+    """Yield the errors and warnings about a run, with its id."""
+    if one.verified is None:
+        yield f"error: run {one.run}: {one.why}"
+        return
+    for line in one.verified.notes:
+        kind, _, rest = line.partition(": ")
+        if kind in ("error", "warning"):
+            yield line if one.run in rest else f"{kind}: run {one.run}: {rest}"
+
+
+def _unknown(stage: world.Stage) -> Iterator[str]:
+    """Yield an error if there may be runs that cannot be read here."""
+    if stage.runs.unreadable:
+        names = ", ".join(stage.runs.unreadable)
+        yield f"error: these runs on record cannot be read, so their state is unknown: {names}"
+    if stage.runs.hidden and stage.runs.alone is not None:
+        yield f"error: runs of other hosts are unknown: {worded(stage.runs.alone)}"

@@ -1,0 +1,147 @@
+"""Commands that run without an operator: a bound for their time (--timeout), and metrics of the result (--textfile)."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from kquota.cli.contract import DONE, NOT_YET, TRY_LATER, complain, exit_code, quieten
+from kquota.cli.options import Output
+from kquota.errors import Busy, Invalid, KquotaError, Refused
+from kquota.measure import duration
+
+if TYPE_CHECKING:
+    from kquota.cli.metrics_file import MetricsFile
+
+GRACE_SECONDS: Final = 3.0
+"""The time for a command to close its connections after its time has passed. Then the process ends."""
+
+
+class TimedOut(BaseException):
+    """The time of the command has passed. It is not an Exception, so that no retry catches it."""
+
+
+def carried_out(asked: Any, work: Callable[[], int]) -> int:
+    """Do the work of a command with these options, and return its exit code.
+
+    Raises TimedOut after --timeout, and Invalid or Refused before the work if --textfile cannot be written.
+    """
+    quiet: bool = getattr(asked, "quiet", False)
+    quieten(quiet)
+    output = getattr(asked, "output", Output.text)
+    if quiet and output is not Output.text:
+        raise Invalid(f"--quiet prints no document, and --output {output} is one: give one of them")
+    if quiet and _asks(asked):
+        raise Invalid("--quiet: this command asks for confirmation. Add --yes")
+    limit, file = getattr(asked, "time_limit", None), getattr(asked, "textfile", None)
+    metrics = None if file is None else _metrics(asked)
+    work = _unless_busy(work) if quiet else work
+    seconds = None if limit is None else duration(limit, "--timeout")
+    if metrics is None:
+        with _within(seconds, limit):
+            return work()
+    try:
+        with _within(seconds, limit):
+            code = work()
+            values = metrics.read() if code in (DONE, NOT_YET) else None
+    except (KquotaError, TimedOut) as error:
+        metrics.keep(TRY_LATER if isinstance(error, TimedOut) else exit_code(error))
+        raise
+    if values is None:
+        metrics.keep(code)
+    else:
+        metrics.write(values, code)
+    return code
+
+
+def _unless_busy(work: Callable[[], int]) -> Callable[[], int]:
+    """The work with --quiet: the lock of another kquota needs no person, because the next run repeats the work."""
+
+    def done() -> int:
+        try:
+            return work()
+        except Busy:
+            return TRY_LATER
+
+    return done
+
+
+def _asks(asked: Any) -> bool:
+    if getattr(asked, "yes", False) or getattr(asked, "dry_run", False):
+        return False
+    return bool(getattr(asked, "fix", False) or getattr(asked, "take_over", False))
+
+
+def _metrics(asked: Any) -> MetricsFile:
+    """Return the file, which can be written. Raises Refused without the library, and Invalid for a wrong path."""
+    try:
+        module = importlib.import_module("kquota.cli.metrics_file")
+    except ImportError as error:
+        raise Refused(
+            f"--textfile: a library is not installed ({error.name}). Run: pip install 'kquota[metrics]'"
+        ) from error
+    found: MetricsFile = module.opened(asked)
+    return found
+
+
+@contextmanager
+def _within(seconds: float | None, limit: str | None) -> Iterator[None]:
+    """Raise TimedOut in this block after `seconds`, whatever it waits for.
+
+    A library that does not return to Python, or that waits for its own threads, cannot delay the end by more than
+    GRACE_SECONDS. An abrupt end is safe, because a run is recorded before each write.
+    """
+    if seconds is None:
+        yield
+        return
+    line = f"--timeout {limit}: the command did not end in time, and was stopped. Recorded runs stay open. Run it again"
+    ended, passed = threading.Event(), threading.Event()
+
+    def over(_number: int, _frame: object) -> None:
+        passed.set()
+        raise TimedOut(line)
+
+    def end() -> None:
+        if ended.wait(seconds + GRACE_SECONDS):
+            return
+        if not _reported.is_set():
+            complain(line)
+        os._exit(TRY_LATER)
+
+    threading.Thread(target=end, daemon=True, name="timeout").start()
+    handler = signal.signal(signal.SIGALRM, over)
+    began = time.monotonic()
+    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+        ended.set()
+    except Exception as error:
+        # A library may have turned TimedOut into an error of its own.
+        if passed.is_set():
+            raise TimedOut(line) from error
+        ended.set()
+        raise
+    except KeyboardInterrupt:
+        ended.set()
+        raise
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        if left:
+            signal.setitimer(signal.ITIMER_REAL, max(0.01, left - (time.monotonic() - began)))
+
+
+_reported: Final = threading.Event()
+
+
+def report(over: TimedOut) -> int:
+    """Print the one line about a command that did not end in time, and return its exit code."""
+    _reported.set()
+    complain(str(over))
+    return TRY_LATER
