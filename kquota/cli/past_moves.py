@@ -1,4 +1,4 @@
-"""What a command keeps of a run for the next estimate: its expected time, and when it was seen moving or ended.
+"""What a command keeps of a run: its course for the report, and for the next estimate its expected and actual time.
 
 A problem here never stops a move: it is a warning.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -15,16 +16,59 @@ from kquota.cli.contract import worded
 from kquota.errors import KquotaError
 from kquota.measure import ByteRate
 from kquota.pace.past_moves import ExpectedMove
-from kquota.pace.share import Pace
+from kquota.pace.share import Pace, Side
+from kquota.reassign.course import BrokerCourse, Course, RateChange
 from kquota.reassign.execution import Execution
 from kquota.reassign.plan import Plan, plan_hash
 from kquota.reassign.preparation import Prepared
 from kquota.reassign.progress import Progress
 from kquota.reassign.run import Run, others_than
 from kquota.reassign.verification import Verification
+from kquota.terms import BrokerId
+from kquota.watch.observation import MoveWatch
 
 _FRESH: Final = 3600.0
 """Seconds for which the expected time of an estimate applies to a start of the same plan."""
+
+
+_RECORD_SECONDS: Final = 60.0
+"""The interval at which readings of a running move are recorded."""
+
+
+def with_course(stage: world.Stage, prepared: Prepared, expected: Pace | None, reason: str | None) -> Prepared:
+    """Return what was prepared, with the expected time in the record of a new run, or the change of a running one.
+
+    `expected` is as for `keep_start`, `reason` that of a change.
+    """
+    run, known, now = prepared.run, prepared.known, stage.clock.now()
+    if run is None:
+        return prepared
+    if known is not None:
+        by = _person(stage)
+        change = RateChange(at=now, before=known.rate, rate=run.rate, by=by, reason=reason)
+        return replace(prepared, run=replace(run, course=run.course.changed(change)))
+    with _only_warned():
+        seconds = None if run.rate is None else _expected(stage, run.plan, run.rate, expected, now)
+        run = replace(run, course=Course(expected=seconds, brokers=_destinations(expected)))
+    return replace(prepared, run=run)
+
+
+def _person(stage: world.Stage) -> str:
+    return f"{stage.runs.me.user}@{stage.runs.me.host}"
+
+
+def _destinations(expected: Pace | None) -> tuple[BrokerCourse, ...]:
+    if expected is None:
+        return ()
+    return tuple(
+        BrokerCourse(
+            broker=BrokerId(share.broker),
+            expected_bytes=share.bytes,
+            expected=expected.ends.get((share.broker, Side.DESTINATION)),
+        )
+        for share in expected.shares
+        if share.side is Side.DESTINATION
+    )
 
 
 def keep_start(
@@ -53,12 +97,13 @@ def keep_start(
         stage.past_moves.keep(known.with_start(move))
 
 
-def keep_look(stage: world.Stage, found: Verification, began: datetime) -> None:
-    """Keep what a look at a run has seen. The look began at `began`, and has ended now."""
+def keep_look(stage: world.Stage, found: Verification, began: datetime, watch: MoveWatch | None = None) -> None:
+    """Keep what a look at a run has seen, and the readings of `watch`. The look began at `began`, and has ended now."""
     run = found.run
     if run is None:
         return
     with _only_warned():
+        _keep_course(stage, run, found, watch)
         known = stage.past_moves.recall()
         mine = next((move for move in known.under_way if move.run == run.id), None)
         if mine is None:
@@ -69,6 +114,20 @@ def keep_look(stage: world.Stage, found: Verification, began: datetime) -> None:
             stage.past_moves.keep(known.seen_moving(run.id, began))
         else:
             stage.past_moves.keep(known.seen_ended(run.id, stage.clock.now()))
+
+
+def _keep_course(stage: world.Stage, run: Run, found: Verification, watch: MoveWatch | None) -> None:
+    """Record the readings, at intervals while the run is open, and how it ended."""
+    latest = stage.runs.latest(run)
+    before = course = latest.course
+    if watch is not None:
+        course = course.read(*watch.course(run.id))
+    if latest.finished is not None:
+        stage.runs.update(replace(latest, course=replace(course, verdict=found.verdict.value)))
+        return
+    since = before.readings[-1].at if before.readings else latest.begun
+    if course.readings and (course.readings[-1].at - since).total_seconds() >= _RECORD_SECONDS:
+        stage.runs.update(replace(latest, course=course))
 
 
 def _is_elsewhere(found: Verification, run: Run) -> bool:

@@ -18,10 +18,11 @@ from kquota.reassign.verification import Verification, unless_it_writes, verify
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.terms import BrokerId, TopicPartition
+from kquota.watch.observation import MoveWatch
 
 
-def run(at: world.Where, options: ReassignOptions) -> Verified:
-    """Report the state of the plan, and restore what has ended."""
+def run(at: world.Where, options: ReassignOptions, watch: MoveWatch | None = None) -> Verified:
+    """Report the state of the plan, and restore what has ended. The readings of `watch` go into the record."""
     if options.preserve_throttles and options.clear_all:
         raise Invalid("--preserve-throttles restores nothing and --clear-all removes everything: give one of them")
     plan = plan_option.plan(at, options)
@@ -34,7 +35,7 @@ def run(at: world.Where, options: ReassignOptions) -> Verified:
             with stage.hold():
                 began = stage.clock.now()
                 found = verify(*ports, preserve=options.preserve_throttles, clear_all=options.clear_all)
-                past_moves.keep_look(stage, found, began)
+                past_moves.keep_look(stage, found, began, watch)
     return verified(found, tuple(remarks.of_verification(found)))
 
 

@@ -22,22 +22,22 @@ class RunProgress:
         self._ports = ports
         self._plan = plan
         self._name = name
-        self._watch: MoveWatch | None = None
+        self.watch: MoveWatch | None = None
         self._read = self._told = ports.clock.monotonic()
 
-    def step(self) -> None:
-        """Read the cluster if the last reading is old, and print every other reading.
+    def step(self, *, ended: bool = False) -> None:
+        """Read the cluster if the last reading is old, and print every other reading. Also read when all have `ended`.
 
         A move does not end because a reading fails: the failure is printed.
         """
         now = self._ports.clock.monotonic()
-        if now - self._read < _READ_SECONDS:
+        if self.watch is None if ended else now - self._read < _READ_SECONDS:
             return
         self._read = now
         try:
             # The first reading must see the record of the run, which did not exist before.
-            self._watch = self._watch or MoveWatch(self._ports, plan=self._plan)
-            found = self._watch.look()
+            self.watch = self.watch or MoveWatch(self._ports, plan=self._plan)
+            found = self.watch.look()
         except KquotaError as error:
             say(f"warning: the progress is unknown: {worded(error)}")
             return

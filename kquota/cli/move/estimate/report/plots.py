@@ -150,6 +150,48 @@ def time(curve: ThrottleCurve, band: Band | None) -> Plot:
     return drawing.plot
 
 
+def course(readings: Sequence[tuple[float, float]], throttles: Sequence[tuple[float, float]], end: float) -> Plot:
+    """The throughput of a run over its time until `end`, in steps, with its throttle if it has one.
+
+    `readings` are the end of an interval and its rate, `throttles` the time from which a rate applied.
+    """
+    with _plot("course", "Throughput of the run over time") as drawing:
+        axes = drawing.axes
+        most = max((rate for _, rate in (*readings, *throttles)), default=0)
+        unit, scale = _unit(most)
+        times, rates = zip(*readings, strict=True)
+        axes.step(times, [rate / scale for rate in rates], where="pre", color=_FIRST, linewidth=1.6, label="throughput")
+        axes.fill_between(times, [rate / scale for rate in rates], step="pre", color=_FIRST, alpha=0.15, linewidth=0)
+        if throttles:
+            since, limits = zip(*throttles, (end, throttles[-1][1]), strict=True)
+            heights = [rate / scale for rate in limits]
+            axes.step(since, heights, where="post", color=_STOP, linestyle=_DASHES[0], label="throttle of a broker")
+        axes.set_ylim(0, (most / scale or 1) * 1.1)
+        axes.set_xlim(0, end or 1)
+        axes.set_ylabel(f"all copies ({unit}/s)")
+        axes.set_xlabel("time since the start")
+        axes.set_xticks(*_ticks(end))
+        drawing.legend(2)
+    return drawing.plot
+
+
+def compared(brokers: Sequence[int], expected: Sequence[float], actual: Sequence[float]) -> Plot:
+    """Bars of the seconds after which the last copy to each broker was expected to end, and ended."""
+    with _plot("compared", "Expected and actual end of the copies to each broker") as drawing:
+        axes = drawing.axes
+        for label, values, colour, shift in (("expected", expected, _FIRST, -0.2), ("actual", actual, _SECOND, 0.2)):
+            bars = axes.bar([n + shift for n in range(len(brokers))], values, 0.38, color=colour, label=label)
+            if len(brokers) <= _FEW:
+                axes.bar_label(bars, [human_duration(value) for value in values], padding=2, fontsize=7)
+        most = max((*expected, *actual), default=0) * 1.1
+        axes.set_ylim(0, most or 1)
+        axes.set_yticks(*_ticks(most))
+        axes.set_ylabel("after the start")
+        _named(axes, [str(broker) for broker in brokers], "destination")
+        drawing.legend(2)
+    return drawing.plot
+
+
 class _Drawing:
     """One figure that is being drawn. `plot` is set at the end."""
 
@@ -239,8 +281,13 @@ def _unit(most: float) -> tuple[str, float]:
 
 def _times(axes: Axes, longest: float) -> None:
     """Put ticks at round times, for example every 15 minutes."""
+    axes.set_yticks(*_ticks(longest))
+
+
+def _ticks(longest: float) -> tuple[list[float], list[str]]:
+    """Round times up to this one, and their words."""
     days = -(-longest // (6 * 86400)) * 86400
     step = next((float(step) for step in _SECONDS if longest / step <= 6), days)
     ticks = [step * n for n in range(int(longest / step) + 1)]
     words = [re.sub(r" 00 (s|min|h)$", "", human_duration(tick)) if tick else "0" for tick in ticks]
-    axes.set_yticks(ticks, words)
+    return ticks, words
