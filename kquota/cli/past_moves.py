@@ -5,7 +5,7 @@ A problem here never stops a move: it is a warning.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -17,7 +17,7 @@ from kquota.errors import KquotaError
 from kquota.measure import ByteRate
 from kquota.pace.past_moves import ExpectedMove
 from kquota.pace.share import Pace, Side
-from kquota.reassign.course import BrokerCourse, Course, RateChange
+from kquota.reassign.course import BrokerCourse, Course, CourseReading, RateChange
 from kquota.reassign.execution import Execution
 from kquota.reassign.plan import Plan, plan_hash
 from kquota.reassign.preparation import Prepared
@@ -121,13 +121,22 @@ def _keep_course(stage: world.Stage, run: Run, found: Verification, watch: MoveW
     latest = stage.runs.latest(run)
     before = course = latest.course
     if watch is not None:
-        course = course.read(*watch.course(run.id))
+        readings, brokers = watch.course(run.id)
+        course = course.read((*_start(latest, readings), *readings), brokers)
     if latest.finished is not None:
         stage.runs.update(replace(latest, course=replace(course, verdict=found.verdict.value)))
         return
     since = before.readings[-1].at if before.readings else latest.begun
     if course.readings and (course.readings[-1].at - since).total_seconds() >= _RECORD_SECONDS:
         stage.runs.update(replace(latest, course=course))
+
+
+def _start(run: Run, readings: Sequence[CourseReading]) -> Iterator[CourseReading]:
+    """Yield the state at the start of a run, when no byte was copied yet, if these readings are its first."""
+    if readings and not run.course.readings and not run.aborting:
+        first = readings[0]
+        every = None if first.copied is None or first.left is None else first.copied + first.left
+        yield CourseReading(at=run.begun, copied=0, left=every)
 
 
 def _is_elsewhere(found: Verification, run: Run) -> bool:

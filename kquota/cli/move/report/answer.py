@@ -52,7 +52,7 @@ class RunSummary(Part):
     @property
     def deviation(self) -> str:
         """The error for people."""
-        return UNKNOWN if self.error is None else f"{self.error:+.0%}"
+        return UNKNOWN if self.error is None else f"{self.error * 100:+.0f} %"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ class RunReport(Answer):
     def text(self) -> Iterator[str]:
         one = self.summary
         yield f"Run {one.run}: {one.outcome}"
-        yield from (f"  {name + ':':<10} {value}" for name, value in facts(self))
+        yield from (f"  {name + ':':<11} {value}" for name, value in facts(self))
         if self.brokers:
             yield from ("", "Copies to each broker:")
             heads = ["to", "bytes expected", "copied", "expected end", "actual end"]
