@@ -119,16 +119,21 @@ def keep_look(stage: world.Stage, found: Verification, began: datetime, watch: M
 def _keep_course(stage: world.Stage, run: Run, found: Verification, watch: MoveWatch | None) -> None:
     """Record the readings, at intervals while the run is open, and how it ended."""
     latest = stage.runs.latest(run)
-    before = course = latest.course
-    if watch is not None:
-        readings, brokers = watch.course(run.id)
-        course = course.read((*_start(latest, readings), *readings), brokers)
+    before, course = latest.course, with_readings(latest, watch).course
     if latest.finished is not None:
         stage.runs.update(replace(latest, course=replace(course, verdict=found.verdict.value)))
         return
     since = before.readings[-1].at if before.readings else latest.begun
     if course.readings and (course.readings[-1].at - since).total_seconds() >= _RECORD_SECONDS:
         stage.runs.update(replace(latest, course=course))
+
+
+def with_readings(run: Run, watch: MoveWatch | None) -> Run:
+    """Return the run with the readings of `watch` in its course. Nothing is written."""
+    if watch is None:
+        return run
+    readings, brokers = watch.course(run.id)
+    return replace(run, course=run.course.read((*_start(run, readings), *readings), brokers))
 
 
 def _start(run: Run, readings: Sequence[CourseReading]) -> Iterator[CourseReading]:

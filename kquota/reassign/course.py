@@ -123,7 +123,7 @@ def thinned(readings: Sequence[CourseReading]) -> tuple[CourseReading, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Throughput:
+class CourseStep:
     """The bytes per second that arrived between two readings."""
 
     since: datetime
@@ -131,14 +131,14 @@ class Throughput:
     rate: float
 
 
-def throughput(readings: Sequence[CourseReading]) -> tuple[Throughput, ...]:
+def throughput(readings: Sequence[CourseReading]) -> tuple[CourseStep, ...]:
     """Return the throughput between successive readings. Readings without known bytes are skipped.
 
     Log truncation can make a copy smaller, so a negative difference counts as 0.
     """
     known = [(one.at, one.copied) for one in readings if one.copied is not None]
     return tuple(
-        Throughput(since=since, until=until, rate=max(0, after - before) / (until - since).total_seconds())
+        CourseStep(since=since, until=until, rate=max(0, after - before) / (until - since).total_seconds())
         for (since, before), (until, after) in pairwise(known)
         if until > since
     )

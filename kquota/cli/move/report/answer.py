@@ -11,7 +11,7 @@ from kquota.cli.amounts import UNKNOWN, rate_or_unknown, size_or_unknown, time_o
 from kquota.cli.output import Answer, Part, Row, key, rounded, spread
 from kquota.cli.table import aligned
 from kquota.measure import ByteRate, human_duration, human_rate
-from kquota.reassign.course import Throughput, throughput
+from kquota.reassign.course import CourseStep, throughput
 from kquota.reassign.progress import Progress
 from kquota.reassign.run import Run
 from kquota.terms import BrokerId
@@ -206,7 +206,7 @@ def facts(report: RunReport) -> Iterator[tuple[str, str]]:
     yield "ended", "not yet" if one.ended is None else moment(one.ended)
     yield "who", one.who
     yield "reason", NOT_RECORDED if one.reason is None else one.reason
-    yield "throttle", _rate(one.throttle)
+    yield "throttle", _rate(one.throttle) + (" (changed, see below)" if report.changes else "")
     yield "expected", NOT_RECORDED if one.expected is None else human_duration(one.expected)
     if one.seconds is not None:
         yield "actual", human_duration(one.seconds) + ("" if one.error is None else f" ({one.deviation})")
@@ -243,7 +243,7 @@ def reported(run: Run) -> RunReport:
         return max(0.0, (time - run.begun).total_seconds())
 
     course = run.course
-    rates: dict[datetime, Throughput] = {one.until: one for one in throughput(course.readings)}
+    rates: dict[datetime, CourseStep] = {one.until: one for one in throughput(course.readings)}
     return RunReport(
         summary=listed(run),
         partitions=len(run.plan.targets) or None,

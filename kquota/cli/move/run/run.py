@@ -29,6 +29,7 @@ from kquota.reassign.execution import carry_out
 from kquota.reassign.plan import Plan, read
 from kquota.reassign.preparation import Asked, Prepared, prepare
 from kquota.reassign.progress import Progress
+from kquota.reassign.run import Run
 from kquota.reassign.verification import Verification, verify
 from kquota.reassign.wave import MoveLimits
 from kquota.sizes.replica import partition_sizes
@@ -149,7 +150,10 @@ def _started(
             progress.step()
             return health.trouble()
 
-        done = carry_out(prepared, say, stage.dirs, hold_back=hold_back)
+        def noted(run: Run) -> Run:
+            return past_moves.with_readings(run, progress.watch)
+
+        done = carry_out(prepared, say, stage.dirs, hold_back=hold_back, noted=noted)
         past_moves.keep_start(stage, prepared, done, expected, started)
         for line in remarks.of_log_dirs(done.log_dirs):
             say(line)
