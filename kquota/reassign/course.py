@@ -16,8 +16,8 @@ from kquota.measure import ByteRate
 from kquota.terms import BrokerId
 
 MOST_READINGS: Final = 200
-"""More readings than this are thinned to half of it, evenly over the time of the run."""
-MOST_CHANGES: Final = 200
+"""More readings are thinned evenly over the time of the run."""
+MOST_CHANGES: Final = 100
 """Only the newest changes of a throttle are kept."""
 
 
@@ -111,10 +111,13 @@ EMPTY: Final = Course()
 
 
 def thinned(readings: Sequence[CourseReading]) -> tuple[CourseReading, ...]:
-    """Return at most `MOST_READINGS` of these readings (oldest first), with the first and the last one."""
-    if len(readings) <= MOST_READINGS:
+    """Return at most `MOST_READINGS` of these readings (oldest first), with the first and the last one.
+
+    From half of this number on, two readings are at least an even share of the time apart, except for the last one.
+    """
+    if len(readings) <= MOST_READINGS // 2:
         return tuple(readings)
-    step = (readings[-1].at - readings[0].at) / (MOST_READINGS // 2)
+    step = (readings[-1].at - readings[0].at) / (MOST_READINGS - 2)
     kept = [readings[0]]
     for reading in readings[1:-1]:
         if reading.at - kept[-1].at >= step:
