@@ -31,6 +31,7 @@ _FRESH: Final = 3600.0
 """Seconds for which the expected time of an estimate applies to a start of the same plan."""
 
 
+_REPORT: Final = "the report of this move is not complete"
 _RECORD_SECONDS: Final = 60.0
 """The interval at which readings of a running move are recorded."""
 
@@ -47,7 +48,7 @@ def with_course(stage: world.Stage, prepared: Prepared, expected: Pace | None, r
         by = _person(stage)
         change = RateChange(at=now, before=known.rate, rate=run.rate, by=by, reason=reason)
         return replace(prepared, run=replace(run, course=run.course.changed(change)))
-    with _only_warned():
+    with _only_warned(_REPORT):
         seconds = None if run.rate is None else _expected(stage, run.plan, run.rate, expected, now)
         run = replace(run, course=Course(expected=seconds, brokers=_destinations(expected)))
     return replace(prepared, run=run)
@@ -102,8 +103,9 @@ def keep_look(stage: world.Stage, found: Verification, began: datetime, watch: M
     run = found.run
     if run is None:
         return
-    with _only_warned():
+    with _only_warned(_REPORT):
         _keep_course(stage, run, found, watch)
+    with _only_warned():
         known = stage.past_moves.recall()
         mine = next((move for move in known.under_way if move.run == run.id), None)
         if mine is None:
@@ -165,8 +167,8 @@ def _expected(
 
 
 @contextmanager
-def _only_warned() -> Iterator[None]:
+def _only_warned(what: str = "the next estimates do not learn from this move") -> Iterator[None]:
     try:
         yield
     except KquotaError as error:
-        world.warn(f"the next estimates do not learn from this move: {worded(error)}")
+        world.warn(f"{what}: {worded(error)}")

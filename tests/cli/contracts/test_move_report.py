@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from tests.cli.contracts.sessions import BROKER, plan, reassign
 from tests.cli.contracts.transcript import Transcript
 from tests.cli.run import kquota_here
 from tests.reassign.fake import Ticks
+from tests.reassign.records import alone
+from tests.stores.record.hosts import RUN
 from tests.watch.fake import CopyingCluster
 from tests.watch.stage import MB, brokers, name
 
@@ -105,6 +108,16 @@ def test_a_run_that_no_command_watched_says_so(
     house.clock.sleep(60)
     reassign(session, file, "--verify", ["text"])
     assert "The throughput is not recorded" in session.kquota(f"move report {newest()} {BROKER}").out
+
+
+def test_an_older_record_says_what_it_lacks(house: InMemory, session: Transcript) -> None:
+    older = alone(house.folder, CLUSTER_ID)
+    older.begin(RUN)
+    older.update(replace(RUN, finished=RUN.begun + timedelta(seconds=90)))
+    for form in ("text", "json"):
+        session.kquota(f"move report {BROKER} --output {form}")
+        session.kquota(f"move report {RUN.id} {BROKER} --output {form}")
+    session.must_be("contract-move-report-older")
 
 
 def test_one_damaged_journal_hides_no_other_run(
