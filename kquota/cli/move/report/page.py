@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Final
+
+from kquota.cli import world
+from kquota.cli.contract import say
 from kquota.cli.move.estimate.report import plots
 from kquota.cli.move.estimate.report.page import environment
 from kquota.cli.move.report.answer import UNWATCHED, RunReport, facts, moment
 
-_ROWS = 20
+_GENERATOR: Final = "kquota move report"
+"""The generator in the head of a page. kquota does not overwrite a file that lacks it."""
+_ROWS: Final = 20
 
 
-def page(answer: RunReport, generator: str) -> str:
+def must_be_writable(path: Path) -> None:
+    """Raises Refused if a library is missing, Invalid for a path that cannot hold a page."""
+    plots.must_be_installed()
+    world.check_report(path, _GENERATOR)
+
+
+def write(path: Path, answer: RunReport) -> None:
+    """Write the page, and report that. Raises Refused if it cannot be written."""
+    world.write_report(path, page(answer))
+    say(f"report written: {path}")
+
+
+def page(answer: RunReport) -> str:
     """The whole page. The same answer gives the same bytes."""
     both = [to for to in answer.brokers if to.expected is not None and to.seconds is not None]
     return (
@@ -19,7 +38,7 @@ def page(answer: RunReport, generator: str) -> str:
             answer=answer,
             run=answer.summary,
             facts=list(facts(answer)),
-            generator=generator,
+            generator=_GENERATOR,
             rows=_ROWS,
             unwatched=UNWATCHED,
             course=_course(answer) if answer.watched else None,

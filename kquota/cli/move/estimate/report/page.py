@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import UTC
-from typing import Final
-
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from typing import TYPE_CHECKING, Final
 
 from kquota import __version__
 from kquota.cli.contract import printable
@@ -20,6 +18,9 @@ from kquota.cli.move.log_dir_time import time_lines
 from kquota.cli.why_never import named_wave, why_never
 from kquota.measure import counted, human_bytes, human_duration, human_rate
 from kquota.pace.enforcement import START_SECONDS
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 GENERATOR: Final = "kquota move estimate"
 """The generator in the head of a page. kquota does not overwrite a file that lacks it."""
@@ -63,6 +64,8 @@ def environment(package: str, functions: Iterable[Callable[..., object]]) -> Env
 
     Every value is escaped, and an unknown name is an error.
     """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
     made = Environment(
         loader=ChoiceLoader([PackageLoader(package, ""), PackageLoader(__package__, "")]),
         autoescape=True,

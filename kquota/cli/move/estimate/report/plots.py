@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from kquota.cli.move.estimate.report.curve import ThrottleCurve
+from kquota.errors import Refused
 from kquota.measure import human_bytes, human_duration, human_rate
 from kquota.pace.share import Share, Side
 from kquota.pace.uncertainty import Band
@@ -56,6 +58,13 @@ _FEW: Final = 6
 _MANY: Final = 20
 _SECONDS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 _DASHES: Final = ((0, (6, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)))
+
+
+def must_be_installed() -> None:
+    """Raises Refused if a library of a page is missing."""
+    if missing := [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]:
+        named = " and ".join(missing)
+        raise Refused(f"--report: a library is not installed ({named}). Run: pip install 'kquota[report]'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
