@@ -33,7 +33,7 @@ class Measured:
 
     @property
     def promise(self) -> str:
-        """The promises in words; empty if there are none."""
+        """The promises in words, or an empty text if there are none."""
         if self.promised is None:
             return ""
         memory = "" if self.promised_megabytes is None else f" and {self.promised_megabytes:.0f} MB"

@@ -162,7 +162,7 @@ def _unreadable(version: str) -> Outcome:
 
 
 def _ran(version: str, bootstrap: str, config: Path, case: Case, most_spread: float | None) -> Outcome:
-    """One case. With `most_spread` None the only promise is that all clients end."""
+    """Runs one case. If `most_spread` is None, the only promise is that all clients end."""
     say(f"Kafka {version}: {case.name}, {case.ideal:.0f} s ...")
     together = Barrier(case.clients)
 

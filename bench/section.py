@@ -24,5 +24,5 @@ class Section:
 
 
 def verdict(promise: str, kept: bool) -> str:
-    """A cell: the promise, and whether it holds; empty without a promise."""
+    """Returns a cell with the promise and whether it holds. The cell is empty without a promise."""
     return f"{promise}: {'kept' if kept else 'BROKEN'}" if promise else ""

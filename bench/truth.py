@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
@@ -38,7 +38,10 @@ _FORGOTTEN: Final = 12.0
 """Seconds after which no quota's window contains the previous move, because unused quota passes at once."""
 _SAMPLE: Final = 6
 """Seconds of traffic that an estimate samples."""
+_READ_SECONDS: Final = 0.5
+"""The second reading of a measurement takes less than this."""
 _POLL: Final = 0.1
+_TRIES: Final = 10
 _LONGEST: Final = 120.0
 _WATCHED: Final = (12.0, 30.0)
 """Seconds after which a move that never ends is checked: after the first quota window, and later."""
@@ -52,7 +55,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What kquota said before a move, in seconds; `seconds` is None for never."""
+    """The forecast of kquota before a move, in seconds. `seconds` is None for never."""
 
     seconds: float | None
     low: float | None
@@ -78,12 +81,12 @@ class Outcome:
 
     @property
     def never_right(self) -> bool:
-        """Both say never, or neither does."""
+        """Both forecasts are "never", or neither is."""
         return (self.forecast.seconds is None) == (self.actual is None)
 
     @property
     def held(self) -> bool | None:
-        """Whether the actual time is in the band; None for a move that never ends."""
+        """True if the actual time is in the band. None for a move that never ends."""
         found = self.forecast
         if self.actual is None or found.low is None:
             return None
@@ -91,7 +94,7 @@ class Outcome:
 
     @property
     def bottleneck_right(self) -> bool | None:
-        """Whether the last copies used the bottleneck; None for a move that never ends."""
+        """True if the last copies used the bottleneck. None for a move that never ends."""
         return None if self.actual is None else self.forecast.bottleneck in self.last
 
 
@@ -143,7 +146,7 @@ def _table(found: Sequence[Outcome]) -> list[list[str]]:
 
 
 def _wrong(found: Outcome) -> str:
-    """What is wrong about a forecast; empty if nothing is."""
+    """The error of a forecast, or an empty text without one."""
     answers = {"never": found.never_right, "band": found.held, "bottleneck": found.bottleneck_right}
     return ", ".join(f"{name} wrong" for name, right in answers.items() if right is False)
 
@@ -186,7 +189,8 @@ def _outcome(found: Sandbox, case: Case) -> Outcome:
 def _between(found: Sandbox, case: Case, topics: Sequence[str], flowing: threading.Event, folder: Path) -> Outcome:
     """A move from brokers to others.
 
-    Producers pause between the estimate and the start, so that topics do not grow while commands start.
+    Producers pause between the measurement of the estimate and the start of the move, so that topics do not grow while
+    commands start. The size of tiered topics does not grow anyway, and would shrink in a pause.
     """
     there = {(topic, n): replicas for topic in topics for n, replicas in enumerate(case.there)}
     plan = folder / "plan.json"
@@ -197,7 +201,7 @@ def _between(found: Sandbox, case: Case, topics: Sequence[str], flowing: threadi
     with _warmed(found, case):
         ready = time.monotonic() + _FORGOTTEN
         sample = ["--sample", str(_SAMPLE if case.load else 1), "--output", "json"]
-        told = json.loads(_kquota("move", "estimate", *at, *throttle, *sample, accepted=(0, 1)))
+        told = _estimated([*at, *throttle, *sample], None if case.tiered else flowing)
         band = told["band"] or {"low_seconds": None, "high_seconds": None}
         forecast = Forecast(
             seconds=told["expected_seconds"],
@@ -205,7 +209,6 @@ def _between(found: Sandbox, case: Case, topics: Sequence[str], flowing: threadi
             high=band["high_seconds"],
             bottleneck=told["bottleneck"]["broker"],
         )
-        flowing.clear()
         time.sleep(max(0.0, ready - time.monotonic()))
         aims = {place: frozenset(replicas) for place, replicas in there.items()}
         move = Move(case=case, servers=found, there=aims, client=traffic.admin(found.bootstrap))
@@ -215,6 +218,23 @@ def _between(found: Sandbox, case: Case, topics: Sequence[str], flowing: threadi
         _kquota("reassign-partitions", *at, "--verify" if ends else "--cancel")
     actual = max(move.ended.values()) if move.over else None
     return Outcome(case=case, forecast=forecast, actual=actual, last=move.last())
+
+
+def _estimated(options: Sequence[str], flowing: threading.Event | None) -> Any:
+    """The JSON of an estimate. Once it has measured write rates, the event is cleared."""
+    running = subprocess.Popen(
+        kquota("move", "estimate", *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stderr is not None
+    said = []
+    for line in running.stderr:
+        said.append(line)
+        if flowing is not None and line.startswith("kquota: measuring write rates"):
+            threading.Timer(_SAMPLE + _READ_SECONDS, flowing.clear).start()
+    told = running.communicate()[0]
+    if running.returncode not in (0, 1):
+        raise RuntimeError(f"kquota move estimate ended with {running.returncode}: {''.join(said)}")
+    return json.loads(told)
 
 
 def _within(found: Sandbox, case: Case, topics: Sequence[str], folder: Path) -> Outcome:
@@ -338,7 +358,11 @@ def _restarted(found: Sandbox, case: Case, *, after: float) -> Iterator[None]:
 def _tier(found: Sandbox, topic: str) -> None:
     configs = f"remote.storage.enable=true,segment.bytes={5 * _MB},local.retention.bytes={_LOCAL * _MB // 2}"
     at = ["--bootstrap-server", found.bootstrap, "--alter", "--topic", topic]
-    _kquota("configs", *at, "--add-config", f"{configs},file.delete.delay.ms=0")
+    # A broker may not know a topic yet that another broker knows.
+    for _ in range(_TRIES):
+        if subprocess.run(kquota("configs", *at, "--add-config", f"{configs},file.delete.delay.ms=0")).returncode == 0:
+            return
+    raise RuntimeError(f"topic {topic} does not become tiered")
 
 
 def _until_local(found: Sandbox, case: Case, topics: Sequence[str]) -> None:
@@ -417,11 +441,16 @@ class Move:
 
     def _look(self) -> None:
         seen, now = self._replicas(), time.monotonic() - self.began
-        self.ended |= {p: now for p, r in self.there.items() if p not in self.ended and seen.get(p) == r}
+        self.ended |= {p: now for p, r in self.there.items() if p not in self.ended and seen.get(p) == (r, r)}
 
-    def _replicas(self) -> dict[Place, frozenset[int]]:
-        topics = sorted({topic for topic, _ in self.there})
-        return {(topic, n): found for topic in topics for n, found in traffic.replicas(self.client, topic).items()}
+    def _replicas(self) -> dict[Place, tuple[frozenset[int], frozenset[int]]]:
+        """The replicas of each partition, and those in sync. New replicas are in the first set before their copies."""
+        known = self.client.list_topics(timeout=30).topics
+        return {
+            (topic, n): (frozenset(found.replicas), frozenset(found.isrs))
+            for topic in {topic for topic, _ in self.there}
+            for n, found in known[topic].partitions.items()
+        }
 
     def gains(self) -> bool:
         """True if fewer bytes are missing at the second of two checks."""
@@ -455,6 +484,6 @@ def _length(servers: Sandbox, broker: int, topic: str, number: int) -> int:
     for segment in (segment for folder in folders for segment in folder.glob("*.log")):
         try:
             sizes.append(segment.stat().st_size)
-        except FileNotFoundError:  # deleted by retention meanwhile
+        except FileNotFoundError:  # deleted by retention in the meantime
             continue
     return sum(sizes)

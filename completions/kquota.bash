@@ -324,6 +324,7 @@ O	kquota reassign-partitions	--verify	once	flag	Report whether the moves have en
 O	kquota reassign-partitions	--cancel	once	flag	Stop the moves
 O	kquota reassign-partitions	--list	once	flag	Show every running move of the cluster
 O	kquota reassign-partitions	--reassignment-json-file	once	files	The plan, as --generate and `kquota move plan` print it
+O	kquota reassign-partitions	--all-runs	once	flag	Verify every open run in place of one plan, for example from cron
 O	kquota reassign-partitions	--topics-to-move-json-file	once	files	For --generate, the topics: {"topics":[{"topic":"foo"}],"version":1}
 O	kquota reassign-partitions	--broker-list	once	brokers,	For --generate, the brokers to place the topics on
 O	kquota reassign-partitions	--disable-rack-aware	once	flag	For --generate: ignore the racks of the brokers
@@ -333,15 +334,16 @@ O	kquota reassign-partitions	--replication-quota	once	free	KIP-73'\''s name for 
 O	kquota reassign-partitions	--unthrottled	once	flag	Confirm that the copies need no throttle, so that kquota prints no note
 O	kquota reassign-partitions	--replica-alter-log-dirs-throttle	once	free	Limit for what each broker copies between its own log dirs
 O	kquota reassign-partitions	--throttle-whole-topics	once	flag	Throttle all replicas of a topic (*) if the list of its moving replicas is too long for a broker
-O	kquota reassign-partitions	--preserve-throttles	once	flag	Restore no throttle
+O	kquota reassign-partitions	--preserve-throttles	once	flag	Do not restore any throttle
 O	kquota reassign-partitions	--clear-all	once	flag	Clear all throttles, also those of other tools and users, as Kafka'\''s --verify does
 O	kquota reassign-partitions	--additional	once	flag	Start even if other moves are running in the cluster
 O	kquota reassign-partitions	--disallow-replication-factor-change	once	flag	Refuse a plan that changes a replication factor
 O	kquota reassign-partitions	--timeout	once	free	How long to wait for moves between log dirs to start
 O	kquota reassign-partitions	--force	once	flag	Run a command that kquota refuses as dangerous
 O	kquota reassign-partitions	--wait	once	flag	Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle
-O	kquota reassign-partitions	--reason	once	free	The reason, for colleagues
+O	kquota reassign-partitions	--reason	once	free	Reason for colleagues, shown by `kquota move status`
 O	kquota reassign-partitions	--dry-run	once	flag	Check everything and show what would be written
+O	kquota reassign-partitions	--quiet	once	flag	Print only warnings and errors
 O	kquota reassign-partitions	--state-dir	once	folders	Folder of the journals of runs
 O	kquota reassign-partitions	--output	once	text|json|tsv	Format of stdout
 O	kquota reassign-partitions	--help	once	flag	Show this message and exit
@@ -462,11 +464,11 @@ O	kquota move run	--command-config	once	files	Java properties with the client'\'
 O	kquota move run	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota move run	--throttle	once	free	Rate into and out of each broker, for example 50MB/s
 O	kquota move run	--unthrottled	once	flag	Copy without a throttle
-O	kquota move run	--batch	once	free	At most N partitions move at the same time
-O	kquota move run	--max-per-broker	once	free	At most N replicas are copied to a broker at the same time
-O	kquota move run	--max-in-flight	once	free	At most this many bytes are copied at the same time, for example 100GB
-O	kquota move run	--elect-leaders	once	flag	Then elect the preferred leaders of the plan'\''s partitions in batches
-O	kquota move run	--election-batch	once	free	Partitions in one election
+O	kquota move run	--batch	once	free	Move at most N partitions at the same time
+O	kquota move run	--max-per-broker	once	free	Copy at most N replicas to a broker at the same time
+O	kquota move run	--max-in-flight	once	free	Copy at most this many bytes at the same time, for example 100GB
+O	kquota move run	--elect-leaders	once	flag	After the moves, elect the preferred leaders of the plan'\''s partitions, in batches
+O	kquota move run	--election-batch	once	free	Partitions in one batch
 O	kquota move run	--force	once	flag	Start even if partitions outside the plan are unhealthy, a disk is too small, or the throttle is too low
 O	kquota move run	--reason	once	free	Reason for colleagues, shown by `kquota move status`
 O	kquota move run	--state-dir	once	folders	Folder of the journals of runs
@@ -526,7 +528,7 @@ O	kquota move resume	--reassignment-json-file	once	files	Select the open run of 
 O	kquota move resume	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move resume	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota move resume	--force	once	flag	Continue even if too few replicas stay in sync, and override moves of others
-O	kquota move resume	--gone	many	brokers,	Brokers that never come back: do not restore what was set on them
+O	kquota move resume	--gone	many	brokers,	Brokers that will never come back: do not restore what was set on them
 O	kquota move resume	--take-over	once	flag	Take the lock from a command on another host, even if it may still be running
 O	kquota move resume	--yes	once	flag	Do not ask for confirmation
 O	kquota move resume	--output	once	text|json	Format of stdout
@@ -545,7 +547,7 @@ O	kquota move abort	--reassignment-json-file	once	files	Select the open run of t
 O	kquota move abort	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move abort	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota move abort	--force	once	flag	Continue even if too few replicas stay in sync, and override moves of others
-O	kquota move abort	--gone	many	brokers,	Brokers that never come back: do not restore what was set on them
+O	kquota move abort	--gone	many	brokers,	Brokers that will never come back: do not restore what was set on them
 O	kquota move abort	--take-over	once	flag	Take the lock from a command on another host, even if it may still be running
 O	kquota move abort	--yes	once	flag	Do not ask for confirmation
 O	kquota move abort	--output	once	text|json	Format of stdout
@@ -562,7 +564,7 @@ O	kquota throttle show	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper
 O	kquota throttle show	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota throttle show	--topic	many	topics,	Show only these topics
 O	kquota throttle show	--broker	many	brokers,	Show only these brokers, by id
-O	kquota throttle show	--sample	once	free	How long to measure throughput
+O	kquota throttle show	--sample	once	free	Time to measure throughput
 O	kquota throttle show	--no-sample	once	flag	The same as --sample 0
 O	kquota throttle show	--state-dir	once	folders	Folder of the journals of runs
 O	kquota throttle show	--output	once	text|json|tsv	Format of stdout
@@ -584,10 +586,10 @@ O	kquota throttle set	--all-brokers	once	flag	Set the rate on every broker
 O	kquota throttle set	--leader	once	flag	Limit only what leaders send
 O	kquota throttle set	--follower	once	flag	Limit only what followers receive
 O	kquota throttle set	--recovering	once	brokers	Throttle only the replicas of this broker that are out of sync
-O	kquota throttle set	--once	once	flag	With --recovering: look only once
+O	kquota throttle set	--once	once	flag	With --recovering: check only once
 O	kquota throttle set	--run	once	free	Change the rate of this open run
 O	kquota throttle set	--reassignment-json-file	once	files	Change the rate of the open run of this plan
-O	kquota throttle set	--sample	once	free	How long to measure how much of the rate in-sync followers use
+O	kquota throttle set	--sample	once	free	Time to measure the share of the rate that in-sync followers use
 O	kquota throttle set	--force	once	flag	Set the rate even if copies can never catch up under it
 O	kquota throttle set	--reason	once	free	Reason for colleagues, shown by `kquota move status`
 O	kquota throttle set	--dry-run	once	flag	Print what would be written, without writing it
@@ -605,7 +607,7 @@ O	kquota throttle clear	--zk-sasl-config-file	once	files	JAAS file with ZooKeepe
 O	kquota throttle clear	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota throttle clear	--run	once	free	Restore only this run
 O	kquota throttle clear	--all	once	flag	Remove every replication throttle of the cluster, also those of other tools and users
-O	kquota throttle clear	--gone	many	brokers,	Brokers that never come back: do not restore what was set on them
+O	kquota throttle clear	--gone	many	brokers,	Brokers that will never come back: do not restore what was set on them
 O	kquota throttle clear	--yes	once	flag	Do not ask for confirmation
 O	kquota throttle clear	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota throttle clear	--state-dir	once	folders	Folder of the journals of runs
@@ -627,7 +629,7 @@ O	kquota throttle doctor	--dry-run	once	flag	Print what would be written, withou
 O	kquota throttle doctor	--state-dir	once	folders	Folder of the journals of runs
 O	kquota throttle doctor	--output	once	text|json|tsv	Format of stdout
 O	kquota throttle doctor	--help	once	flag	Show this message and exit
-C	kquota quota	Manage all quotas of a cluster as one document, explain which one limits a client, and test what a load gets
+C	kquota quota	Manage all quotas of a cluster as one document, explain which one limits a client, and test them with a load
 O	kquota quota	--help	once	flag	Show this message and exit
 C	kquota quota export	Print all client quotas of the cluster as one document, in YAML or JSON
 O	kquota quota export	--bootstrap-server	once	free	Kafka brokers
@@ -687,7 +689,7 @@ O	kquota quota simulate	--topics	once	free	Number of topics that are created, gr
 O	kquota quota simulate	--partitions	once	free	Partitions that each topic gains or loses
 O	kquota quota simulate	--from-file	once	files	File of topics as for `kquota topics`, one NAME
 O	kquota quota simulate	--within	once	free	Find the smallest mutation rate that takes at most this time, for example 10m
-O	kquota quota simulate	--model	once	shipped|draft-even|draft-front	Arithmetic that Kafka ships, or that of a draft of KIP-599
+O	kquota quota simulate	--model	once	shipped|draft-even|draft-front	Use the arithmetic of Kafka'\''s releases, or of a draft of KIP-599
 O	kquota quota simulate	--permissive	once	flag	Simulate a client that brokers delay because they cannot reject it, for example librdkafka
 O	kquota quota simulate	--per-request	once	free	Topics in each request
 O	kquota quota simulate	--load	once	free	Rate at which the client would send or fetch without a quota, for example 25MB/s
@@ -717,8 +719,8 @@ O	kquota quota probe	--client-id,--client	once	free	Client-id of the client
 O	kquota quota probe	--client-config	once	files	Java properties with the client'\''s login, if it differs from --command-config
 O	kquota quota probe	--seconds	once	free	How long to measure after the first two quota windows
 O	kquota quota probe	--broker-list	once	brokers,	Load only these brokers
-O	kquota quota probe	--most-bytes	once	free	Most bytes to write, in total over all brokers
-O	kquota quota probe	--most-partitions	once	free	Most partitions that exist at the same time
+O	kquota quota probe	--most-bytes	once	free	Largest amount to write, in total over all brokers
+O	kquota quota probe	--most-partitions	once	free	Largest number of partitions that exist at the same time
 O	kquota quota probe	--tenants	once	free	Divide the suggested rate by this number of tenants
 O	kquota quota probe	--overcommit	once	free	Multiply the rate of a tenant by this factor, because tenants do not all work at the same time
 O	kquota quota probe	--dry-run	once	flag	Print what would be done, and change nothing

@@ -6,7 +6,8 @@ import re
 
 
 def is_host(text: str) -> bool:
-    """True if the text can be resolved as a host. For text without a DNS form, a socket does not raise OSError.
+    """True if the text can be resolved as a host. Check this first, because a socket raises UnicodeError, not OSError,
+    for text that is not a DNS name.
 
     >>> is_host("kafka.example.com"), is_host("::1"), is_host(""), is_host(".example.com")
     (True, True, False, False)
@@ -19,7 +20,7 @@ def is_host(text: str) -> bool:
 
 
 def is_port(text: str) -> bool:
-    """True if the text is a number from 1 to 65,535; a socket would use a larger one modulo 65,536.
+    """True if the text is a number from 1 to 65,535. A socket would use a larger number modulo 65,536.
 
     >>> is_port("9092"), is_port("0"), is_port("65536"), is_port("\\u00b2")
     (True, False, False, False)
@@ -28,7 +29,9 @@ def is_port(text: str) -> bool:
 
 
 def is_ip_or_host(name: str) -> bool:
-    """True if this machine can resolve the name. On ZooKeeper, a broker that cannot resolve it does not start."""
+    """True if this machine can resolve the name. A broker of a ZooKeeper cluster fails to start if it cannot resolve an
+    ip entity.
+    """
     import socket
 
     try:

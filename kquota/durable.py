@@ -1,4 +1,4 @@
-"""Writes files completely or not at all, and so that they survive a power cut."""
+"""Writes files completely or not at all, so that they survive a power failure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import BinaryIO
 
 @contextlib.contextmanager
 def replacing(path: Path, *, private: bool = False, synced: bool = True) -> Iterator[BinaryIO]:
-    """A new file that replaces `path` at the end of the block; if this fails, nothing is left of it.
+    """Open a new file that replaces `path` at the end of the block. A block that fails leaves nothing behind.
 
-    `synced`: its bytes are on the disk before it gets its name, and the name before this returns. Otherwise a power cut
-    may leave the name with an empty or zeroed file. `private`: only its owner may read it. A symlink is replaced, not
-    followed. Raises OSError.
+    With `synced`, the bytes are on the disk before the file gets its name, and the name is on the disk before this
+    returns. Otherwise a power failure may leave the name with an empty or zeroed file. With `private`, only its owner
+    may read the file. A symlink is replaced, not followed. Raises OSError.
     """
     # Not a process id, because two containers with a shared volume may have the same.
     partial = path.with_name(f".{os.urandom(8).hex()}.unfinished")

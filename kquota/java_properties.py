@@ -1,4 +1,4 @@
-"""Java's properties files, read as java.util.Properties reads them."""
+"""A reader for Java properties files with the syntax of java.util.Properties."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
 def entries(path: Path, option: str) -> list[tuple[str, str]]:
-    """All keys and values of a file, in order.
+    """Return all keys and values of a file, in order.
 
     Raises Invalid, naming the option but no value, because these files contain secrets.
     """
@@ -34,11 +34,11 @@ def entries(path: Path, option: str) -> list[tuple[str, str]]:
 
 
 def _unescaped(text: str) -> str:
-    """The text with Java's escapes resolved. Raises ValueError, without the text, for a broken one."""
+    """Resolve Java's escapes in the text. Raises ValueError for a broken escape, without the text."""
     if "\\" not in text:
         return text
     if re.search(r"(?<!\\)(?:\\\\)*\\u(?![0-9a-fA-F]{4})", text):
-        raise ValueError(r"a \u is not followed by four hexadecimal digits; write a backslash as \\")
+        raise ValueError(r"a \u is not followed by four hexadecimal digits. Write a backslash as \\")
     plain = re.sub(
         r"\\(?:u([0-9a-fA-F]{4})|(.))",
         lambda match: chr(int(match[1], 16)) if match[1] else _CONTROLS.get(match[2], match[2]),
@@ -62,7 +62,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and blank ones; a line continues after a backslash that is not escaped."""
+    """Yield lines without comments and blank lines. A backslash that is not escaped continues a line."""
     open_line: str | None = None
     for natural in re.split(r"\r\n|\r|\n", text):
         line = natural.lstrip(_BLANK)

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from kquota.terms import BrokerId
 
 TIMEOUT: Final = 60.0
-"""Seconds: the default of default.api.timeout.ms."""
+"""The default of default.api.timeout.ms, in seconds."""
 _CONTROLLER_SECONDS: Final = 10.0
 _REPORTED_SECONDS: Final = 3.0
-"""For addresses that the cluster reports: from this host, they may not be reachable."""
+"""The timeout in seconds for addresses that the cluster reports, because this host may not reach them."""
 _ANONYMOUS: Final = "ANONYMOUS"
 
 
@@ -44,9 +44,9 @@ _ANONYMOUS: Final = "ANONYMOUS"
 class Cluster:
     """The topics, configs and quotas of one cluster, on one connection.
 
-    `client` is the client that brokers see, None if unknown; `timeout` is default.api.timeout.ms, in seconds. `brokers`
-    are those that were alive when it was connected. Implements `kquota.mutation.port.MutationCluster` and
-    `kquota.probe.port.ProbeCluster`.
+    `client` is the client that brokers see, or None if it is unknown. `timeout` is default.api.timeout.ms, in seconds.
+    `brokers` are those that were alive at the time of the connection. Implements `kquota.mutation.port.MutationCluster`
+    and `kquota.probe.port.ProbeCluster`.
     """
 
     topics: Topics
@@ -112,7 +112,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logins:
-    """The login of kquota (`said`) and the one to be probed; each file is read once, because it may be a pipe.
+    """The login of kquota (`said`) and the login to probe. Each file is read once, because it may be a pipe.
 
     Implements `kquota.probe.port.ProbeLogins`.
     """
@@ -145,7 +145,7 @@ class Logins:
 
 
 def _unheard(_seconds: float) -> None:
-    """Ignore waits."""
+    """Ignore waits. This is the default callback."""
 
 
 def _warned(line: str) -> None:
@@ -161,11 +161,12 @@ def connect(
     throttled: Callable[[float], None] = _unheard,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Cluster]:
-    """Connect to a cluster by its brokers (host:port, joined by commas), with the login in a file of Java properties.
+    """Connect to a cluster by its brokers (host:port, separated by commas), with the login in a file of Java
+    properties.
 
-    `names` are the names of the arguments in errors. `warned` receives warnings about settings without effect;
-    `throttled` each wait, in seconds, for a broker that throttles us (KIP-219). Raises Invalid, Refused (the login) and
-    Unreachable.
+    `names` are the names of the arguments in errors. `warned` receives warnings about settings without effect.
+    `throttled` receives each wait, in seconds, for a broker that throttles this client (KIP-219). Raises Invalid,
+    Refused (the login) and Unreachable.
 
         with kquota.connect("localhost:9092") as cluster:
             print([topic.name for topic in cluster.topics.topics(None)])
@@ -185,7 +186,7 @@ def _opened(
     client_id: str | None = None,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Cluster]:
-    """All ports of one login on one connection, with another client-id if one is given."""
+    """Open all ports of one login on one connection, with another client-id if one is given."""
     from kquota.stores.admin.broker_metadata import WireSight
     from kquota.stores.admin.configs import WireConfigs
     from kquota.stores.admin.quotas import WireQuotas
@@ -210,7 +211,7 @@ def _opened(
 
 
 def _traffic(bootstrap_server: str, said: Security | None, client_id: str) -> Traffic:
-    """A client of librdkafka. Raises Invalid for a login that it does not support."""
+    """Return a client of librdkafka. Raises Invalid for a login that it does not support."""
     from kquota.stores.admin.load import RdkafkaClient
     from kquota.stores.login import rdkafka
 
@@ -218,7 +219,9 @@ def _traffic(bootstrap_server: str, said: Security | None, client_id: str) -> Tr
 
 
 def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capacity:
-    """The settings of live brokers that matter for quotas. Settings that a connection does not report are unknown."""
+    """Return the settings of live brokers that matter for quotas. Settings that a connection does not report are
+    unknown.
+    """
     from kquota.quota.capacity import Capacity, broker
     from kquota.settings.resource import BROKERS
     from kquota.terms import BrokerId
@@ -232,7 +235,9 @@ def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capa
 
 
 def named_cluster(name: str, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """The entry of a cluster in config.toml: options without dashes, and values. Raises Invalid, naming the file."""
+    """Return the entry of a cluster in config.toml: options without dashes, and values. Raises Invalid, naming the
+    file.
+    """
     from kquota.stores.state.clusters import cluster
 
     return cluster(name, environment)
@@ -241,7 +246,7 @@ def named_cluster(name: str, environment: Mapping[str, str]) -> Mapping[str, str
 def login(
     file: Path | None, warned: Callable[[str], None], option: str = OF_A_PROGRAM.command_config
 ) -> Security | None:
-    """The client's security settings in the file, None without a file. Raises Invalid, naming the option."""
+    """Return the client's security settings in the file, or None without a file. Raises Invalid, naming the option."""
     if file is None:
         return None
     from kquota.stores.login.security import security
@@ -257,7 +262,7 @@ def wire(
     client_id: str | None = None,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Wire]:
-    """An open connection to the brokers, with another client-id than the login's if one is given."""
+    """Open a connection to the brokers, with another client-id than the login's if one is given."""
     from kquota.stores.admin.connection import Wire
 
     settings = _settings(said)
@@ -277,7 +282,8 @@ def controllers(
     names: ArgumentNames = OF_A_PROGRAM,
     seconds: float = _CONTROLLER_SECONDS,
 ) -> Iterator[ControllerConfigs]:
-    """The configs of a KRaft cluster through its controllers (host:port, joined by commas), with the same login.
+    """Open the configs of a KRaft cluster through its controllers (host:port, separated by commas), with the same
+    login.
 
     Raises Unreachable after about this many seconds.
     """
@@ -302,9 +308,9 @@ def controllers_of(
     throttled: Callable[[float], None] = _unheard,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[ControllerConfigs]:
-    """The same, at the addresses given or else at those that the brokers report.
+    """Open the same configs, at the given addresses or at those that the brokers report.
 
-    Raises Unreachable if there are none, if none answers, and if they belong to another cluster.
+    Raises Unreachable if there are no addresses, if no controller answers, and if they belong to another cluster.
     """
     from kquota.stores.admin.controllers import reported
 
@@ -327,7 +333,7 @@ def _settings(said: Security | None) -> dict[str, object]:
 
 
 def client(said: Security | None) -> Client | None:
-    """The client that brokers see; None if only they know."""
+    """Return the client that brokers see, or None if only brokers know it."""
     from kquota.quota.precedence import Client
 
     name = user(said)
@@ -335,7 +341,7 @@ def client(said: Security | None) -> Client | None:
 
 
 def user(said: Security | None) -> str | None:
-    """The user that brokers derive for a login; None if only they know.
+    """Return the user that brokers derive for a login, or None if only brokers know it.
 
     Only the broker knows the rules that turn the name of a certificate, a token or a ticket into a principal.
     """
@@ -347,7 +353,7 @@ def user(said: Security | None) -> str | None:
 
 
 def client_id(said: Security | None) -> str:
-    """The client-id that a login sends, kquota's own if it has none."""
+    """Return the client-id that a login sends. A login without one gets kquota's own."""
     from kquota.stores.admin.connection import CLIENT_ID
 
     return (said and said.client_id) or CLIENT_ID

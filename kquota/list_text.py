@@ -7,12 +7,12 @@ from itertools import islice
 
 
 def joined(items: Iterable[object]) -> str:
-    """`1,2,3`: brokers or topics, as Kafka's tools list them."""
+    """Join brokers or topics with commas, as Kafka's tools list them: `1,2,3`."""
     return ",".join(map(str, items))
 
 
 def few(items: Collection[object], most: int, between: str = ", ") -> str:
-    """All items, or the first ones and the number of the others.
+    """List all items, or the first ones and the number of the others.
 
     >>> few(["a", "b"], 2), few(["a", "b", "c", "d"], 2)
     ('a, b', 'a, b and 2 more')
@@ -22,7 +22,7 @@ def few(items: Collection[object], most: int, between: str = ", ") -> str:
 
 
 def named_brokers(ids: Collection[int], most: int | None = None) -> str:
-    """Brokers by their ids, in order; at most `most` of them.
+    """List brokers by their ids, in order, and at most `most` of them.
 
     >>> named_brokers([2, 1]), named_brokers([7]), named_brokers(range(12), 2)
     ('brokers 1,2', 'broker 7', 'brokers 0,1 and 10 more')

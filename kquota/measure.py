@@ -1,4 +1,4 @@
-"""Rates, sizes and times: text to value and back. Values are in bytes per second, bytes and seconds."""
+"""Rates, sizes and times: parsed from text and printed. Values are in bytes per second, bytes and seconds."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _EXAMPLES: Final = "examples: 10000000, 10MB/s, 64MiB/s, 400Mbit/s"
 
 
 def byte_rate(text: str, what: str = "rate") -> ByteRate:
-    """`50MB/s`, `400Mbit/s` or a bare number (Kafka's bytes per second) as whole bytes per second.
+    """Parse `50MB/s`, `400Mbit/s` or a bare number (Kafka's bytes per second) into whole bytes per second.
 
     >>> byte_rate("400Mbit/s")
     50000000
 
-    Raises Invalid, naming `what`, for an unknown unit, zero, a negative number, NaN, infinity and parts of a byte.
+    Raises Invalid, naming `what`, for an unknown unit, zero, a negative number, NaN, infinity and fractions of a byte.
     """
     rate = _scaled(text.strip().removesuffix("/s"), text, _BYTES_PER_UNIT, what, _EXAMPLES)
     if rate < 1:
@@ -56,7 +56,7 @@ def byte_rate(text: str, what: str = "rate") -> ByteRate:
 
 
 def byte_size(text: str, what: str = "size") -> int:
-    """`2TB`, `500GiB` or a bare number of bytes, as whole bytes. Raises Invalid, naming `what`.
+    """Parse `2TB`, `500GiB` or a bare number of bytes into whole bytes. Raises Invalid, naming `what`.
 
     >>> byte_size("1.5TB")
     1500000000000
@@ -72,7 +72,7 @@ def byte_size(text: str, what: str = "size") -> int:
 
 
 def duration(text: str, what: str = "duration") -> float:
-    """`2ms`, `90s`, `15m`, `6h` or a bare number of seconds, as seconds. Raises Invalid, naming `what`."""
+    """Parse `2ms`, `90s`, `15m`, `6h` or a bare number of seconds into seconds. Raises Invalid, naming `what`."""
     seconds = float(_scaled(text, text, _SECONDS_PER_UNIT, what, "examples: 90s, 15m, 6h"))
     if seconds <= 0:
         raise Invalid(f"{what} {text!r}: must be more than 0")
@@ -82,7 +82,7 @@ def duration(text: str, what: str = "duration") -> float:
 
 
 def percentage(text: str, what: str = "share") -> Fraction:
-    """`30%` as an exact share of one. Raises Invalid, naming `what`.
+    """Parse `30%` into an exact fraction of one. Raises Invalid, naming `what`.
 
     >>> percentage("12.5%")
     Fraction(1, 8)
@@ -105,7 +105,7 @@ def _scaled(quantity: str, text: str, units: Mapping[str, Decimal], what: str, e
 
 
 def exact_rate(rate: int) -> str:
-    """A rate in the unit with the fewest digits, without loss: `byte_rate` returns the same rate.
+    """Format a rate in the unit with the fewest digits, without loss: `byte_rate` parses it to the same rate.
 
     >>> exact_rate(52_428_800), exact_rate(50_000_000), exact_rate(1_048_577)
     ('50MiB/s', '50MB/s', '1048577')
@@ -115,7 +115,7 @@ def exact_rate(rate: int) -> str:
 
 
 def exact_size(size: int) -> str:
-    """A size in the unit with the fewest digits, without loss: `byte_size` returns the same size.
+    """Format a size in the unit with the fewest digits, without loss: `byte_size` parses it to the same size.
 
     >>> exact_size(2_000_000_000), exact_size(1_048_577)
     ('2GB', '1048577')
@@ -128,7 +128,7 @@ def exact_size(size: int) -> str:
 
 
 def human_bytes(size: float) -> str:
-    """A size for people: decimal units, three digits.
+    """Format a size for people, in decimal units with three digits.
 
     >>> human_bytes(12_345_678)
     '12.3 MB'
@@ -141,7 +141,7 @@ def human_bytes(size: float) -> str:
 
 
 def human_rate(rate: float) -> str:
-    """A rate for people.
+    """Format a rate for people.
 
     >>> human_rate(10_000_000)
     '10 MB/s'
@@ -150,7 +150,7 @@ def human_rate(rate: float) -> str:
 
 
 def human_duration(seconds: float) -> str:
-    """A time for people: seconds below two minutes, then minutes, hours and days.
+    """Format a time for people: seconds below two minutes, then minutes, hours and days.
 
     >>> human_duration(3_725)
     '1 h 02 min'
@@ -167,11 +167,11 @@ def human_duration(seconds: float) -> str:
 
 
 def counted(value: int, noun: str) -> str:
-    """`1 copy`, `2 copies`."""
+    """Return a count with its noun: `1 copy`, `2 copies`."""
     plural = f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
     return f"{value:,} {noun if value == 1 else plural}"
 
 
 def agreeing(value: int, noun: str, one: str, several: str) -> str:
-    """`1 copy has`, `2 copies have`."""
+    """Return a count with its noun and verb: `1 copy has`, `2 copies have`."""
     return f"{counted(value, noun)} {one if value == 1 else several}"

@@ -11,26 +11,25 @@ from kquota import terms
 
 
 class Model(enum.Enum):
-    """The way in which a broker enforces a limit, and the burst that it accepts."""
+    """How a broker enforces a limit, and the burst that it accepts."""
 
     RATE = "rate"
-    """The rate over the samples of quota.window, on each broker (KIP-13). The burst is all samples but one."""
+    """The rate over the samples of quota.window, on each broker (KIP-13). The burst is all samples except one."""
     SHARE = "share"
-    """The share of thread time, with a delay of at most one sample (KIP-124): nothing accumulates."""
+    """The share of thread time, with a delay of at most one sample (KIP-124). Nothing accumulates."""
     BUCKET = "bucket"
     """A token bucket over the samples of controller.quota.window, in the controller (KIP-599)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaKey:
-    """One row: everything that commands need to know of a key.
+    """One row: the properties of a key. `counts` is the quantity that the limit counts per second.
 
-    `counts` is what the limit counts per second. A limit in bytes is whole, and is read and shown with units. Any other
-    limit is more than 0 and finite, and with `bits` a whole number up to 2^bits - 1. `unit` describes a limit. `since`
-    is the first release, () if all supported releases have it. `static` is the brokers' config for client-ids without
-    any quota, which was removed in Kafka 3.0. `simulated` is the help of the option of `simulate`, None if no load
-    there uses the quota; otherwise `counts` is a field of its requests. `fetches`: the broker answers a request empty
-    if it has to wait.
+    A limit in bytes is whole, and is read and shown with units. Any other limit is finite and above 0, and with `bits`
+    a whole number up to 2^bits - 1. `unit` describes a limit. `since` is the first release, or () if all supported
+    releases have it. `static` is the brokers' config for client-ids without any quota, which was removed in Kafka 3.0.
+    `simulated` is the help of the option of `simulate`, or None if no load there uses the quota. If it is set, `counts`
+    is a field of the simulated requests. With `fetches`, the broker answers a request empty if it has to wait.
     """
 
     entity_types: tuple[str, ...] = (terms.USERS, terms.CLIENTS)
@@ -91,5 +90,5 @@ QUOTA_KEYS: Final = {
 
 
 def quotas_of(entity_types: Collection[str]) -> tuple[str, ...]:
-    """The keys that a quota of these entity types can have."""
+    """Return the keys that a quota of these entity types can have."""
     return tuple(key for key, row in QUOTA_KEYS.items() if all(kind in row.entity_types for kind in entity_types))

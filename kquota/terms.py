@@ -1,4 +1,4 @@
-"""Kafka's terms that all rooms share, in Kafka's spelling. No behavior beyond order and spelling."""
+"""Kafka's terms that all rooms share, in Kafka's spelling, with their order and their text forms."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ class Default(enum.Enum):
 
 DEFAULT: Final = Default.DEFAULT
 WIRE_DEFAULT: Final = "<default>"
-"""Kafka's text for it where only names fit: in ZooKeeper's paths."""
+"""Kafka's text for the default where only names fit: in ZooKeeper's paths."""
 
 
 class TopicPartition(NamedTuple):
-    """One partition; ordered by topic, then by number; written `topic-3` as in Kafka's tools.
-
-    A tuple, because plans hash and compare 100,000 of them.
+    """One partition, written `topic-3` as in Kafka's tools, and sorted by topic and number.\n\nIt is a tuple, because
+    plans hash and compare 100,000 of them.
     """
 
     topic: str
@@ -56,7 +55,8 @@ _TOPIC_NAME: Final = re.compile(TOPIC_NAME)
 
 
 def wrong_topic_name(text: str) -> str | None:
-    """Why no broker accepts the text as a topic name, to be appended to the text; None if brokers accept it.
+    """Return why no broker accepts the text as a topic name, or None if brokers accept it. Append the result to the
+    text.
 
     >>> wrong_topic_name("orders"), wrong_topic_name("a b")
     (None, "is not a valid topic name: use 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', and not '.' or '..'")
@@ -75,7 +75,7 @@ USERS: Final = "users"
 CLIENTS: Final = "clients"
 IPS: Final = "ips"
 ENTITY_TYPES: Final = (USERS, CLIENTS, IPS)
-"""The entity types of quotas, as --entity-type has them."""
+"""The entity types of quotas, as --entity-type names them."""
 
 SAMPLES: Final = 11
 """Kafka's default of quota.window.num, replication.quota.window.num and controller.quota.window.num."""
@@ -88,11 +88,11 @@ LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
 LOG_DIR_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 THROTTLE_LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
-"""Configs of a topic: which of its replicas are throttled, as leaders and as followers (KIP-73)."""
+"""Configs of a topic: the replicas that are throttled, as leaders and as followers (KIP-73)."""
 
 
 def listed_replica(entry: str) -> tuple[int, BrokerId] | None:
-    """The partition and the broker of one entry of such a list; None for `*` and for any other text.
+    """Return the partition and the broker of one entry of such a list. None for `*` and for any other text.
 
     >>> listed_replica("3:1"), listed_replica("3:x"), listed_replica("9999999999:1")
     ((3, 1), None, None)
@@ -104,7 +104,7 @@ def listed_replica(entry: str) -> tuple[int, BrokerId] | None:
 REPLICATION_RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
 """Configs of a broker: the rates at which listed replicas are sent and fetched, in bytes per second (KIP-73)."""
 THROTTLE_RATES: Final = (*REPLICATION_RATES, LOG_DIR_RATE)
-"""The same, and the rate for replicas that move between its log dirs (KIP-113)."""
+"""The replication rates, and the rate for replicas that move between the log dirs of a broker (KIP-113)."""
 REMOTE_RATES: Final = tuple(f"remote.log.manager.{what}.max.bytes.per.second" for what in ("copy", "fetch"))
 """Configs of a broker: the bytes per second to and from remote storage (KIP-956)."""
 SKIPS_TIERED: Final = "follower.fetch.last.tiered.offset.enable"
@@ -120,9 +120,10 @@ DYNAMIC_DEFAULT_BROKER: Final = "DYNAMIC_DEFAULT_BROKER_CONFIG"
 MIN_IN_SYNC: Final = "min.insync.replicas"
 
 EVERY_REPLICA: Final = "*"
-"""In place of a list of throttled replicas: all replicas of the topic."""
+"""The value of a throttled replica list that means all replicas of the topic."""
 LONGEST_VALUE: Final = 32_767
-"""Most bytes of one stored config: 4.3.1 refuses more; 3.9.1 accepts more and then cannot describe the topic."""
+"""The most bytes of one stored config. Kafka 4.3.1 refuses more. 3.9.1 accepts more and then cannot describe the topic.
+"""
 
 SEEN_SECONDS: Final = 20.0
 """The seconds within which a write must be visible. KRaft reads were stale for up to 0.27 s.

@@ -1,4 +1,4 @@
-"""Text that operators pass: read once, from a file, a pipe or stdin."""
+"""Text that operators pass. It is read once, from a file, a pipe or stdin."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from typing import BinaryIO, Final
 from kquota.errors import Invalid
 
 LARGEST: Final = 100_000_000
-"""Bytes of a plan for a million partitions with three replicas, as Kafka's tools write it."""
+"""The most bytes of text: a plan for a million partitions with three replicas, as Kafka's tools write it."""
 _WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def read(path: Path, what: str) -> tuple[str, str]:
-    """The text of a UTF-8 file (with or without a byte order mark), a pipe or stdin (`-`), and its name in messages.
+    """Return the text of a UTF-8 file (with or without a byte order mark), a pipe or stdin (`-`), and its name in
+    messages.
 
     `what` describes the file, for example "a reassignment JSON file". Raises Invalid, for a file beyond LARGEST before
     it is read.
@@ -31,7 +32,7 @@ def read(path: Path, what: str) -> tuple[str, str]:
     except OSError as error:
         raise Invalid(f"{name}: cannot be read: {error.strerror}. Give {what}") from error
     if not data.strip(b"\0 \t\r\n"):
-        # A power cut may leave a file of zeros.
+        # A power failure may leave a file of zeros.
         raise Invalid(f"{name}: is empty. Give {what}")
     if data.startswith(_WIDE) or b"\0" in data[:2]:
         raise Invalid(f"{name}: is UTF-16, not UTF-8. Save it as UTF-8")
@@ -45,7 +46,7 @@ def read(path: Path, what: str) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def looking_at(path: Path) -> Iterator[None]:
-    """Errors of the system about a path become Invalid, for example for a name that is too long."""
+    """Turn errors of the system about a path into Invalid, for example for a name that is too long."""
     try:
         yield
     except OSError as error:
@@ -53,7 +54,7 @@ def looking_at(path: Path) -> Iterator[None]:
 
 
 def is_folder(path: Path) -> bool | None:
-    """True if the path is a folder; None if it does not exist. Raises Invalid if this is unknown.
+    """True if the path is a folder. None if it does not exist. Raises Invalid if this is unknown.
 
     `Path.exists` treats errors differently in each version of Python.
     """
@@ -65,7 +66,7 @@ def is_folder(path: Path) -> bool | None:
 
 
 def place(text: str, at: int) -> str:
-    """The position of a character, for messages.
+    """Return the position of a character, for messages.
 
     >>> place("one\\ntwo", 5)
     'line 2 column 2'

@@ -39,7 +39,7 @@ __all__ = [
     "zookeeper",
 ]
 
-# A property is about results. The duration of one example on a busy machine says nothing about it.
+# A property is about results. The duration of one example on a busy machine is irrelevant.
 settings.register_profile("kquota", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=15)
 settings.load_profile("kquota")

@@ -36,7 +36,7 @@ class Right(NamedTuple):
 
     @property
     def binding(self) -> AclBinding:
-        """Carol's permission."""
+        """Return the permission as an ACL for the user carol."""
         name = "kafka-cluster" if self.kind == CLUSTER else self.topic
         allow = AclPermissionType.ALLOW
         return AclBinding(self.kind, name, ResourcePatternType.LITERAL, "User:carol", "*", self.operation, allow)
@@ -62,7 +62,7 @@ def granted(admin: AdminClient, rights: Sequence[Right]) -> Iterator[None]:
     )
 
     def stand(wanted: Sequence[Right]) -> None:
-        """Waits until the broker applies them. The controller has them earlier."""
+        """Waits until the broker applies the rates. The controller applies them earlier."""
         bindings = {right.binding for right in wanted}
         until(lambda: set(admin.describe_acls(every).result(timeout=30)) == bindings, "the rights are heeded")
 

@@ -1,4 +1,4 @@
-"""The choice of a Java: the machine's own if it is new enough, else the wheel's, with its authorities."""
+"""The choice of a Java: the machine's own if it is new enough, otherwise the wheel's, with its authorities."""
 
 from __future__ import annotations
 

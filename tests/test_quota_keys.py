@@ -1,4 +1,4 @@
-"""A new quota key needs only one row: with two made-up rows, every command knows their keys.
+"""A new quota key needs only one row: with two made-up rows, every command accepts their keys.
 
 The tests use ZooKeeper, which stores any key, because a broker refuses a key that its Kafka does not have. A row alone
 does not provide a load of `quota probe` for the quota, nor a request of `simulate` that it counts. Completions and man

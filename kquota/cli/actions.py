@@ -1,4 +1,5 @@
-"""Commands with several actions, as in Kafka's tools: exactly one action is given, and each option works with some.
+"""Commands with several actions, like Kafka's tools. The user gives exactly one action, and each option works with some
+actions only.
 
 The dataclass of options has a bool for each action, and `With` in the annotation of each option that works only with
 some. The command is registered by `commands.add` with `kind=StrictCommand`, and its work begins with `action`.
@@ -17,12 +18,15 @@ from kquota.errors import Invalid
 
 
 class With:
-    """The actions that an option works with; used in its annotation."""
+    """The actions that an option works with. It is used in the annotation of the option."""
 
-    def __init__(self, *actions: str, required: bool = False, zookeeper: bool = True) -> None:
-        """`required`: each of the actions needs it. Without `zookeeper` it works only with --bootstrap-server."""
+    def __init__(
+        self, *actions: str, required: bool = False, unless: str | None = None, zookeeper: bool = True
+    ) -> None:
+        """With `required`, each action needs it, or the option `unless`. Without `zookeeper`, it needs brokers."""
         self.actions = actions
         self.required = required
+        self.unless = unless
         self.zookeeper = zookeeper
 
 
@@ -37,7 +41,7 @@ def value(name: str, metavar: str, text: str) -> Any:
 
 
 def rules(kind: type[Any]) -> Mapping[str, With]:
-    """The rule of each option of the dataclass `kind` that has one, by option name."""
+    """Return the rules of the options of the dataclass `kind`, by option name. Options without a rule are left out."""
     return {
         name.replace("_", "-"): rule
         for name, hint in hints(kind).items()
@@ -47,21 +51,23 @@ def rules(kind: type[Any]) -> Mapping[str, With]:
 
 
 def is_given(options: object, option: str) -> bool:
-    """True if an option was given."""
+    """True if the user gave the option."""
     return getattr(options, option.replace("-", "_")) not in (None, False)
 
 
 def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) -> str:
-    """The given action; of these, `tables` can print TSV.
+    """Return the given action. `tables` are the actions that can print TSV.
 
-    Raises Invalid, in Kafka's words, for no action, for two, and for an option that does not work with it.
+    Raises Invalid, in Kafka's words, for no action, for two actions, and for an option that does not work with the
+    action.
     """
     asked = [name for name in actions if getattr(options, name)]
     if len(asked) != 1:
         raise Invalid(f"Command must include exactly one action: {', '.join(f'--{name}' for name in actions)}")
     of_options = rules(type(options))
     for option, rule in of_options.items():
-        if rule.required and asked[0] in rule.actions and not is_given(options, option):
+        instead = rule.unless is not None and is_given(options, rule.unless)
+        if rule.required and asked[0] in rule.actions and not is_given(options, option) and not instead:
             raise Invalid(f'Missing required argument "[{option}]"')
     for option, rule in of_options.items():
         if asked[0] not in rule.actions and is_given(options, option):
@@ -80,10 +86,10 @@ def _listed(actions: Sequence[str]) -> str:
 
 
 class StrictCommand(Command):
-    """A command that refuses input that Click would ignore, in the words of Kafka's tools."""
+    """A command that refuses input that Click would ignore. Its errors use the words of Kafka's tools."""
 
     written_as: ClassVar[Mapping[str, tuple[str, str]]] = {}
-    """Options without a value that represent another option and its value."""
+    """Options without a value that are another spelling of an option with its value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Raises Invalid for a value without an option, an option without its value, and a repeated option."""
@@ -94,11 +100,13 @@ class StrictCommand(Command):
         return super().parse_args(ctx, list(self._checked(args, valued, known)))
 
     def twice(self, option: str) -> str:
-        """The message for an option that may occur once and is repeated."""
+        """Return the message for a repeated option that may occur only once."""
         return f"Found multiple arguments for option {option[2:]}, but you asked for only one"
 
     def _checked(self, args: Sequence[str], valued: Mapping[str, bool], known: Set[str]) -> Iterator[str]:
-        """The arguments to parse; `valued` are the options with a value, and whether each may occur only once."""
+        """Return the arguments to parse. `valued` has the options that take a value, and whether each may occur only
+        once.
+        """
         given: set[str] = set()
         rest = iter(args)
         for arg in rest:

@@ -1,4 +1,6 @@
-"""Rates, times, sizes and counts for people: one that was not reported is `unknown`, never 0 and never a dash."""
+"""Rates, times, sizes and counts as text for people. A value that was not reported is `unknown`, never 0 and never a
+dash.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ UNKNOWN: Final = "unknown"
 
 
 def rate_or_unknown(rate: float | None) -> str:
-    """Bytes per second for people.
+    """Format bytes per second for people.
 
     >>> rate_or_unknown(0), rate_or_unknown(None)
     ('0 B/s', 'unknown')
@@ -19,15 +21,15 @@ def rate_or_unknown(rate: float | None) -> str:
 
 
 def time_or_unknown(seconds: float | None) -> str:
-    """Seconds for people."""
+    """Format seconds for people."""
     return UNKNOWN if seconds is None else human_duration(seconds)
 
 
 def size_or_unknown(size: float | None) -> str:
-    """Bytes for people."""
+    """Format bytes for people."""
     return UNKNOWN if size is None else human_bytes(size)
 
 
 def count_or_unknown(count: int | None) -> str:
-    """A number with thousands separators."""
+    """Format a number with thousands separators."""
     return UNKNOWN if count is None else f"{count:,}"

@@ -1,6 +1,6 @@
-"""Creates a command from a frozen dataclass: its annotated fields are the options, and its docstring is the help.
+"""Creates commands from frozen dataclasses: the annotated fields are the options, and the docstring is the help.
 
-The work is done by a function in a module next to that of the options. The module is imported when the command runs.
+A function in a neighboring module does the work. The module is imported when the command runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kquota.cli.suggestion import remember
 Rule = TypeVar("Rule", Only, Each)
 
 WORK: Final[dict[type[Any], tuple[str, str]]] = {}
-"""The module and the function that do the work of each registered command, by its dataclass of options."""
+"""The module and the function that do the work of each registered command, by dataclass of options."""
 
 
 def add(
@@ -36,7 +36,7 @@ def add(
 ) -> None:
     """Register the command `name`. A field of `options` that is a dataclass is a group of further options.
 
-    `work` is the module that does the work, in the folder of the options, and its function.
+    `work` is the module that does the work, in the folder of the options, and the name of its function.
     """
     declared = list(parameters(options))
     module, _, function = f"{options.__module__.rpartition('.')[0]}.{work}".rpartition(".")
@@ -57,7 +57,7 @@ def add(
 
 
 def parameters(options: type[Any], only: Only | None = None) -> Iterator[inspect.Parameter]:
-    """An option for each field; a group is replaced by its options."""
+    """Return an option for each field. A group is replaced by its options."""
     for field in fields(options):
         hint = hints(options)[field.name]
         if (group := _group(hint)) is not None:
@@ -70,7 +70,7 @@ def parameters(options: type[Any], only: Only | None = None) -> Iterator[inspect
 
 
 def filled(options: type[Any], given: Mapping[str, object]) -> Any:
-    """The dataclass of options with the given values."""
+    """Return the dataclass of options with the given values."""
     values: dict[str, object] = {}
     for field in fields(options):
         hint = hints(options)[field.name]

@@ -1,4 +1,4 @@
-"""`kquota complete`, hidden: the topics and brokers that completions offer, kept for the next TAB."""
+"""`kquota complete` (hidden): the topics and brokers that completions offer. The next TAB reads them from a cache."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class CompleteOptions:
 
 
 SECONDS: Final = 2.0
-"""Most seconds for a TAB, even if the cluster does not answer; KQUOTA_COMPLETE_SECONDS changes it."""
+"""The most seconds that a TAB may take if the cluster does not answer. KQUOTA_COMPLETE_SECONDS overrides it."""
 
 
 def run(options: CompleteOptions) -> Lines:
-    """Without an answer in time, return the previous names."""
+    """Print the names. If the cluster does not answer in time, print the cached names."""
     connection = options.connection
     if not names_a_cluster(connection):
         return Lines(lines=(), code=FAILED)
@@ -48,7 +48,7 @@ def run(options: CompleteOptions) -> Lines:
 
 
 def _end_in_time() -> None:
-    """Let the system end this process, because a name server that does not answer blocks all of Python."""
+    """Let the system end this process, because a name server that does not answer blocks the whole interpreter."""
     given = os.environ.get("KQUOTA_COMPLETE_SECONDS", "")
     try:
         seconds = float(given)
@@ -59,7 +59,7 @@ def _end_in_time() -> None:
 
 
 def _found(connection: Connection) -> tuple[list[str], list[BrokerId]] | None:
-    """The names of topics and the brokers; None if the cluster does not answer."""
+    """Return the names of the topics and the brokers, or None if the cluster does not answer."""
     try:
         with world.configs(world.where(connection)) as configs:
             topics = [str(topic.name) for topic in configs.resources(TOPICS)]

@@ -1,4 +1,4 @@
-"""Confirmation before a write: only on a terminal, after the change has been shown."""
+"""Confirmation before a write. kquota asks only on a terminal, after it has shown the change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kquota.cli.contract import say
 from kquota.errors import Conflict, Invalid, Refused
 
 MOST_SHOWN: Final = 50
-"""Most lines, or entities, that are shown before the confirmation."""
+"""The most lines, or entities, that are shown before the confirmation."""
 
 
 def has_terminal() -> bool:
@@ -19,7 +19,7 @@ def has_terminal() -> bool:
 
 
 def must_have_terminal(instead: str = "give --yes") -> None:
-    """Raises Invalid if there is no terminal."""
+    """Raise Invalid if there is no terminal."""
     if not has_terminal():
         raise Invalid(f"confirmation needs a terminal: {instead}")
 
@@ -31,14 +31,14 @@ def show(changes: Sequence[str]) -> None:
 
 
 def first(changes: Sequence[str]) -> list[str]:
-    """The changes, at most MOST_SHOWN, and the number of the others."""
+    """Return at most MOST_SHOWN changes, and the number of the others."""
     more = len(changes) - MOST_SHOWN
     rest = [f"... and {more} more: --dry-run --output json shows them"] if more > 0 else []
     return [*changes[:MOST_SHOWN], *rest]
 
 
 def must_agree(question: str) -> None:
-    """Ask, and wait for the answer. Raises Refused for any answer except yes."""
+    """Ask for confirmation. Raises Refused for any answer except yes."""
     # typer's own prompt prints a blank on stdout.
     print(f"kquota: {question} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
@@ -46,7 +46,7 @@ def must_agree(question: str) -> None:
 
 
 def must_still_be(shown: object, now: object, what: str) -> None:
-    """Raises Conflict if `what` (the quotas, the throttles) changed before the confirmation."""
+    """Raise Conflict if `what` (the quotas or the throttles) changed before the confirmation."""
     if now != shown:
         raise Conflict(
             f"{what} changed before you confirmed. Nothing was written. Run the command again to see the current state"

@@ -1,4 +1,4 @@
-"""The options that select a cluster, declared once for every command with a `Connection`."""
+"""The options that select a cluster. A command declares them with one field, a `Connection`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """One cluster, by its brokers or by its ZooKeeper: exactly one of the two is set, or only `controllers`."""
+    """One cluster. Either its brokers or its ZooKeeper is set, or only `controllers`."""
 
     bootstrap: str | None
     zookeeper: str | None
@@ -94,17 +94,17 @@ OPTIONS: Final[Mapping[str, Any]] = hints(Connection)
 _RECORD: Final = "record"
 CONTROLLERS: Final = "bootstrap_controller"
 REACHING: Final = tuple(name for name in OPTIONS if name not in (_RECORD, CONTROLLERS))
-"""The options that describe how to reach a cluster, in the order of completions/source/complete.awk."""
+"""The options that describe the connection, in the order of completions/source/complete.awk."""
 Unrecorded: TypeAlias = Annotated[Connection, Only(*REACHING)]
 """For commands that neither read nor write runs."""
 Recorded: TypeAlias = Annotated[Connection, Only(*REACHING, _RECORD)]
-"""For commands that change no config of a broker, and so need no controllers."""
+"""For commands that change no config of a broker, and so do not need the controllers."""
 ThroughControllers: TypeAlias = Annotated[Connection, Only(*REACHING, CONTROLLERS)]
 """For commands that work through the controllers alone."""
 _ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file")
 _ADDRESSES: Final = ("bootstrap_server", "zookeeper")
 ThroughBrokers: TypeAlias = Annotated[Connection, Only(*(name for name in REACHING if name not in _ON_ZOOKEEPER))]
-"""For commands that work only through the brokers: they have no option for ZooKeeper."""
+"""For commands that work only through the brokers. They have no option for ZooKeeper."""
 
 MovesThroughBrokers: TypeAlias = Annotated[
     Connection, Only(*(name for name in (*REACHING, _RECORD) if name not in _ON_ZOOKEEPER))
@@ -115,14 +115,14 @@ MovesThroughBrokers: TypeAlias = Annotated[
 def where(
     connection: Connection, environment: Mapping[str, str] = os.environ, *, both: bool = False, alone: str | None = None
 ) -> Where:
-    """The cluster of the options, else of the environment; with `both` it may have two addresses.
+    """Return the cluster of the options, otherwise of the environment. With `both` it may have two addresses.
 
-    With `alone`, --bootstrap-controller takes the place of the brokers, and `alone` is Kafka's error for both together.
-    Otherwise it is given in addition to them.
+    With `alone`, --bootstrap-controller replaces the brokers, and `alone` is Kafka's error for both together. Without
+    it, --bootstrap-controller is given in addition to the brokers.
 
-    A named cluster (`--cluster`, KQUOTA_CLUSTER) is described only by config.toml: an option may add to it but not
-    contradict it, and no other variable is read. Without one, a variable replaces each option that is missing, brokers
-    first. Raises Invalid if no cluster, or more than one, is given.
+    Only config.toml describes a named cluster (`--cluster`, KQUOTA_CLUSTER): an option may add to it but not contradict
+    it, and kquota reads no other variable. Without a named cluster, a variable replaces each missing option, those of
+    the brokers first. Raises Invalid if no cluster, or more than one, is given.
     """
     given = {f.name: str(v) for f in fields(connection) if (v := getattr(connection, f.name)) is not None}
     if not both and given.get("bootstrap_server") is not None and given.get("zookeeper") is not None:
@@ -168,7 +168,7 @@ def _controllers(controllers: str, given: Mapping[str, str], environment: Mappin
 
 
 def _topic(found: Mapping[str, str]) -> str | None:
-    """The name of the record's topic. Raises Invalid for an invalid topic name."""
+    """Return the name of the record's topic. Raises Invalid for an invalid topic name."""
     name = found.get(_RECORD)
     if name is not None and (why := wrong_topic_name(name)):
         raise Invalid(f"--record {name!r}: {why}")
@@ -221,5 +221,5 @@ def _option(name: str) -> str:
 
 
 def variable(name: str) -> str:
-    """The environment variable of an option."""
+    """Return the environment variable of an option."""
     return f"KQUOTA_{name.upper()}"

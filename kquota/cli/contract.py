@@ -35,15 +35,15 @@ COMMANDS: Final[Mapping[NextStep, str]] = {
     NextStep.UNSHARE_RECORD: "record unshare",
     NextStep.UNSHARE_OTHER: "record unshare --record {}",
 }
-"""The command of each step; {} is what a `StepFor` names."""
+"""The command of each step. `{}` is the placeholder for the value of a `StepFor`."""
 _BEFORE: Final[Mapping[NextStep, str]] = {
-    NextStep.TAKE_SNAPSHOT: "take one with ",
-    NextStep.TAKE_SIZES: "take it again with kafka-log-dirs or ",
+    NextStep.TAKE_SNAPSHOT: "Take one with ",
+    NextStep.TAKE_SIZES: "Take it again with kafka-log-dirs or ",
 }
 
 
 def worded(error: KquotaError) -> str:
-    """The message of an error, with options and commands as a user types them."""
+    """Return the message of an error, with options and commands as a user types them."""
     return "".join(map(_worded, error.args))
 
 
@@ -62,7 +62,7 @@ def _worded(part: object) -> str:
 
 
 def exit_code(error: KquotaError) -> int:
-    """2 for invalid input, 75 for errors that may pass, else 1."""
+    """Return 2 for invalid input, 75 for errors that may pass, and 1 otherwise."""
     match error:
         case Invalid():
             return WRONG
@@ -83,7 +83,7 @@ def complain(message: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Text with visible control characters, because the name of a topic must not control the operator's terminal."""
+    """Make control characters visible, because a topic name must not control the operator's terminal."""
     if text.isprintable():  # true for nearly every line, and checking each character costs 60 ms for 10,000 quotas
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

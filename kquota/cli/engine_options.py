@@ -1,4 +1,4 @@
-"""Options of commands with a Spark job: where it runs, and the details of its errors."""
+"""Options of commands with a Spark job: the place where it runs, and whether errors show details."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ Debug: TypeAlias = Annotated[
 def engine(
     master: str | None, remote: str | None, conf: Sequence[str] | None, environment: Mapping[str, str] = os.environ
 ) -> Engine:
-    """The engine of the options, else of the environment. Raises Invalid for two, and for invalid settings."""
+    """Return the engine of the options, otherwise of the environment. Raises Invalid for two engines and for invalid
+    settings.
+    """
     from kquota.spark import engine as engines
 
     if master is None and remote is None:

@@ -1,4 +1,4 @@
-"""Help as plain text: options under headings, nothing truncated, examples that break only before options."""
+"""Help as plain text: options under headings, nothing truncated, and examples that wrap only before options."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ class Command(TyperCommand):
     """A command whose options can be under headings."""
 
     headings: ClassVar[Mapping[str, str]] = {}
-    """The first option of each section of the help, with its heading; sections are in the order of the declaration."""
+    """The first option of each section of the help, with the heading of the section. Sections keep the order of
+    declaration.
+    """
 
     def __init__(self, *args: Any, **named: Any) -> None:
         """Create the command like typer, then set the heading of each option in typer's own attribute."""
@@ -44,7 +46,7 @@ class Command(TyperCommand):
             setattr(param, "rich_help_panel", under)  # noqa: B010 - Click's own parameters do not declare it
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The options for the cluster come last, because they are the same for every command."""
+        """Write the options. Those for the cluster come last, because they are the same for every command."""
         parts: dict[str, list[tuple[str, str]]] = {}
         heading = OPTIONS
         for param in self.get_params(ctx):
@@ -63,38 +65,38 @@ class Group(TyperGroup):
     """A group of commands, each with a full sentence that describes it."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show commands first, because readers look for them."""
+        """Write the commands first, because readers look for them."""
         shown = self.summaries(ctx)
         records = (param.get_help_record(ctx) for param in self.get_params(ctx))
         options = [record for record in records if record is not None]
         _write(self, ctx, formatter, {"Commands": shown, OPTIONS: options})
 
     def summaries(self, ctx: Any) -> list[tuple[str, str]]:
-        """Each visible command and its description."""
+        """Return each visible command with its description."""
         commands = [(name, self.commands[name]) for name in self.list_commands(ctx)]
         return [(name, summary(command.help)) for name, command in commands if not command.hidden]
 
 
 def summary(text: str | None) -> str:
-    """The first paragraph of a command's help."""
+    """Return the first paragraph of a command's help."""
     return _paragraphs(text)[0]
 
 
 def under(headings: Mapping[str, str], kind: type[Kind]) -> type[Kind]:
-    """A command class of this kind with these headings."""
+    """Return a command class of this kind with these headings."""
     return type(kind.__name__, (kind,), {"headings": headings})
 
 
 def examples(epilog: str | None) -> list[str]:
-    """The example commands of an epilog, each on one line."""
+    """Return the example commands of an epilog, each on one line."""
     _, _, below = (epilog or "").partition(EXAMPLES)
     return [line.strip() for line in below.splitlines() if line.startswith("  ")]
 
 
 def folded(command: str, width: int) -> list[str]:
-    """A command in lines of at most `width` if possible: each but the last ends with a backslash.
+    """Fold a command into lines of at most `width` where possible. Each line except the last ends with a backslash.
 
-    It breaks only before an option, a pipe or a redirection, so that a copy is the same command.
+    It breaks only before an option, a pipe or a redirection, so a pasted copy is the same command.
     """
     lines = [""]
     for word in _BEFORE_AN_OPTION.split(command):
@@ -108,7 +110,7 @@ def folded(command: str, width: int) -> list[str]:
 
 
 def _write(command: Command | Group, ctx: Any, formatter: Any, parts: Mapping[str, Rows]) -> None:
-    """The whole page: usage, description, tables, notes, examples."""
+    """Write the whole page: usage, description, tables, notes, examples."""
     # A required argument is shown without typer's braces.
     formatter.write_usage(ctx.command_path, " ".join(piece.strip("{}") for piece in command.collect_usage_pieces(ctx)))
     for paragraph in _paragraphs(command.help):
@@ -131,7 +133,7 @@ def _paragraphs(text: str | None) -> list[str]:
 
 
 def _tables(parts: Mapping[str, Rows], width: int) -> str:
-    """Headings over tables with a common column for descriptions; a longer name is on its own line."""
+    """Write headings over tables with a common column for descriptions. A name that is too long gets its own line."""
     shown = {heading: rows for heading, rows in parts.items() if rows}
     names = [len(name) for rows in shown.values() for name, _ in rows]
     column = min(max(names, default=0), width * 3 // 10)
@@ -146,12 +148,12 @@ def _rows(rows: Rows, column: int, width: int) -> Iterator[str]:
 
 
 def plain(told: str) -> str:
-    """The ranges that typer adds in brackets, in words."""
+    """Replace the ranges that typer adds in brackets with words."""
     return _FROM_TO.sub(r"\1 to \2", _AT_LEAST.sub(r"at least \1\2", told))
 
 
 def _filled(text: str, width: int, indent: str) -> str:
-    """Lines that break between words, but not within an option, or within a bracketed note that fits on a line."""
+    """Break lines between words, but not within an option, nor within a bracketed note that fits on a line."""
     room = width - len(indent)
     kept = _REMARK.sub(lambda found: found[0].replace(" ", _BLANK) if len(found[0]) <= room else found[0], text)
     lines: Iterable[str] = textwrap.wrap(

@@ -1,4 +1,4 @@
-"""The check that every command makes before it sets the pace of copies: they must be faster than the writes to them."""
+"""The check that every command makes before it sets a throttle: copies must be faster than the writes to them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOOK: Final = 3.0
 class PacedCopies:
     """The copies of `moves`, with the replicas of their partitions.
 
-    `sides` are the sides of brokers that get the throttle; None means all sides.
+    `sides` are the sides of brokers that get the throttle. None means all sides.
     """
 
     moves: Sequence[Move]
@@ -45,9 +45,8 @@ def must_keep_up(
 ) -> Pace | None:
     """Raise Refused if a copy can never catch up under `throttle`. Print a note if this is unknown.
 
-    Return the pace of the copies, None if it is unknown.
-
-    `never`, `enough` and `anyway` are phrases of the refusal. `log_dirs` is None over ZooKeeper.
+    Return the pace of the copies, or None if it is unknown. `never`, `enough` and `anyway` are phrases of the refusal.
+    `log_dirs` is None over ZooKeeper.
     """
     moving = [move for move in copies.moves if move.destinations]
     if not moving:
@@ -70,7 +69,7 @@ def must_keep_up(
         say("warning: kquota could not check whether the copies can catch up: some write rates could not be read")
     if expected.feasible is False:
         raise Refused(
-            f"under this throttle {never}: {never_because(expected)}; {enough} with a --throttle "
+            f"under this throttle {never}: {never_because(expected)}; {enough} with a throttle "
             f"{throttle_needed(expected)}. To {anyway} anyway, give --force; nothing was written"
         )
     return expected

@@ -1,4 +1,4 @@
-"""Lists of names and broker ids in options: joined by commas, repeated, or both; and topics in a file."""
+"""Lists of names and broker ids in options (separated by commas, repeated, or both), and topics in a file."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from kquota.errors import Invalid
 from kquota.terms import BrokerId, is_id
 
 Line: TypeAlias = tuple[str, int | None, int | None]
-"""A line of a file: a topic, its partitions and its replication factor, None if missing."""
+"""A line of a file: a topic, its partitions and its replication factor. A missing number is None."""
 
 
 def names(texts: Sequence[str] | None, option: str) -> tuple[str, ...]:
-    """Each name once, in the given order; empty without the option (None). Raises Invalid for an empty name."""
+    """Return each name once, in the given order. Without the option (None), return none. Raises Invalid for an empty
+    name.
+    """
     found = [name.strip() for text in texts or () for name in text.split(",")]
     if "" in found:
         raise Invalid(f"{option} {','.join(texts or ())!r}: a name is empty")
@@ -23,12 +25,14 @@ def names(texts: Sequence[str] | None, option: str) -> tuple[str, ...]:
 
 
 def broker_ids(texts: Sequence[str] | None, option: str) -> tuple[BrokerId, ...]:
-    """Each id once, in the given order; empty without the option (None). Raises Invalid for an invalid id."""
+    """Return each id once, in the given order. Without the option (None), return none. Raises Invalid for an invalid
+    id.
+    """
     return tuple(dict.fromkeys(every_broker_id(texts or (), option)))
 
 
 def every_broker_id(texts: Sequence[str], option: str) -> list[BrokerId]:
-    """The same, including repeated ids."""
+    """Like `broker_ids`, but keep repeated ids."""
     found = [text.strip() for given in texts for text in given.split(",")]
     if not all(map(is_id, found)):
         raise Invalid(f"{option} {','.join(texts)!r}: write broker ids joined by commas, for example 1,2,3")
@@ -36,7 +40,10 @@ def every_broker_id(texts: Sequence[str], option: str) -> list[BrokerId]:
 
 
 def topics_in(path: Path, option: str) -> list[Line]:
-    """All topics of such a file. Raises Invalid for an unreadable file, an invalid line, and a file without topics."""
+    """Return all topics of a file.
+
+    Raises Invalid for an unreadable file, an invalid line, and a file without topics.
+    """
     from kquota.mutation import naming
 
     text, name = text_file.read(path, f"a file of topics ({option})")

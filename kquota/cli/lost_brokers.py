@@ -1,4 +1,6 @@
-"""`--gone`: brokers that never come back. Without it, a run waits for them to restore their settings."""
+"""`--gone`: brokers that never come back. Without it, a run stays open until they return and it can restore their
+settings.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from kquota.terms import BrokerId
 
 
 def asked(texts: Sequence[str] | None, at: world.Where) -> tuple[BrokerId, ...]:
-    """The brokers. Raises Invalid for an invalid id, and over ZooKeeper, where no broker is needed to restore."""
+    """Return the brokers. Raises Invalid for an invalid id. Over ZooKeeper it also raises Invalid, because restoring
+    needs no broker there.
+    """
     if texts and at.zookeeper is not None:
         raise Invalid(
             "--gone: not needed with --zookeeper, where throttles are restored without the broker. Leave it out"
@@ -23,9 +27,8 @@ def asked(texts: Sequence[str] | None, at: world.Where) -> tuple[BrokerId, ...]:
 
 
 def without(runs: Sequence[Run], brokers: Sequence[BrokerId], cluster: MoveCluster) -> list[Run]:
-    """The runs without their settings on these brokers, which are reported.
-
-    Raises Refused for a broker that is alive.
+    """Return the runs without their settings on these brokers, and report each. Raises Refused for a broker that is
+    alive.
     """
     if brokers and (alive := sorted(cluster.snapshot(()).alive.intersection(brokers))):
         raise Refused(

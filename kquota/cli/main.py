@@ -1,4 +1,4 @@
-"""The app: its commands, and the only place that turns errors into a line on stderr and an exit code."""
+"""The app: its commands, and the only place that turns errors into a message on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "log-dirs": "Show replica sizes like kafka-log-dirs, and record them in a history.",
     "move": "Plan, estimate, run, follow, resume, undo and report partition moves.",
     "throttle": "Show, set, restore and clean up replication throttles.",
-    "quota": "Manage all quotas of a cluster as one document, explain which one limits a client, and test what a load "
-    "gets.",
+    "quota": "Manage all quotas of a cluster as one document, explain which one limits a client, and test them "
+    "with a load.",
     "record": "Set up one record of all runs, so that every host can see and continue them and restore their "
     "throttles.",
     "sandbox": "Run a real ZooKeeper and real Kafka on this machine.",
@@ -55,10 +55,10 @@ SUMMARIES: Final[Mapping[str, str]] = {
 
 
 class _Root(Group):
-    """The commands by name. Only the given command is registered when it runs."""
+    """The commands by name. It registers only the command that runs."""
 
     def summaries(self, _: Any) -> list[tuple[str, str]]:
-        """Every command, registered or not, in the order of the help."""
+        """Yield every command, registered or not, in the order of the help."""
         return list(SUMMARIES.items())
 
 
@@ -164,7 +164,8 @@ COMMANDS: Final[Mapping[str, Callable[[], None]]] = {
     "sandbox": partial(_group, "sandbox"),
     "complete": _complete,
 }
-"""In the order of the help. Only the given command is imported, because importing all is noticeably slow."""
+"""The commands in the order of the help. Only the given command is imported, because importing all is noticeably slow.
+"""
 
 
 def _version(value: bool) -> None:
@@ -183,16 +184,15 @@ def options(
 
 
 def _open_what_is_closed() -> None:
-    """Open stdin, stdout and stderr if they are closed (`>&-`), or the first socket would get their number."""
+    """Open stdin, stdout and stderr if they are closed (`>&-`). Otherwise the first socket would get their number."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
 
 
 def _hear(signals: list[int]) -> None:
-    """Let SIGTERM, SIGHUP and Ctrl-C stop a command by KeyboardInterrupt, so that it can report its state.
-
-    Ignored signals stay ignored.
+    """Let SIGTERM, SIGHUP and Ctrl-C raise KeyboardInterrupt, so that a command can report its state. Ignored signals
+    stay ignored.
     """
 
     def stop(number: int, _frame: object) -> None:
@@ -211,7 +211,7 @@ def _interrupted(signals: list[int]) -> int:
 
 
 def main() -> None:
-    """Run one command and exit with its code; prints a traceback only if KQUOTA_DEBUG is set."""
+    """Run one command and exit with its code. A traceback is printed only if KQUOTA_DEBUG is set."""
     # A short command mostly imports, which creates many objects and little garbage, so collect rarely.
     gc.set_threshold(100_000)
     _open_what_is_closed()
@@ -227,7 +227,7 @@ def main() -> None:
 
 
 def _code() -> int:
-    """The exit code of the command, after it has run. An error is also printed on stderr."""
+    """Run the command and return its exit code. Errors are also printed on stderr."""
     signals: list[int] = []
     try:
         _hear(signals)
@@ -267,7 +267,7 @@ def _code() -> int:
 
 
 def _debugging() -> bool:
-    """Checked after the command, because its --debug sets the variable."""
+    """True if KQUOTA_DEBUG is set. Check it after the command, because --debug sets the variable."""
     return bool(os.environ.get("KQUOTA_DEBUG"))
 
 

@@ -19,18 +19,18 @@ class Output(StrEnum):
 
 
 class Only:
-    """In the annotation of a group of options: the fields that the command has. The others are None."""
+    """An annotation of a group of options: the fields that the command has. The other fields are None."""
 
     def __init__(self, *names: str) -> None:
-        """The order is always that of the group."""
+        """`names` can be in any order, because the help keeps the order of the group."""
         self.names: Final = names
 
 
 class Each:
-    """In the annotation of a mapping of options: the option for each key. The mapping has the given ones."""
+    """An annotation of a mapping of options. Each key has its own option, and the mapping contains the given ones."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        """`options` are typer options that are made from a table, for example that of the quota keys."""
+        """`options` are typer options made from a table, for example from the quota keys."""
         self.options: Final = options
 
 
@@ -38,14 +38,16 @@ _HINTS: Final[dict[type[Any], Mapping[str, Any]]] = {}
 
 
 def hints(options: type[Any]) -> Mapping[str, Any]:
-    """The annotation of each field of a dataclass of options, evaluated only once because it takes milliseconds."""
+    """Return the annotation of each field of a dataclass of options. They are evaluated only once, because that takes
+    milliseconds.
+    """
     if options not in _HINTS:
         _HINTS[options] = get_type_hints(options, include_extras=True)
     return _HINTS[options]
 
 
 TABLES: Final = (Output.tsv,)
-"""The formats of rows: only commands whose answer is a table write them."""
+"""The formats of rows. Only commands whose answer is a table write them."""
 WITHOUT_TABLES: Final = tuple(output for output in Output if output not in TABLES)
 """The formats that every command writes."""
 
@@ -63,7 +65,7 @@ OutputFormat: TypeAlias = Annotated[
 TableFormat: TypeAlias = Annotated[
     Output, typer.Option("--output", metavar=f"[{'|'.join(Output)}]", help="Format of stdout.")
 ]
-"""For commands whose document is a table, and so can be in a format of `TABLES`."""
+"""For commands whose document is a table, which can be written in a format of `TABLES`."""
 
 StateDir: TypeAlias = Annotated[
     Path | None,
@@ -73,7 +75,9 @@ StateDir: TypeAlias = Annotated[
 ]
 Gone: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--gone", metavar="ID,…", help="Brokers that never come back: do not restore what was set on them."),
+    typer.Option(
+        "--gone", metavar="ID,…", help="Brokers that will never come back: do not restore what was set on them."
+    ),
 ]
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print what would be written, without writing it.")]
 Reason: TypeAlias = Annotated[

@@ -34,32 +34,32 @@ class Part:
 
 
 def key(name: str | None = None, form: Form | None = None, **more: Any) -> Any:
-    """A field that has another `name` in JSON, or another `form`, for example rounded."""
+    """Declare a field that has another `name` in JSON, or another `form`, for example rounded."""
     return field(metadata={"key": name, "form": form}, **more)
 
 
 def rounded(digits: int) -> Form:
-    """The form of a number with this many digits in JSON; None stays null."""
+    """Return the form of a number with this many digits in JSON. None stays null."""
     return lambda value: None if value is None else round(value, digits)
 
 
 def spread(form: Form | None = None, **more: Any) -> Any:
-    """A field with several keys, which are added to those of its answer or part. None adds no keys."""
+    """Declare a field with several keys, which are added to the keys of its answer or part. None adds no keys."""
     return field(metadata={"spread": True, "form": form}, **more)
 
 
 def hidden(**more: Any) -> Any:
-    """A field that is not in JSON: it is used for the text, the notes or the exit code."""
+    """Declare a field that is not in JSON. It is used for the text, the notes or the exit code."""
     return field(metadata={"hidden": True}, **more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Part):
-    """The result of a command. The fields of its subclass are the JSON document; those below are not in it.
+    """The result of a command. The fields of its subclass are the JSON document. The fields below are not in it.
 
     `notes` are lines for stderr before stdout, for example warnings. `data_notes` are only for JSON and TSV, because
-    the text contains them. `closing_notes` come after stdout, for example a summary. `code` is the exit code.
-    `interim`: the command will answer again, so the text shows this answer, but JSON and TSV do not.
+    the text contains them. `closing_notes` come after stdout, for example a summary. `code` is the exit code. With
+    `interim`, the command will answer again: the text shows this answer, but JSON and TSV omit it.
     """
 
     VERSION: ClassVar[int | None] = 1
@@ -69,9 +69,9 @@ class Answer(Part):
     INDENT: ClassVar[int | None] = None
     SEPARATORS: ClassVar[tuple[str, str] | None] = None
     ASCII: ClassVar[bool] = False
-    """The layout of the JSON document, and whether characters outside ASCII are escaped."""
+    """True if the JSON document is compact and escapes all characters outside ASCII."""
     TABBED: ClassVar[bool] = False
-    """True if the lines of the text have tabs between columns, as in some of Kafka's tools."""
+    """True if tabs separate the columns of the text, as in some of Kafka's tools."""
 
     notes: tuple[str, ...] = hidden(default=())
     data_notes: tuple[str, ...] = hidden(default=())
@@ -80,15 +80,15 @@ class Answer(Part):
     interim: bool = hidden(default=False)
 
     def text(self) -> Iterable[str]:
-        """Stdout for people, line by line. No lines leave stdout empty."""
+        """Yield stdout for people, line by line. Without lines, stdout is empty."""
         raise NotImplementedError
 
     def rows(self) -> Iterable[Row]:
-        """Stdout as TSV, for commands with --output tsv; None is null."""
+        """Yield stdout as TSV, for commands with --output tsv. None is written as null."""
         raise NotImplementedError
 
     def document(self) -> str:
-        """Stdout as JSON. An answer that is a file format of kquota calls the codec of that format instead."""
+        """Return stdout as JSON. An answer that is a file format of kquota calls the codec of that format instead."""
         head = {} if self.VERSION is None else {"version": self.VERSION}
         # `plain` returns a tree, so there are no cycles to check.
         return json.dumps(
@@ -102,12 +102,12 @@ class Answer(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines(Answer):
-    """Lines for a script, for example paths: written unchanged with every --output."""
+    """Lines for a script, for example paths. Every --output writes them unchanged."""
 
     lines: tuple[str, ...]
 
     def text(self) -> Iterable[str]:
-        """The same lines."""
+        """Yield the same lines."""
         return self.lines
 
 
@@ -123,7 +123,7 @@ def show(returned: Answer | Generator[Answer], output: Output) -> int:
 
 
 def _shown(answer: Answer, output: Output, *, watched: bool = False) -> int:
-    """Print an answer; one that is `watched` at once, because the next one may come much later."""
+    """Print an answer. Flush one that is `watched` at once, because the next one may come much later."""
     for line in answer.notes if output is Output.text else (*answer.notes, *answer.data_notes):
         say(line)
     if output is Output.text or not answer.interim:
@@ -140,7 +140,7 @@ def _written(answer: Answer, output: Output) -> str:
 
 
 def text(answer: Answer) -> str:
-    """Text for people with visible control characters, because a name must not control the operator's terminal."""
+    """Make control characters in text visible, because a name must not control the operator's terminal."""
     shown = _printable_columns if answer.TABBED else printable
     return "".join(f"{shown(line)}\n" for line in answer.text())
 
@@ -150,12 +150,12 @@ def _printable_columns(line: str) -> str:
 
 
 def table(answer: Answer) -> str:
-    """TSV for scripts that read lines."""
+    """Return TSV for scripts that read lines."""
     return tab_separated(answer.HEADER, answer.rows())
 
 
 def document(answer: Answer) -> str:
-    """JSON for scripts: one document."""
+    """Return one JSON document for scripts."""
     return answer.document() + "\n"
 
 
@@ -168,9 +168,8 @@ WRITE: Final[Mapping[Output, Callable[[Answer], str]]] = {
 
 
 def plain(value: object) -> Any:
-    """A value in its JSON form.
-
-    Raises TypeError for a type that is neither a `Part` nor in `FORMS`, so no internals leak.
+    """Convert a value to its JSON form. Raises TypeError for a type that is neither a `Part` nor in `FORMS`, so no
+    internals leak.
     """
     kind = type(value)
     form = _FORM_OF.get(kind)
@@ -180,7 +179,9 @@ def plain(value: object) -> Any:
 
 
 def _number(value: float) -> float | str:
-    """A number for JSON, which has no `nan` and `inf`: other tools may have stored them, so they become text."""
+    """Convert a number for JSON, which has no `nan` and `inf`. Other tools may have stored such numbers, so they become
+    text.
+    """
     return value if math.isfinite(value) else str(value)
 
 
@@ -198,7 +199,7 @@ def _object(values: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _part(kind: type[Any]) -> Form:
-    """The function that writes parts of one kind, field by field."""
+    """Return the function that writes parts of one kind, field by field."""
     columns = []
     for one in fields(kind):
         how = one.metadata
@@ -229,7 +230,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 def named(entity: Entity | Resource) -> dict[str, str | None]:
-    """The entity of a quota, or the resource of a config, by kind."""
+    """Convert the entity of a quota, or the resource of a config, to its names by kind."""
     return {kind[:-1]: None if isinstance(name, Default) else name for kind, name in entity.parts()}
 
 
@@ -238,12 +239,12 @@ def _partition(name: TopicPartition) -> dict[str, object]:
 
 
 def _setting(of: Setting) -> dict[str, str]:
-    """The place of a value: `kind` is topic or broker, `name` the topic or the id of the broker."""
+    """Convert the place of a value: `kind` is topic or broker, `name` the topic or the id of the broker."""
     return {"kind": of.kind, "name": of.name, "key": of.key}
 
 
 def _change(made: Change) -> dict[str, str | None]:
-    """A value that changes; null means unset."""
+    """Convert a value that changes. null means unset."""
     return {**_setting(made.setting), "from": made.before, "to": made.after}
 
 
@@ -266,11 +267,11 @@ FORMS: Final[Mapping[type[Any], Form]] = {
     Setting: _setting,
     Change: _change,
 }
-"""One form for each kind of value, so that scripts need to learn it only once."""
+"""One form for each kind of value, so that scripts always see a value in the same form."""
 
 
 _FORM_OF: Final[dict[type[Any], Form]] = dict(FORMS)
-"""The same, with every other kind that has occurred."""
+"""A cache: `FORMS`, and every other kind of value that has occurred."""
 
 
 def _form(kind: type[Any]) -> Form:

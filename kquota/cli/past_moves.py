@@ -1,6 +1,6 @@
-"""What a command keeps of a run: its course for the report, and for the next estimate its expected and actual time.
+"""The facts about a run that its report shows, and those that improve later estimates: expected and actual times.
 
-A problem here never stops a move: it is a warning.
+A problem in this module never stops a move. It is a warning.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kquota.terms import BrokerId
 from kquota.watch.observation import MoveWatch
 
 _FRESH: Final = 3600.0
-"""Seconds for which the expected time of an estimate applies to a start of the same plan."""
+"""The number of seconds for which the expected time of an estimate applies to a start of the same plan."""
 
 
 _REPORT: Final = "the report of this move is not complete"
@@ -75,10 +75,10 @@ def _destinations(expected: Pace | None) -> tuple[BrokerCourse, ...]:
 def keep_start(
     stage: world.Stage, prepared: Prepared, done: Execution, expected: Pace | None, started: datetime
 ) -> None:
-    """Keep the expected time of a run whose moves were submitted just now, all of them at once, if it is known.
+    """Record the expected time of a run if it is known, and if all moves were submitted just now.
 
-    `expected` is the pace that --execute calculated itself. A recent estimate of this plan wins over it, because it
-    measured write rates for longer.
+    `expected` is the pace that --execute calculated itself. A recent estimate of this plan wins over it, because the
+    estimate measured write rates for longer.
     """
     run = done.run
     if run is None:
@@ -99,7 +99,7 @@ def keep_start(
 
 
 def keep_look(stage: world.Stage, found: Verification, began: datetime, watch: MoveWatch | None = None) -> None:
-    """Keep what a look at a run has seen, and the readings of `watch`. The look began at `began`, and has ended now."""
+    """Record what one check of a run observed, and the readings of `watch`. It began at `began`, and has just ended."""
     run = found.run
     if run is None:
         return
@@ -151,7 +151,7 @@ def _is_elsewhere(found: Verification, run: Run) -> bool:
 
 
 def _disturbed(stage: world.Stage, run: Run) -> bool:
-    """Return whether another open run shares the rates of this one, so that the throttle is not its own."""
+    """Return whether another open run shares the rates of this run, so that the throttle is not exclusive to it."""
     rates = {setting for setting in run.taken if not setting.is_list}
     return any(rates & other.taken.keys() for other in others_than(run, stage.runs.unfinished()))
 

@@ -14,7 +14,7 @@ from kquota.measure import human_duration
 
 @contextmanager
 def sending(count: int) -> Iterator[Callable[[int], None]]:
-    """Yields a function that is called after each batch with the number of entities sent."""
+    """Yields a function that is called after each batch with the number of written entities."""
     sent = 0
     try:
         with _bar(count) as advance:
@@ -35,7 +35,7 @@ def sending(count: int) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def _bar(count: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr if it is a terminal."""
+    """Return a bar on stderr if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -49,7 +49,9 @@ def _bar(count: int) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def stages() -> Iterator[Callable[[int, int, int], None] | None]:
-    """Yields a function for Spark's latest stage: number, completed tasks, all tasks; None if there is no terminal."""
+    """Yields a function for Spark's latest stage: its number, completed tasks and all tasks. Yields None without a
+    terminal.
+    """
     if not sys.stderr.isatty():
         yield None
         return
@@ -71,9 +73,8 @@ _LONG_SECONDS: Final = 0.5
 
 
 def throttled() -> Callable[[float], None]:
-    """A function that is called for each wait for a throttling broker.
-
-    It prints a line now and then to show progress.
+    """Return a function that is called for each wait while a broker throttles. It occasionally prints a line to show
+    progress.
     """
     said = -_EVERY_SECONDS
 
@@ -88,9 +89,9 @@ def throttled() -> Callable[[float], None]:
 
 @contextmanager
 def waiting(count: int) -> Iterator[Callable[[int, float], None]]:
-    """Yields a function that is called before each wait for a quota with the completed topics and the seconds.
+    """Yields a function that is called before each wait for a quota, with the completed topics and the seconds to wait.
 
-    It shows a bar with rate and remaining time on a terminal, and otherwise a line now and then.
+    On a terminal it shows a bar with rate and remaining time, otherwise it occasionally prints a line.
     """
     if sys.stderr.isatty():
         with _waiting_bar(count) as told:
@@ -142,9 +143,9 @@ def lasting(what: str, seconds: float) -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def downloading() -> Iterator[Callable[[str, float | None], None]]:
-    """Yields a function that receives a step and the share of it that is done, None if unknown.
+    """Yields a function that receives a step and the share of it that is done, or None if the share is unknown.
 
-    It shows a bar on a terminal, and otherwise one line for each new step.
+    On a terminal it shows a bar, otherwise it prints one line for each new step.
     """
     if not sys.stderr.isatty():
         seen: set[str] = set()
@@ -167,7 +168,9 @@ def downloading() -> Iterator[Callable[[str, float | None], None]]:
 
 @contextmanager
 def live() -> Iterator[Callable[[Iterable[str]], None]]:
-    """Yields a function that shows lines on the terminal of stdout, in the place of those before. They do not stay."""
+    """Yields a function that shows lines on the terminal of stdout. They replace the previous lines, and are removed at
+    the end.
+    """
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text

@@ -14,19 +14,21 @@ It also accepts every other negative number, and 0, under which a copy never end
 """
 # Such a low rate without a unit is usually one in megabytes whose unit is missing.
 _BARE: Final = 100_000
-# Kafka's tool says of its own option: "should be at least 1 KB/s".
+# The help of Kafka's tool for this option: "should be at least 1 KB/s".
 _LEAST: Final = 1_000
 
 
 def throttle(text: str, option: str) -> ByteRate:
-    """The rate in `text`; warns if it is probably too low. Raises Invalid, naming `option`."""
+    """Parse a rate, and warn if it is probably too low. Raises Invalid, naming `option`."""
     rate = byte_rate(text, option)
     warn_if_low(f"{option} {text}", text, rate, "throttle")
     return rate
 
 
 def warn_if_low(given: str, text: str, rate: float, what: str) -> None:
-    """Warn if `rate` is probably too low. `text` is the rate as typed, and `given` is it with its name."""
+    """Warn if `rate` is probably too low. `text` is the rate as typed, and `given` the rate with the name of its
+    option.
+    """
     bare = text.strip()
     if bare.isdigit() and rate < _BARE:
         say(f"warning: {given} is {human_rate(rate)}. If a unit is missing, write {bare}kB/s or {bare}MB/s")
@@ -35,7 +37,7 @@ def warn_if_low(given: str, text: str, rate: float, what: str) -> None:
 
 
 def any_throttle(text: str | None, option: str) -> ByteRate | None:
-    """Like `throttle`; None for no throttle. Raises Invalid, naming `option`."""
+    """Like `throttle`, but returns None for the value that sets no throttle. Raises Invalid, naming `option`."""
     if text is None:
         return None
     if text.strip() == NO_THROTTLE:

@@ -1,4 +1,4 @@
-"""Write rates of a live cluster: its logs are read twice, some seconds apart."""
+"""Write rates of a live cluster: kquota reads the log dirs twice, some seconds apart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """The log dirs of `brokers` with the replicas of `topics` (None: all), and the time of their sizes."""
+    """The log dirs of `brokers` with the replicas of `topics` (None means all), and the time at which the sizes were
+    read.
+    """
 
     brokers: Collection[BrokerId]
     topics: Collection[str] | None
@@ -26,22 +28,22 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampled:
-    """The second reading in detail, and the bytes per second written to each partition; None, not 0, is unknown."""
+    """The second reading in detail, and the bytes per second written to each partition. None means unknown, never 0."""
 
     log_dirs: list[LogDir]
     rates: Mapping[TopicPartition, float | None]
 
 
 def listed(cluster: LogDirs, brokers: Collection[BrokerId], topics: Collection[str] | None) -> Listed:
-    """The first reading. Raises Unreachable if one of the brokers does not answer."""
+    """Make the first reading. Raises Unreachable if one of the brokers does not answer."""
     found = cluster.describe(brokers, topics)
     return Listed(brokers=brokers, topics=topics, log_dirs=found, at=time.monotonic())
 
 
 def sampled(cluster: LogDirs, before: Listed, seconds: float) -> Sampled:
-    """The writes since `before`, over `seconds` and the time of the answers. Raises Unreachable.
+    """Return the writes since `before`. It waits for `seconds` plus the time of the answers. Raises Unreachable.
 
-    The time is measured between the sizes, because the details take the same time in both readings.
+    The interval is measured between the readings of the sizes, because the details take equally long in both readings.
     """
     from kquota.sizes.growth import write_rates
 

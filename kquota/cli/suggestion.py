@@ -1,4 +1,4 @@
-"""A command that a message suggests: complete, so that it runs as it is pasted, and in backticks."""
+"""A command that a message suggests: complete, in backquotes, and ready to paste."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kquota.cli.connection import CONTROLLERS, OPTIONS, REACHING, variable
 GIVEN: Final[dict[str, str]] = {}
 """The options of the running command that a suggested command also needs: the cluster and the state folder."""
 PLACEHOLDER: Final = "HOST:PORT"
-"""The placeholder for the address of the brokers, if this command does not have it."""
+"""The placeholder for the address of the brokers if this command does not have it."""
 _STATE_DIR: Final = "state_dir"
 _GROUPS: Final = ("move", "quota", "record", "throttle")
 _BY_BROKERS: Final = ("leader-election", "log-dirs", "move estimate", "move plan", "quota probe", "topics")
@@ -23,7 +23,7 @@ _ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file"
 
 
 def remember(options: Any) -> None:
-    """Keep the connection options of the command line. The next command reads the environment itself."""
+    """Keep the connection options of the command line. A suggested command reads the environment itself."""
     connection = getattr(options, "connection", None)
     given = {} if connection is None else {one.name: getattr(connection, one.name) for one in fields(connection)}
     given[_STATE_DIR] = getattr(options, _STATE_DIR, None)
@@ -32,7 +32,9 @@ def remember(options: Any) -> None:
 
 
 def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
-    """`command` is what follows `kquota`, without the options of the connection: `move resume --run ID`."""
+    """Return the whole command. `command` is the part after `kquota`, without connection options, for example `move
+    resume --run ID`.
+    """
     words = command.split(" ")
     length = 2 if words[0] in _GROUPS else 1
     path, rest = words[:length], words[length:]
@@ -46,7 +48,7 @@ def _connection(command: str, rest: list[str], environment: Mapping[str, str]) -
         option = f"--{name.replace('_', '-')}"
         if name in taken and option not in rest:
             yield f"{option} {shlex.quote(value)}"
-    # `record` looks at the brokers, whatever ZooKeeper is named.
+    # `record` reads the brokers, even if the options name a ZooKeeper.
     zookeeper = "zookeeper" in taken and not command.startswith("record ")
     addresses = ("bootstrap_server", "cluster", *(("zookeeper",) if zookeeper else ()))
     if any(name in GIVEN for name in addresses):
@@ -57,7 +59,7 @@ def _connection(command: str, rest: list[str], environment: Mapping[str, str]) -
 
 
 def _taken(command: str) -> tuple[str, ...]:
-    """The options of `GIVEN` that a command has."""
+    """Return the options of `GIVEN` that a command has."""
     if command in _BY_BROKERS:
         state = (_STATE_DIR,) if command == "move estimate" else ()
         return (*(name for name in REACHING if name not in _ON_ZOOKEEPER), *state)

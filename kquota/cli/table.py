@@ -10,7 +10,7 @@ from kquota.settings.resource import Resource
 from kquota.terms import ENTITY_TYPES, Default
 
 COLUMNS: Final = tuple(kind[:-1] for kind in ENTITY_TYPES)
-"""The columns of `columns`, in its order."""
+"""The columns of the function `columns`, in their order."""
 NULL: Final = "\\N"
 """The text for null. No field can be confused with it, because a backslash in a field is doubled."""
 
@@ -18,7 +18,7 @@ _WRITTEN: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "
 
 
 def aligned(rows: Sequence[Sequence[object]], heads: Sequence[str], left: Container[int] = ()) -> str:
-    """Rows below their headings, without a final newline; columns are right-aligned, those in `left` left-aligned.
+    """Align rows below their headings, without a final newline. Columns are right-aligned, except those in `left`.
 
     >>> print(aligned([("a", 1), ("bc", 20)], ("name", "size"), left=[0]))
     name      size
@@ -32,7 +32,7 @@ def aligned(rows: Sequence[Sequence[object]], heads: Sequence[str], left: Contai
 
 
 def tab_separated(header: Sequence[str], rows: Iterable[Sequence[str | None]]) -> str:
-    r"""The whole document with a final newline; None becomes `\N`, and control characters become Python's escapes.
+    r"""Return the document with a final newline. None becomes `\N`, and control characters become Python's escapes.
 
     >>> tab_separated(["user", "key"], [["a\tb", "k"], [None, "k"]])
     'user\tkey\na\\tb\tk\n\\N\tk\n'
@@ -42,7 +42,7 @@ def tab_separated(header: Sequence[str], rows: Iterable[Sequence[str | None]]) -
 
 
 def columns(entity: Entity | Resource | None, kinds: Sequence[str] = ENTITY_TYPES) -> list[str | None]:
-    """A column for each of `kinds`: empty if the entity has no such part, null for the default."""
+    """Return a column for each of `kinds`: empty if the entity has no such part, null for the default."""
     parts = {} if entity is None else dict(entity.parts())
     return [None if isinstance(parts.get(kind), Default) else str(parts.get(kind, "")) for kind in kinds]
 

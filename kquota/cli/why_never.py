@@ -1,4 +1,4 @@
-"""Why a move can never finish, in words: for an estimate, and for the refusal to start such a move."""
+"""The reason why a move can never finish, in words: for an estimate, and for the refusal to start such a move."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kquota.pace.waves import Waves
 
 
 def why_never(judged: Pace | Waves) -> str:
-    """Which broker's copies can never catch up, with its numbers, and the throttle that the move needs."""
-    return f"{never_because(judged)}; the move can finish with a --throttle {throttle_needed(judged)}"
+    """Return which broker's copies can never catch up, with its numbers, and the throttle that the move needs."""
+    return f"{never_because(judged)}; the move can finish with a throttle {throttle_needed(judged)}"
 
 
 def never_because(judged: Pace | Waves) -> str:
-    """Which broker's copies can never catch up, with its numbers."""
+    """Return which broker's copies can never catch up, with its numbers."""
     share = judged.bottleneck
     assert share is not None
     wave = f"in {named_wave(judged)} " if isinstance(judged, Waves) else ""
@@ -29,7 +29,7 @@ def never_because(judged: Pace | Waves) -> str:
 
 
 def throttle_needed(judged: Pace | Waves) -> str:
-    """The throttle that a move that never finishes needs, for example `above 6 MB/s`."""
+    """Return the throttle that a move without an end needs, for example `above 6 MB/s`."""
     if judged.least_throttle is not None:
         return f"above {human_rate(judged.least_throttle)}"
     assert judged.bottleneck is not None
@@ -37,6 +37,6 @@ def throttle_needed(judged: Pace | Waves) -> str:
 
 
 def named_wave(waves: Waves) -> str:
-    """The wave that never finishes, or takes longest: its number, and its first and last partition."""
+    """Return the wave that never finishes, or that takes longest: its number, and its first and last partition."""
     wave, _ = waves.each[waves.worst]
     return f"wave {waves.worst + 1} ({printable(wave.first)} to {printable(wave.last)})"

@@ -60,21 +60,21 @@ NAMES: Final = ArgumentNames(
     zk_sasl_config_file="--zk-sasl-config-file",
     bootstrap_controller="--bootstrap-controller",
 )
-"""The names of the arguments of a connection in errors."""
+"""The names of the arguments of a connection, as errors show them."""
 _SEEN_POLL_SECONDS: Final = 0.05
 _STEP_SECONDS: Final = 2.0
 
 
 @contextmanager
 def wire(at: Where) -> Iterator[Wire]:
-    """An open connection to the brokers. Raises Invalid if only a ZooKeeper is given."""
+    """Open a connection to the brokers. Raises Invalid if only a ZooKeeper is given."""
     bootstrap = brokers(at)
     with library.wire(bootstrap, _login(at), throttled(), names=NAMES) as opened:
         yield opened
 
 
 def logins(at: Where, client_config: Path | None) -> library.Logins:
-    """The login of kquota, and the one to be probed: the same unless --client-config names another."""
+    """Return the login of kquota and the login to probe. They are the same unless --client-config names another."""
     bootstrap, said = brokers(at), _login(at)
     probed = said if client_config is None else library.login(client_config, warn, "--client-config")
     return library.Logins(bootstrap_server=bootstrap, said=said, probed=probed, warned=warn, names=NAMES)
@@ -85,20 +85,20 @@ def _login(at: Where) -> Security | None:
 
 
 def brokers(at: Where) -> str:
-    """The addresses of the brokers. Raises Invalid if only a ZooKeeper is given."""
+    """Return the addresses of the brokers. Raises Invalid if only a ZooKeeper is given."""
     if at.bootstrap is None:
         raise Invalid("this command needs the brokers. Give --bootstrap-server HOST:PORT")
     return at.bootstrap
 
 
 def only_controllers(at: Where) -> bool:
-    """True if --bootstrap-controller takes the place of the brokers."""
+    """True if --bootstrap-controller replaces the brokers."""
     return at.controllers is not None and at.bootstrap is None
 
 
 @contextmanager
 def _controllers(at: Where) -> Iterator[ControllerConfigs]:
-    """A connection to the controllers in place of the brokers."""
+    """Open a connection to the controllers instead of the brokers."""
     assert at.controllers is not None
     with library.controllers(at.controllers, _login(at), throttled(), NAMES) as found:
         yield found
@@ -106,7 +106,7 @@ def _controllers(at: Where) -> Iterator[ControllerConfigs]:
 
 @contextmanager
 def _znodes(at: Where) -> Iterator[Znodes]:
-    """An open session with the cluster's ZooKeeper. Raises Invalid if only brokers are given."""
+    """Open a session with the cluster's ZooKeeper. Raises Invalid if only brokers are given."""
     if at.zookeeper is None:
         raise Invalid("this command needs ZooKeeper. Give --zookeeper HOST:PORT")
     from kquota.stores.zookeeper.znodes import Znodes
@@ -122,7 +122,7 @@ def _znodes(at: Where) -> Iterator[Znodes]:
 
 @contextmanager
 def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[Principals]:
-    """The cluster's client quotas. `warned` receives values that cannot be read, by default on stderr."""
+    """Open the cluster's client quotas. `warned` receives values that cannot be read. By default they go to stderr."""
     tell = warned or warn
     if at.zookeeper is not None:
         from kquota.stores.zookeeper.quotas import ZooKeeperQuotas
@@ -137,7 +137,7 @@ def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[P
 
 
 def must_carry(at: Where, entity: Entity) -> None:
-    """Raises Invalid for an entity that cannot have a quota there, which is known without a connection."""
+    """Raise Invalid for an entity that cannot have a quota on this connection. This needs no open connection."""
     if at.zookeeper is not None:
         from kquota.stores.zookeeper.quotas import must_carry
 
@@ -146,7 +146,7 @@ def must_carry(at: Where, entity: Entity) -> None:
 
 @contextmanager
 def configs(at: Where) -> Iterator[Configs]:
-    """The configs of the cluster's topics and brokers."""
+    """Open the configs of the cluster's topics and brokers."""
     if at.zookeeper is not None:
         from kquota.stores.zookeeper.configs import ZooKeeperConfigs
 
@@ -164,7 +164,7 @@ def configs(at: Where) -> Iterator[Configs]:
 
 @contextmanager
 def log_dirs(at: Where) -> Iterator[LogDirs]:
-    """The log dirs of the cluster's live brokers."""
+    """Open the log dirs of the cluster's live brokers."""
     from kquota.stores.admin.log_dirs import WireLogDirs
 
     with wire(at) as opened:
@@ -172,7 +172,7 @@ def log_dirs(at: Where) -> Iterator[LogDirs]:
 
 
 def dead_brokers(at: Where) -> frozenset[BrokerId]:
-    """The brokers that are registered and not alive, as far as the cluster reports them (KRaft, from 4.0)."""
+    """Return the brokers that are registered but not alive, if the cluster reports them (KRaft, from Kafka 4.0)."""
     from kquota.stores.admin.broker_metadata import fenced
 
     with wire(at) as opened:
@@ -181,7 +181,7 @@ def dead_brokers(at: Where) -> frozenset[BrokerId]:
 
 @contextmanager
 def log_dirs_and_moves(at: Where) -> Iterator[tuple[LogDirs, MoveCluster]]:
-    """The log dirs of the cluster's live brokers, and its moves, to be read on one connection."""
+    """Open the log dirs of the cluster's live brokers, and its moves, on one connection."""
     from kquota.stores.admin.log_dirs import WireLogDirs
     from kquota.stores.admin.moves import WireMoves
 
@@ -191,14 +191,14 @@ def log_dirs_and_moves(at: Where) -> Iterator[tuple[LogDirs, MoveCluster]]:
 
 @contextmanager
 def topics(at: Where) -> Iterator[library.Cluster]:
-    """The topics of a cluster, their configs, and the quotas that apply when we change them."""
+    """Open the topics of a cluster, their configs, and the quotas that apply when this client changes them."""
     with library.connect(brokers(at), at.command_config, warned=warn, throttled=throttled(), names=NAMES) as cluster:
         yield cluster
 
 
 @contextmanager
 def elections(at: Where) -> Iterator[Elections]:
-    """The leaders of a cluster."""
+    """Open the leaders of a cluster."""
     from kquota.stores.admin.elections import WireElections
 
     with wire(at) as opened:
@@ -209,9 +209,9 @@ def elections(at: Where) -> Iterator[Elections]:
 class Hold:
     """Why a command that writes locks the cluster, and how it treats another holder of the lock.
 
-    `patient` waits for a holder that shows no sign of life; `take_over` replaces even a holder that may be alive.
-    `cautious` is the same as for `Choice`. `later`: the command first reads, and takes the lock by `Stage.hold` if it
-    has to write.
+    `patient` waits for a holder that shows no sign of life. `take_over` replaces even a holder that may be alive.
+    `cautious` is the same as for `Choice`. With `later`, the command first reads, and takes the lock by `Stage.hold` if
+    it has to write.
     """
 
     doing: str
@@ -223,7 +223,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MoveStores:
-    """The stores of a move, and their shared connection: `wire` is None over ZooKeeper.
+    """The stores of a move, and their shared connection. `wire` is None over ZooKeeper.
 
     `cluster` and `configs` are one store, so that both use the same broker.
     """
@@ -249,9 +249,9 @@ class _MoveStores:
 
 @contextmanager
 def _move_stores(at: Where, state_dir: Path | None, holding: Hold | None) -> Iterator[_MoveStores]:
-    """The open stores, in the user's XDG state folder or in `state_dir`.
+    """Open the stores, in the user's XDG state folder or in `state_dir`. Raises Busy.
 
-    While a command is `holding` the cluster, no other kquota can write. Raises Busy.
+    While a command is `holding` the cluster, no other kquota can write.
     """
     root = state_dir if state_dir is not None else folders.state(os.environ)
     with ExitStack() as stack:
@@ -295,7 +295,9 @@ def _over_brokers(stack: ExitStack, at: Where, root: Path, holding: Hold | None)
 
 
 def _recorded(stack: ExitStack, at: Where, opened: Wire, root: Path, holding: Hold | None) -> RecordedRuns:
-    """The record of runs over brokers. A session with ZooKeeper, if the record is there, ends with the stack."""
+    """Open the record of runs over brokers. If the record needs a session with ZooKeeper, the session ends with the
+    stack.
+    """
     from kquota.stores.record import choose
     from kquota.stores.record.runs import RecordedRuns
     from kquota.stores.state.runs import RunFiles
@@ -350,14 +352,16 @@ def _over_zookeeper(stack: ExitStack, at: Where, root: Path, holding: Hold | Non
 
 @contextmanager
 def moves(at: Where, state_dir: Path | None) -> Iterator[tuple[MoveCluster, RecordedRuns]]:
-    """The cluster as a move sees it, and the record of its runs, by default in the user's XDG state folder."""
+    """Open the cluster as a move sees it, and the record of its runs, by default in the user's XDG state folder."""
     with _move_stores(at, state_dir, None) as stores:
         yield stores.cluster, stores.runs
 
 
 @contextmanager
 def running(at: Where) -> Iterator[tuple[Mapping[TopicPartition, PartitionReplicas], Callable[[], Sequence[Run]]]]:
-    """The running moves, and a reader of the open runs. Through the controllers, it reads this host's journals only."""
+    """Open the running moves, and a reader of the open runs. Through the controllers, it reads only the journals of
+    this host.
+    """
     root = folders.state(os.environ)
     with ExitStack() as stack:
         if only_controllers(at):
@@ -392,12 +396,14 @@ class Stage:
     log_dirs: LogDirs | None
     dirs: ReplicaDirs | None
     hold: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Takes the lock of the command, if it is taken later."""
+    """Take the lock of the command, if it takes the lock later."""
 
 
 @contextmanager
 def staged(at: Where, state_dir: Path | None, holding: Hold | None) -> Iterator[Stage]:
-    """The stores of a move with everything else that it needs, on one connection; `holding` as for `_move_stores`."""
+    """Open the stores of a move with everything else that it needs, on one connection. `holding` is as for
+    `_move_stores`.
+    """
     from kquota.stores.state.past_moves import PastMovesFile
 
     with _move_stores(at, state_dir, holding) as stores:
@@ -421,7 +427,7 @@ def staged(at: Where, state_dir: Path | None, holding: Hold | None) -> Iterator[
 
 
 def past_moves(state_dir: Path | None, cluster_id: str | None) -> PastMovesFile | None:
-    """The past moves of a cluster; None if its id is unknown or not valid."""
+    """Return the past moves of a cluster, or None if its id is unknown or not valid."""
     from kquota.stores.state.past_moves import past_moves
 
     return past_moves(state_dir if state_dir is not None else folders.state(os.environ), cluster_id)
@@ -429,7 +435,7 @@ def past_moves(state_dir: Path | None, cluster_id: str | None) -> PastMovesFile 
 
 @contextmanager
 def throttling(at: Where, state_dir: Path | None, holding: Hold | None = None) -> Iterator[Ports]:
-    """Everything that commands for replication throttles need, on one connection; `holding` as for `staged`."""
+    """Open the stores that commands for replication throttles need, on one connection. `holding` is as for `staged`."""
     from kquota.stores.state.doctor_memory import SightingsFile
     from kquota.throttle.port import Ports
 
@@ -454,7 +460,10 @@ def throttling(at: Where, state_dir: Path | None, holding: Hold | None = None) -
 
 @contextmanager
 def watching(at: Where, state_dir: Path | None) -> Iterator[tuple[WatchPorts, RecordedRuns]]:
-    """Everything that a watch of moves needs, on one connection, and the record of runs. It writes nothing."""
+    """Open the stores that a watch of moves needs, on one connection, and the record of runs.
+
+    A watch writes nothing.
+    """
     from kquota.watch.observation import WatchPorts
 
     with _move_stores(at, state_dir, None) as stores:
@@ -468,7 +477,7 @@ def watching(at: Where, state_dir: Path | None) -> Iterator[tuple[WatchPorts, Re
 
 @contextmanager
 def record(connection: Connection, state_dir: Path | None) -> Iterator[Sharing]:
-    """A cluster whose shared record is created, read or deleted: over its brokers, and its ZooKeeper if given."""
+    """Open a cluster whose shared record is created, read or deleted, over its brokers, and its ZooKeeper if given."""
     from kquota.stores.record import choose
     from kquota.stores.record.sharing import Condition as Condition
     from kquota.stores.record.sharing import Sharing
@@ -488,7 +497,7 @@ def record(connection: Connection, state_dir: Path | None) -> Iterator[Sharing]:
 
 @contextmanager
 def workspace() -> Iterator[Path]:
-    """A temporary folder for this command, which is deleted at its end."""
+    """Create a temporary folder for this command, and delete it at the end."""
     from kquota.stores.state.command_files import workspace
 
     with workspace() as folder:
@@ -509,14 +518,14 @@ def snapshot(directory: Path, cluster_id: str, time: datetime, found: Iterable[L
 
 
 def history(paths: Iterable[Path]) -> Listing:
-    """The history in folders and snapshot files. Raises Invalid for a path that is not part of one."""
+    """Return the history in folders and snapshot files. Raises Invalid for a path that is not part of one."""
     from kquota.stores.state import history
 
     return history.found(paths)
 
 
 def newest_snapshot(paths: Iterable[Path]) -> tuple[Path, SnapshotKey, Iterator[bytes]]:
-    """The newest snapshot among files and folders, and its lines. Raises Invalid as `history` does."""
+    """Return the newest snapshot among files and folders, and its lines. Raises Invalid as `history` does."""
     from kquota.stores.state import history
 
     path, taken = history.newest(paths)
@@ -525,7 +534,9 @@ def newest_snapshot(paths: Iterable[Path]) -> tuple[Path, SnapshotKey, Iterator[
 
 @contextmanager
 def rolling(directory: Path) -> Iterator[HistoryBatch]:
-    """A batch to be rolled into a history. Raises Busy if another kquota does it, Refused for errors of the disk."""
+    """Return a batch to roll into a history. Raises Busy if another kquota is rolling it, Refused for errors of the
+    disk.
+    """
     from kquota.stores.state import history
 
     with history.rolling(directory) as batch:
@@ -533,21 +544,21 @@ def rolling(directory: Path) -> Iterator[HistoryBatch]:
 
 
 def check_snapshots(paths: Iterable[Path]) -> None:
-    """Raises Invalid for the first snapshot that is damaged."""
+    """Raise Invalid for the first snapshot that is damaged."""
     from kquota.stores.state import history
 
     history.check(paths)
 
 
 def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path]:
-    """The snapshots of a history that can be deleted because batches contain them."""
+    """Return the snapshots of a history that can be deleted, because batches contain them."""
     from kquota.stores.state import history
 
     return history.spent(directory, held)
 
 
 def check_report(path: Path, mark: str) -> None:
-    """Raises Invalid if no report can be written; an existing file is replaced only if it begins with `mark`."""
+    """Raise Invalid if no report can be written. An existing file is replaced only if it begins with `mark`."""
     from kquota.stores.state import command_files
 
     command_files.check_report(path, mark)
@@ -561,14 +572,14 @@ def write_report(path: Path, page: str) -> None:
 
 
 def completion_file(named: Sequence[str]) -> CompletionFile:
-    """The names that completions offer for the cluster of these options."""
+    """Return the cached names that completions offer for the cluster of these options."""
     from kquota.stores.state.completion import completion_file
 
     return completion_file(os.environ, named)
 
 
 def unseen(alone: KquotaError | None) -> tuple[str, ...]:
-    """A note if runs of other hosts are not visible; `alone` is the reason, None if they are visible."""
+    """Return a note if runs of other hosts are not visible. `alone` is the reason, or None if they are visible."""
     return () if alone is None else (f"note: runs of other hosts are not seen: {worded(alone)}",)
 
 
@@ -582,10 +593,10 @@ def _warn_of(reason: KquotaError) -> None:
 
 
 class SystemClock:
-    """The clock of this machine. Implements `kquota.reassign.port.Clock`."""
+    """`keep_alive` is called during every wait, to show other processes that the holder of the lock is alive."""
 
     def __init__(self, keep_alive: Callable[[], None] = lambda: None) -> None:
-        """`keep_alive` is called with every wait, to show others that the holder of the lock is alive."""
+        """`keep_alive` is called during every wait, to show other processes that the holder of the lock is alive."""
         self._keep_alive = keep_alive
 
     def now(self) -> datetime:
@@ -595,7 +606,7 @@ class SystemClock:
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Waits in steps. Raises Busy if another kquota has taken over meanwhile."""
+        """Wait in steps. Raises Busy if another kquota has taken over in the meantime."""
         give_up = time.monotonic() + seconds
         self._keep_alive()
         while (left := give_up - time.monotonic()) > 0:
@@ -604,7 +615,7 @@ class SystemClock:
 
 
 def until_seen(seconds: float = SEEN_SECONDS) -> Iterator[None]:
-    """The reads until a write is visible: at once, then every 50 ms (stale KRaft reads took 0.27 s)."""
+    """Yield once for each read until a write is visible: at once, then every 50 ms (stale KRaft reads took 0.27 s)."""
     give_up = time.monotonic() + seconds
     yield
     while time.monotonic() < give_up:

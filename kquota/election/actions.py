@@ -17,10 +17,11 @@ _POLL_SECONDS: Final = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRules:
-    """The rules of an election: at most `size` per request (None: all in one), and `pause` seconds between requests.
+    """The rules of an election: at most `size` partitions per request (None means all), and `pause` seconds between
+    requests.
 
-    After each batch but the last, the cluster has `settle` seconds in which to become as healthy as it was before the
-    first. `request_seconds` is the timeout of one request.
+    After each batch except the last, the cluster has `settle` seconds to become as healthy as before the first batch.
+    `request_seconds` is the timeout of one request.
     """
 
     size: int | None = None
@@ -31,10 +32,10 @@ class BatchRules:
 
 @dataclass(slots=True, kw_only=True)
 class ElectionResults:
-    """The result for each partition so far: None if its leader was elected, else the reason.
+    """The result for each partition so far: None if its leader was elected, otherwise the reason.
 
-    `unknown` were sent, but not answered. `left` were not sent. `unsettled` are the partitions that became unhealthy,
-    or still lacked their new leader, when the elections stopped.
+    `unknown` were sent, but not answered. `left` were not sent. `unsettled` were unhealthy, or still lacked their new
+    leader, when the elections stopped.
     """
 
     outcomes: dict[TopicPartition, Failure | None] = field(default_factory=dict)
@@ -68,10 +69,11 @@ def elect(
     results: ElectionResults,
     told: Callable[[int, int], None] = lambda *_: None,
 ) -> None:
-    """Elect leaders batch by batch, and add to `results`, which is complete whenever this ends early.
+    """Elect leaders batch by batch, and add to `results`, which is also correct if this ends early.
 
-    `partitions` is the state before. It stops if the cluster does not become healthy again between two batches.
-    `told` gets the number of finished batches, and of all. Raises Unreachable and Refused as the port does.
+    `partitions` is the state before. The elections stop if the cluster does not become healthy again between two
+    batches. `told` receives the number of finished batches and the number of all batches. Raises Unreachable and
+    Refused as the port does.
     """
     todo = list(batches(names, partitions, rules.size))
     results.left = [name for batch in todo for name in batch]
@@ -97,11 +99,10 @@ def _settle(
     before: frozenset[TopicPartition],
     seconds: float,
 ) -> tuple[TopicPartition, ...]:
-    """Wait until the cluster is as healthy as before and shows the new leaders, for at most `seconds`.
+    """Wait at most `seconds` until the cluster is as healthy as before and shows the new leaders.
 
-    Return the partitions that are still unhealthy, or still lack their new leader.
-
-    A broker may still show the old leaders right after an election, so one reading is not enough.
+    Return the partitions that are still unhealthy, or still lack their new leader. A broker may show the old leaders
+    right after an election, so one reading is not enough.
     """
     give_up, elected = clock.monotonic() + seconds, results.elected
     while True:

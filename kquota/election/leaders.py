@@ -1,4 +1,4 @@
-"""The partitions of an election: which need one, in which order, and the file that lists them."""
+"""The partitions of an election: those that need one, their order, and the file that lists them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _EXAMPLE: Final = '{"partitions":[{"topic":"t","partition":0}]}'
 
 
 def read(path: Path) -> tuple[TopicPartition, ...]:
-    """The partitions of a file of kafka-leader-election. Raises Invalid, in Kafka's words where Kafka has them."""
+    """Read the partitions in a file of kafka-leader-election. Raises Invalid, in Kafka's words where Kafka has them."""
     return parse(*text_file.read(path, "a JSON file of partitions"))
 
 
 def parse(text: str, where: str) -> tuple[TopicPartition, ...]:
-    """The partitions of a JSON document; `where` is its name in errors. Raises Invalid as `read` does."""
+    """Parse the partitions of a JSON document. `where` is its name in errors. Raises Invalid as `read` does."""
     if not text.strip():
         raise Invalid(f"{where}: Replica election data is empty")
     document = strict_json.load(text, where, _EXAMPLE)
@@ -41,7 +41,9 @@ def parse(text: str, where: str) -> tuple[TopicPartition, ...]:
 
 
 def needing(kind: ElectionType, partitions: Mapping[TopicPartition, Partition]) -> tuple[TopicPartition, ...]:
-    """The partitions that need such an election: another leader than the preferred one, or no leader (KIP-460)."""
+    """Return the partitions that need such an election: their leader is not the preferred one, or they have none
+    (KIP-460).
+    """
     return tuple(name for name, state in partitions.items() if _needs(kind, state))
 
 
@@ -54,7 +56,8 @@ def _needs(kind: ElectionType, state: Partition) -> bool:
 def batches(
     names: Iterable[TopicPartition], partitions: Mapping[TopicPartition, Partition], size: int | None
 ) -> Iterator[Sequence[TopicPartition]]:
-    """The partitions in batches of at most `size`, or in one; each batch is spread over the preferred leaders.
+    """Divide the partitions into batches of at most `size`, or into one. Each batch is spread over the preferred
+    leaders.
 
     A broker that becomes the leader of many partitions at once delays their clients (KIP-1358), so the brokers take
     turns. Partitions of the same broker keep their order.
@@ -74,12 +77,12 @@ def _first_unknown(broker: BrokerId | None) -> int:
 
 
 def unhealthy(partitions: Mapping[TopicPartition, Partition]) -> frozenset[TopicPartition]:
-    """The partitions without a leader, and those with a replica out of sync that is not being added."""
+    """Return the partitions without a leader, and those with an out-of-sync replica that is not being added."""
     return frozenset(name for name, state in partitions.items() if state.leader is None or state.under_replicated)
 
 
 def leaderless(
     kind: ElectionType, elected: Collection[TopicPartition], partitions: Mapping[TopicPartition, Partition]
 ) -> frozenset[TopicPartition]:
-    """The elected partitions whose new leader the brokers do not show yet. A deleted partition is not one of them."""
+    """Return the elected partitions whose new leader the brokers do not show yet. Deleted partitions are left out."""
     return frozenset(name for name in elected if name in partitions and _needs(kind, partitions[name]))

@@ -15,7 +15,7 @@ NOT_NEEDED = 84
 
 
 class ElectionType(Enum):
-    """The two elections of KIP-460, by the number in the request."""
+    """The two elections of KIP-460, with their numbers in the request."""
 
     PREFERRED = 0
     """The first replica becomes the leader if it is in sync."""
@@ -27,15 +27,19 @@ class Elections(Protocol):
     """The leaders of one cluster."""
 
     def partitions(self) -> Mapping[TopicPartition, Partition]:
-        """All partitions with their leader, replicas and in-sync replicas, in order. Raises Unreachable, Refused."""
+        """Return all partitions with their leader, replicas and in-sync replicas, sorted.
+
+        Raises Unreachable, Refused.
+        """
         ...
 
     def elect(
         self, kind: ElectionType, partitions: Collection[TopicPartition], seconds: float
     ) -> Mapping[TopicPartition, Failure | None]:
-        """Request elections in one request, with a timeout of `seconds`. None: the leader was elected.
+        """Request elections in one request, with a timeout of `seconds`. A result of None means that the leader was
+        elected.
 
-        A partition that needs no election fails with NOT_NEEDED. Raises Unreachable if no answer came: the result is
-        unknown. Raises Refused if the brokers refuse the whole request.
+        A partition that needs no election fails with NOT_NEEDED. Raises Unreachable if no answer came, and the result
+        is then unknown. Raises Refused if the brokers refuse the whole request.
         """
         ...

@@ -1,4 +1,5 @@
-"""Create, grow and delete topics under KIP-599: topics that a mutation quota rejects are sent again when it allows.
+"""Create, grow and delete topics under KIP-599. Topics that a mutation quota rejects are sent again when the quota
+allows.
 
 A program needs only a cluster from `kquota.connect` and these names.
 """

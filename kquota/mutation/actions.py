@@ -1,4 +1,6 @@
-"""The order of requests: send what the bucket should accept, wait as long as the broker asks, send the rest again."""
+"""The order of requests: send as much as the bucket should accept, wait as long as the broker asks, and send the rest
+again.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class Fate(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOutcome:
-    """The result for one topic, and its error: QuotaViolatedException, with the time to wait, if it was rejected."""
+    """The result for one topic, and its error. For a rejected topic the error is QuotaViolatedException, with the time
+    to wait.
+    """
 
     mutation: Mutation
     fate: Fate
@@ -38,11 +42,11 @@ class TopicOutcome:
 
 @dataclass(slots=True)
 class MutationWork:
-    """The progress of the work, which can be read at any moment, also after an interrupt.
+    """The progress of the work. It can be read at any moment, also after an interrupt.
 
     `sent` counts the topics in all requests, including repeated ones. `throttle_time_ms` is the wait that the last
-    rejection asked for. Nothing may be sent before `muted` (KIP-219). `already` are the error codes that mean that
-    nothing is left to do.
+    rejection requested. Nothing may be sent before `muted` (KIP-219). `already` are the error codes that mean that
+    there is nothing to do.
     """
 
     left: deque[Mutation]
@@ -54,7 +58,7 @@ class MutationWork:
     muted: float = 0.0
 
     def standing(self) -> list[TopicOutcome]:
-        """The current outcome of every topic; the outcome of topics in flight is unknown."""
+        """The current outcome of every topic. The outcome of topics in flight is unknown."""
         flying = {one.topic for one in self.in_flight}
         waiting = [
             TopicOutcome(
@@ -76,10 +80,11 @@ class MutationWork:
 
 
 def work(mutations: Iterable[Mutation], already: Collection[int] = ()) -> MutationWork:
-    """The work for these mutations. Raises Refused for a topic that is listed twice, because either may be intended.
+    """Return the work for these mutations. Raises Refused for a topic that is listed twice, because either may be
+    intended.
 
-    `already` are error codes that the caller accepts, because another client may have created or deleted a topic
-    meanwhile.
+    `already` are error codes that the caller accepts, because another client may have created or deleted a topic in the
+    meantime.
     """
     left = deque(mutations)
     if twice := sorted(name for name, count in Counter(one.topic for one in left).items() if count > 1):
@@ -97,22 +102,20 @@ def carry_out(
     retry: bool = True,
     told: Callable[[MutationWork, float], None] = lambda _doing, _wait: None,
 ) -> list[TopicOutcome]:
-    """Send until every topic is accepted or has failed, or `seconds` (default.api.timeout.ms) are over.
-
-    Without `retry` the first rejection ends it (`retry_quota_violated=False`). `told` receives each wait, in seconds. A
-    topic that is still rejected at the end has a QuotaViolatedException. Source: KIP-599, whose Admin client retries in
-    the same way.
+    """Send until every topic is accepted or has failed, or `seconds` (default.api.timeout.ms) are over. Without
+    `retry`, the first rejection ends the work. `told` receives each wait, in seconds. A topic that is still rejected at
+    the end has a QuotaViolatedException. Source: KIP-599, whose Admin client retries in the same way.
     """
     give_up = clock.monotonic() + seconds
     while doing.left:
         costs = [one.mutations for one in islice(doing.left, MOST_ITEMS)]
         # A caller that wants to see the violation must not be delayed.
         wait = pace.wait(clock.monotonic(), costs) if retry else 0.0
-        # A broker that treats us as an old client accepts everything, and mutes us for as long as we should have
-        # waited.
+        # A broker that treats kquota as an old client accepts everything, and throttles it for the time that it
+        # should have waited.
         wait = max(wait, doing.muted - clock.monotonic())
         if clock.monotonic() + wait >= give_up:
-            # Topics that we held back ourselves also wait for the quota.
+            # Topics that kquota held back itself also wait for the quota.
             if wait > 0:
                 now = clock.monotonic()
                 doing.throttle_time_ms = max(1, round(1_000 * max(pace.debt(now), doing.muted - now)))
@@ -135,7 +138,9 @@ def _sent(
     batch: Sequence[Mutation],
     give_up: float,
 ) -> bool:
-    """True if an answer came. Otherwise the result of the batch is unknown, and nothing more is sent."""
+    """Send one batch. Returns False if no answer came: the result of the batch is then unknown, and nothing more is
+    sent.
+    """
     doing.in_flight, doing.sent = tuple(batch), doing.sent + len(batch)
     try:
         answer = topics.send(batch, min(REQUEST_SECONDS, max(1.0, give_up - clock.monotonic())))
@@ -155,7 +160,7 @@ def _sent(
 
 
 def _take(doing: MutationWork, batch: Sequence[Mutation], answer: BatchResult) -> None:
-    """Put rejected topics back at the head of the remaining ones, in their order."""
+    """Insert rejected topics at the head of the remaining ones, in their order."""
     again = []
     for one in batch:
         doing.left.popleft()
@@ -177,7 +182,7 @@ def _outcome(mutation: Mutation, failure: Failure | None, already: Collection[in
 
 
 def by_fate(outcomes: Iterable[TopicOutcome]) -> Mapping[Fate, list[TopicOutcome]]:
-    """The outcomes by fate, each in their order."""
+    """Group the outcomes by fate. Each group keeps its order."""
     found: dict[Fate, list[TopicOutcome]] = {fate: [] for fate in Fate}
     for outcome in outcomes:
         found[outcome.fate].append(outcome)

@@ -1,4 +1,4 @@
-"""KIP-599's three calls for programs: `kquota.connect` provides the cluster."""
+"""KIP-599's three calls for programs. `kquota.connect` provides the cluster."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from kquota.mutation.port import MutationCluster
 from kquota.mutation.topic import Creation, Deletion, Growth, Mutation
 
 Results: TypeAlias = Mapping[str, KquotaError | None]
-"""The error of each topic, in the order of the call: None is done, Refused a broker's error, Unreachable unknown."""
+"""The error of each topic, in the order of the call: None if it succeeded, Refused for a broker's error, Unreachable if
+unknown.
+"""
 Told: TypeAlias = Callable[[MutationWork, float], None]
-"""Receives each wait for the quota: the progress, and the seconds of the wait."""
+"""A callback that receives each wait for the quota: the progress, and the seconds of the wait."""
 
 
 def _unheard(_doing: MutationWork, _seconds: float) -> None:
-    """Ignore waits."""
+    """Ignore waits. This is the default callback."""
 
 
 def create_topics(
@@ -56,7 +58,7 @@ def create_partitions(
     validate_only: bool = False,
     told: Told = _unheard,
 ) -> Results:
-    """Add partitions to topics up to their totals; otherwise like `create_topics`.
+    """Add partitions to topics up to their totals. Otherwise this is like `create_topics`.
 
     with kquota.connect("localhost:9092") as cluster:
         results = create_partitions(cluster, {"orders": 24}, timeout=600)
@@ -74,7 +76,7 @@ def delete_topics(
     retry_quota_violated: bool = True,
     told: Told = _unheard,
 ) -> Results:
-    """Delete topics; otherwise like `create_topics`. Raises Invalid for a single name in place of a list.
+    """Delete topics. Otherwise this is like `create_topics`. Raises Invalid for a single name in place of a list.
 
     with kquota.connect("localhost:9092") as cluster:
         results = delete_topics(cluster, ["orders"], retry_quota_violated=False)
@@ -90,10 +92,10 @@ def delete_topics(
 
 
 def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = False) -> MutationPace:
-    """The pace for this number of topics under the quota that applies to us, as far as the cluster reports it.
+    """Return the pace for this number of topics under the quota that applies to this client, if the cluster reports it.
 
-    With `validate_only`, KIP-599 meant to spend nothing, but Kafka 4 spends the quota. Waiting by the rate would be in
-    vain on the former, so only rejections are used.
+    With `validate_only`, KIP-599 meant to spend nothing, but Kafka 4 spends the quota. Waiting by the rate would be
+    useless on a broker that follows the KIP, so only rejections are used.
     """
     rate = cluster.mutation_rate() if topics > 1 and not validate_only else None
     if rate is None:
@@ -102,7 +104,9 @@ def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = Fals
 
 
 def with_partitions(cluster: MutationCluster, creations: Iterable[Creation]) -> list[Creation]:
-    """The same creations. Those without a number of partitions count as many as the brokers will probably create."""
+    """Return the same creations. Those without a number of partitions get the number that the brokers will probably
+    create.
+    """
     found = list(creations)
     if all(one.partitions or one.assignment for one in found):
         return found
@@ -112,7 +116,9 @@ def with_partitions(cluster: MutationCluster, creations: Iterable[Creation]) -> 
 
 
 def _partitions(cluster: MutationCluster, names: Iterable[str]) -> dict[str, int]:
-    """The cost of each topic for the bucket. A topic that does not exist is left to the broker to report."""
+    """Return the cost of each topic for the bucket. A topic that does not exist costs nothing here, and the broker
+    reports it.
+    """
     return {topic.name: len(topic.partitions) for topic in cluster.topics.topics(set(names))}
 
 

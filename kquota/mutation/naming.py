@@ -14,26 +14,26 @@ MOST_REPLICAS: Final = 2**15 - 1
 
 
 def name(text: str, where: str) -> str:
-    """A topic name. Raises Invalid, naming `where`, for a name that no broker accepts."""
+    """Parse a topic name. Raises Invalid, naming `where`, for a name that no broker accepts."""
     if why := wrong_topic_name(text):
         raise Invalid(f"{where} {text!r} {why}")
     return text
 
 
 def collide(topic: str) -> bool:
-    """True if the name has a period and an underscore, which may collide in the names of metrics."""
+    """True if the name has a period or an underscore, because such names may collide in the names of metrics."""
     return "." in topic and "_" in topic
 
 
 def count(number: int | None, where: str, most: int = HIGHEST_ID) -> int | None:
-    """A number of partitions or replicas. Raises Invalid, naming `where`, for less than 1."""
+    """Parse a number of partitions or replicas. Raises Invalid, naming `where`, for less than 1."""
     if number is not None and not 1 <= number <= most:
         raise Invalid(f"{where} {number}: write a number from 1 to {most}")
     return number
 
 
 def lines(text: Iterable[str], where: str) -> Iterator[tuple[str, int | None, int | None]]:
-    """NAME [PARTITIONS [REPLICATION-FACTOR]] per line; `#` begins a comment. Raises Invalid, naming the line."""
+    """Parse lines of NAME [PARTITIONS [REPLICATION-FACTOR]]. `#` begins a comment. Raises Invalid, naming the line."""
     for number, line in enumerate(text, 1):
         words = line.partition("#")[0].split()
         place = f"{where} line {number}:"
@@ -45,7 +45,7 @@ def lines(text: Iterable[str], where: str) -> Iterator[tuple[str, int | None, in
 
 
 def assignment(text: str, where: str) -> Assignment:
-    """`1:2,2:3`: the replicas of partition 0, of partition 1 and so on. Raises Invalid, naming `where`."""
+    """Parse `1:2,2:3`: the replicas of partition 0, of partition 1 and so on. Raises Invalid, naming `where`."""
     found: dict[int, tuple[BrokerId, ...]] = {}
     for number, part in enumerate(text.split(",")):
         ids = [word.strip() for word in part.split(":")]

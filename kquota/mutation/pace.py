@@ -1,10 +1,11 @@
-"""How much to request from a token bucket whose tokens are unknown, and when: without overrun and without idle time.
+"""The size and the time of requests to a token bucket with an unknown level, without overrun and without idle time.
 
-Only its rejections give information. After the throttle time its tokens are 0 again. The mutations accepted between two
-such moments give our rate, which is less than the quota if other clients share it. These clients cannot see each other.
-If the rate of the bucket is known, and answers are fast enough to tell who was first, the clients take turns: a client
-sends later within a topic's time if it had more of the bucket recently. Otherwise each client waits behind the others
-for a random time that is longer than that of many topics.
+Only the bucket's rejections reveal its level: after the throttle time it has 0 tokens. The mutations that are accepted
+between two such moments give this client's rate. The rate is below the quota if other clients share it.
+
+The clients cannot see each other. If they know the rate of the bucket, and answers are fast enough to show their order,
+the clients take turns: a client that recently had more of the bucket sends later within the time of one topic.
+Otherwise each client waits for a random time that is longer than that of many topics.
 """
 
 from __future__ import annotations
@@ -18,49 +19,56 @@ from typing import Final
 from kquota.terms import SAMPLE_MS, SAMPLES
 
 _FIRST: Final = 1
-"""Number of topics in a first request while nothing is known."""
+"""The number of topics in a first request, while the bucket is unknown."""
 MOST_ITEMS: Final = 100
 _MOST_MUTATIONS: Final = 2_000
-"""Maximum number of mutations in one request, because a KRaft controller writes at most 10,000 records for it."""
+"""The maximum number of mutations in one request, because a KRaft controller writes at most 10,000 records for it."""
 _PERIOD: Final = 1.0
-"""Seconds: topics that cost less than this are sent together, others one by one."""
+"""Seconds. Topics that cost less time than this are sent together, others one by one."""
 BURST_SECONDS: Final = SAMPLES * SAMPLE_MS / 1_000
-"""Seconds of its rate that a bucket holds: controller.quota.window.num x size, as Kafka ships them."""
+"""Seconds of its rate that a bucket holds: Kafka's defaults of controller.quota.window.num x size."""
 HAIR: Final = 0.002
 """Seconds added to a throttle time, because a rounded-down time ends too early."""
 _DARE: Final = 1.1
-"""Factor by which the rate rises after each fully accepted request, if the rate is unknown."""
+"""The factor by which the rate rises after a fully accepted request, if the rate is unknown."""
 _TRUST: Final = 8
-"""Number of accepted requests in a row before that. It doubles each time that a higher rate gave the same result."""
+"""The number of accepted requests in a row before the rate rises. It doubles each time that a higher rate had the same
+result.
+"""
 _SAME: Final = 0.9
 _ALONE: Final = 0.8
-"""A client with this part of the quota's rate has all of it: the rest is lost to clocks and answers."""
+"""A client with this fraction of the quota's rate has all of it. The rest is lost to clocks and answers."""
 _PACED: Final = 0.95
-"""The same for a client that knows the rate and kept to it: if it is rejected, it is not alone."""
+"""The same fraction for a client that knows the rate and kept to it. If it is rejected, it is not alone."""
 _MEMORY: Final = 60.0
 """Seconds for which a client counts its past share, so that a late client need not make up for an hour."""
 _BEHIND: Final = 40.0
-"""By how many topics' time a client that had all of a shared bucket waits behind a client that had nothing."""
+"""A client that had the whole shared bucket waits behind the others for the time of this many topics."""
 _MOST_BEHIND: Final = 0.5
-"""... and at most this part of the time in which a bucket fills, because a full bucket loses tokens."""
+"""The limit of that wait, as a fraction of the time in which a bucket fills, because a full bucket loses tokens."""
 _FAR: Final = 2
-"""Clients take turns if a topic's time is this many times that of a request; otherwise answers have no order."""
+"""Clients take turns if a topic takes this many times as long as a request. Otherwise answers show no order."""
 _MANY: Final = 6
-"""... and if the wait is at most this many topics' time; beyond it, a client asks for many topics at once."""
+"""Clients take turns only if the wait is at most the time of this many topics. Otherwise a client requests many at
+once.
+"""
 _LATEST: Final = 0.9
-"""The latest moment within a topic's time, for a client that had all of the bucket."""
+"""The latest moment within a topic's time, for a client that had the whole bucket."""
 _LEAST: Final = 0.0025
-"""The least share of a bucket that is counted: a client with less lets no more others go first."""
+"""The least share of a bucket that is counted. A smaller share does not let more clients go first."""
 _RECENT: Final = 0.2
 """The weight of the last request in the average time of a request."""
 _UNTOLD: Final = 0.05
 """Seconds between clients that were rejected together while the rate is unknown."""
 _TELLING: Final = 4
-"""Number of times that two topics are sent instead of one, because the second reveals the price of the first."""
+"""The number of times that two topics are sent instead of one, because the second reveals the price of the first."""
 
 
 def fitting(mutations: Sequence[int], tokens: float = math.inf) -> int:
-    """How many of them fit into one request and into a bucket with this many tokens: at least one."""
+    """Return how many of the topics fit into one request and into a bucket with this many tokens.
+
+    It is at least one.
+    """
     count, total = 0, 0
     for each in mutations[:MOST_ITEMS]:
         if count and (total + each > _MOST_MUTATIONS or total > tokens):
@@ -71,9 +79,9 @@ def fitting(mutations: Sequence[int], tokens: float = math.inf) -> int:
 
 @dataclass(slots=True)
 class MutationPace:
-    """`quota` is the rate in mutations per second, None if it cannot be read. Times are in seconds.
+    """The pace of mutations. `quota` is the rate in mutations per second, or None if it cannot be read.
 
-    A full bucket holds `burst_seconds` of its rate.
+    Times are in seconds. A full bucket holds `burst_seconds` of its rate.
     """
 
     quota: float | None
@@ -105,12 +113,12 @@ class MutationPace:
         self._rate = self.quota
 
     def wait(self, now: float, mutations: Sequence[int]) -> float:
-        """How long to wait before the next request, given what remains to be sent."""
+        """Return how long to wait before the next request for the remaining topics."""
         if self._zero is None:
             return 0.0
         ready = self._zero + HAIR
         if self._shared:
-            # Clients that were rejected with us wait for the same moment.
+            # Clients that were rejected at the same time wait for the same moment.
             behind = self._behind(now, mutations[0])
             self._in_turn = self._may_take_turns(behind, mutations[0])
             ready += self._turn(now, mutations[0]) if self._in_turn else behind * (0.5 + self.draw.random())
@@ -121,14 +129,14 @@ class MutationPace:
         return max(0.0, ready - now)
 
     def debt(self, now: float) -> float:
-        """The seconds until the bucket has made up for what we spent: what a broker would report."""
+        """Return the seconds until the bucket has made up for the spent tokens: the time that a broker would report."""
         if self._zero is None:
             return 0.0
         spent = self._spent / self._rate if self._rate is not None else 0.0
         return max(0.0, self._zero + spent - now)
 
     def batch(self, now: float, mutations: Sequence[int]) -> int:
-        """How many of them to send at `now`: as many as the bucket accepts, and at least one."""
+        """Return how many topics to send at `now`: as many as the bucket accepts, and at least one."""
         self._asked = now
         if self._shared and not self._in_turn:
             # The second topic reveals the price of the first.
@@ -139,7 +147,9 @@ class MutationPace:
         return fitting(mutations[:most], math.inf if tokens is None else tokens)
 
     def answered(self, now: float, admitted: int, throttle: float | None) -> None:
-        """`admitted` mutations were accepted; `throttle` is the wait in seconds, None if nothing was rejected."""
+        """Record an answer: `admitted` mutations were accepted. `throttle` is the wait in seconds, or None without a
+        rejection.
+        """
         self._spent += admitted
         took = now - self._asked
         self._request += _RECENT * (took - self._request) if self._request else took
@@ -147,7 +157,7 @@ class MutationPace:
             self._allowed = min(MOST_ITEMS, self._allowed + 1)
             self._unrejected += 1
             if self.quota is None and self._rate is not None and self._unrejected > self._trust:
-                # A rate that was learned among many clients is too low once they are gone; a rejection corrects it.
+                # A rate that was learned among many clients is too low once they have stopped. A rejection corrects it.
                 self._rate *= _DARE
             if self._zero is None and self.quota is not None:
                 # A full bucket was assumed, and so far this holds.
@@ -172,7 +182,7 @@ class MutationPace:
         self._zero, self._spent, self._unrejected = zero, 0, 0
 
     def _learn(self, seconds: float) -> None:
-        """Learn from two moments at 0 tokens, `seconds` apart, and the mutations that we spent between them."""
+        """Learn from two moments at 0 tokens, `seconds` apart, and the mutations that were spent between them."""
         told = self._spent / seconds
         if self._told and self._unrejected > self._trust and told > _SAME * self._told:
             self._trust *= 2
@@ -189,37 +199,38 @@ class MutationPace:
 
     @property
     def _whole_rate(self) -> float | None:
-        """The rate of the quota, as well as it is known; None if nothing has revealed it yet."""
+        """The best estimate of the quota's rate. None if nothing has revealed it yet."""
         if self.quota is not None or not self._price:
             return self.quota
         most = 1 / self._price
         return self._told if most / 3 <= self._told <= most else most
 
     def _behind(self, now: float, mutations: int) -> float:
-        """Seconds that we wait behind the others, so that the client with the least goes first."""
+        """Seconds that this client waits behind the others, so that the client with the smallest share goes first."""
         assert self._zero is not None
         if (rate := self._whole_rate) is None:
-            # A client that had nothing must not always be late beside a client that knows when to ask.
+            # A client without tokens must not always lose to a client that knows when to send.
             return _UNTOLD if self._ours + self._spent else 0.0
         wanted = _BEHIND * self._share(now, rate) * mutations / rate
         return wanted / (1 + wanted / (_MOST_BEHIND * self.burst_seconds))
 
     def _may_take_turns(self, behind: float, mutations: int) -> bool:
-        """True if answers are fast enough to tell which client was first; see the docstring of the module."""
+        """True if answers are fast enough to show which client was first. See the docstring of the module."""
         if self.quota is None:
             return False
         time = mutations / self.quota
         return time >= _FAR * self._request and behind < _MANY * time
 
     def _turn(self, now: float, mutations: int) -> float:
-        """Seconds from the moment of 0 tokens: after what we spent since, at our place within a topic's time.
+        """Return when to send: the seconds after the next moment of 0 tokens, by this client's share of the bucket.
 
-        While others wait, the next such moment comes a topic's time later, so a client that lets some topics of others
-        go first keeps its place. The more clients there are, the more topics each lets go, so fewer requests are
-        rejected. Twenty clients with a twentieth each are all at 0.2 of a topic's time and let 0 to 4 go. A client
-        with a quarter of that is at 0.1 and lets 0 to 8 go: it asks half as often, and is the first whenever it does.
+        The client waits for its place within the time of one topic. While others wait, the next such moment comes one
+        topic's time later, so a client that lets others go first keeps its place. A client with a smaller share lets
+        more topics of others go first, sends fewer requests, and is first when it sends. With many clients, fewer
+        requests are rejected. Example: twenty clients with a twentieth each are all at 0.2 of a topic's time, and let 0
+        to 4 topics go first. A client with a quarter of that share is at 0.1 and lets 0 to 8 go first.
 
-        If a topic takes longer than the bucket takes to fill, no client lets one go, because a full bucket loses
+        If a topic takes longer than the bucket takes to fill, no client lets one go first, because a full bucket loses
         tokens.
         """
         assert self.quota is not None
@@ -231,7 +242,7 @@ class MutationPace:
         return self._spent / self.quota + let_go * time + place * min(time, self.burst_seconds)
 
     def _share(self, now: float, rate: float) -> float:
-        """Our recent share of the bucket, at most 1."""
+        """This client's recent share of the bucket, at most 1."""
         assert self._zero is not None
         return min(1.0, (self._ours + self._spent) / (rate * (self._span + max(_PERIOD, now - self._zero))))
 

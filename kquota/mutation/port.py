@@ -1,4 +1,4 @@
-"""The interfaces to the cluster and the clock. `tests/mutation/contract.py` defines that of the cluster."""
+"""The interfaces to the cluster and the clock. `tests/mutation/contract.py` defines the interface to the cluster."""
 
 from __future__ import annotations
 
@@ -31,37 +31,41 @@ MISSING = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """The result for each topic of one request, None if done, and throttle_time_ms, for which the channel is muted."""
+    """The result for each topic of one request, or None for success. The channel is muted for throttle_time_ms."""
 
     throttle_time_ms: int
     outcomes: Mapping[str, Failure | None]
 
 
 class Topics(Protocol):
-    """The topics of one cluster. Requests use a version in which the controller rejects instead of delaying."""
+    """The topics of one cluster. Its requests use a version in which the controller rejects mutations instead of
+    delaying them.
+    """
 
     def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
-        """Request mutations of one kind, with a timeout of `seconds`.
+        """Request mutations of one kind, with a timeout of `seconds`. A broker before 2.7 has no such quota, and
+        rejects nothing.
 
-        Raises Unreachable if no answer came: the result is unknown. A broker before 2.7 has no such quota, and rejects
-        nothing.
+        Raises Unreachable if no answer came. The result is then unknown.
         """
         ...
 
     def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
-        """The existing topics of these names, or all (None), by name; with `moves` also adding and removing replicas.
+        """Return the existing topics of these names, or all (None), by name. With `moves`, include adding and removing
+        replicas.
 
-        Brokers that are too old (before 2.4), or do not let us read reassignments, show none.
+        No such replicas are shown by brokers before 2.4, and by brokers that do not authorize this client to read
+        reassignments.
         """
         ...
 
 
 class MutationCluster(Protocol):
-    """A connected cluster; `kquota.connect` provides one."""
+    """A connected cluster. `kquota.connect` provides one."""
 
     @property
     def topics(self) -> Topics:
-        """Its topics."""
+        """The topics of the cluster."""
         ...
 
     @property
@@ -78,25 +82,25 @@ class MutationCluster(Protocol):
         ...
 
     def mutation_rate(self) -> float | None:
-        """The controller_mutation_rate that applies to us, None if there is none or it is unknown."""
+        """The controller_mutation_rate that applies to this client. None if there is none or it is unknown."""
         ...
 
     def mutation_burst(self) -> float:
-        """How many seconds of that rate a full bucket holds; Kafka's default if it is unknown."""
+        """The seconds of that rate that a full bucket holds. Kafka's default if it is unknown."""
         ...
 
     def default_partitions(self) -> int:
-        """The number of partitions of a topic without its own number: the brokers' num.partitions, 1 if unknown."""
+        """The number of partitions of a topic without its own number: the brokers' num.partitions, or 1 if unknown."""
         ...
 
 
 class MonotonicClock(Protocol):
-    """The clock, so that a test need not wait; Python's `time` module is one."""
+    """A clock that tests can replace, so that they do not wait. Python's `time` module is one."""
 
     def monotonic(self) -> float:
-        """Seconds since an arbitrary moment."""
+        """Return the seconds since an arbitrary moment."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for this many seconds."""
         ...

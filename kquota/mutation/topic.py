@@ -12,11 +12,10 @@ Brokers = tuple[BrokerId, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """One partition. `leader` is None if it has none.
+    """One partition. `leader` is None if there is no leader. `elr` and `last_known_elr` are None before Kafka 4.0.
 
-    `elr` is the eligible leader replicas (KIP-966), and `last_known_elr` those that were last in sync before; None
-    before Kafka 4.0. During a reassignment, `replicas` has all old and new ones, including those in `adding` and
-    `removing`.
+    `elr` is the eligible leader replicas (KIP-966), and `last_known_elr` those that were last in sync. During a
+    reassignment, `replicas` has all old and new replicas, including those in `adding` and `removing`.
     """
 
     number: int
@@ -30,18 +29,21 @@ class Partition:
 
     @property
     def under_replicated(self) -> bool:
-        """True if a replica is out of sync; a replica that is being added does not count (TopicCommand)."""
+        """True if a replica is out of sync.
+
+        As in Kafka's TopicCommand, a replica that is being added does not count.
+        """
         return len(self.isr) < self.replication_factor
 
     @property
     def replication_factor(self) -> int:
-        """Its replicas without those that are being added, as Kafka's tool counts them."""
+        """The number of replicas without those that are being added, as Kafka's tool counts them."""
         return len(self.replicas) - len(self.adding)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """`id` is None before Kafka 2.8 (KIP-516); partitions in ascending order."""
+    """A topic with its partitions in ascending order. `id` is None before Kafka 2.8 (KIP-516)."""
 
     name: str
     id: str | None
@@ -62,7 +64,7 @@ Assignment = Mapping[int, tuple[BrokerId, ...]]
 class Creation:
     """A topic to create. Partitions and replication factor are None for the broker's default (Kafka 2.4).
 
-    `default_partitions` is the probable number of partitions then; it is not sent.
+    `default_partitions` is then the probable number of partitions. It is not sent.
     """
 
     topic: str
@@ -74,13 +76,13 @@ class Creation:
 
     @property
     def mutations(self) -> int:
-        """Its partitions."""
+        """The number of mutations: its partitions."""
         return len(self.assignment) if self.assignment else self.partitions or self.default_partitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """A topic that gets `partitions` in total and has `now`. `assignment` is that of the new partitions."""
+    """A topic that has `now` partitions and gets `partitions` in total. `assignment` covers only the new partitions."""
 
     topic: str
     partitions: int
@@ -89,7 +91,7 @@ class Growth:
 
     @property
     def mutations(self) -> int:
-        """Its new partitions."""
+        """The number of mutations: its new partitions."""
         return max(1, self.partitions - self.now)
 
 
@@ -102,7 +104,7 @@ class Deletion:
 
     @property
     def mutations(self) -> int:
-        """Its partitions."""
+        """The number of mutations: its partitions."""
         return max(1, self.partitions)
 
 

@@ -1,1 +1,1 @@
-"""How fast a move goes: KIP-73's formulas, and how brokers share their throttles. Pure."""
+"""The speed of a move: KIP-73's formulas, and how brokers share their throttles. The code is pure."""

@@ -1,4 +1,4 @@
-"""How the write rate of a broker is divided among the partitions that it leads."""
+"""Divides the write rate of a broker among the partitions that it leads."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Led:
 class Allotment:
     """How partitions share the rate of their broker, in bytes per second.
 
-    A part gets `factor` x its own rate. If `factor` is None, it gets `a_byte` x its bytes + `each` x its number of
-    partitions.
+    A group of partitions gets `factor` x its own rate. If `factor` is None, it gets `a_byte` x its bytes + `each` x its
+    number of partitions.
     """
 
     factor: float | None
@@ -30,7 +30,7 @@ class Allotment:
     each: float
 
     def of(self, part: Led) -> float:
-        """The rate of some of the partitions that the broker leads."""
+        """Return the rate of some of the partitions that the broker leads."""
         if self.factor is not None:
             assert part.writes is not None
             return self.factor * part.writes
@@ -38,11 +38,11 @@ class Allotment:
 
 
 def allotment(rate: float, led: Led) -> Allotment:
-    """How `rate` is divided among the partitions that a broker leads. The parts add up to it.
+    """Divide `rate` among the partitions that a broker leads. The parts add up to it.
 
-    It is divided by the partitions' own rates if all of them are known, because a history shows which partitions are
-    busy, and `rate` how busy they are today. Otherwise it is divided by size. If all partitions are empty, each gets
-    the same rate.
+    If the rates of all partitions are known, they set the proportions: a history shows which partitions are busy, and
+    `rate` shows how busy they are today. Otherwise the sizes set the proportions. If all partitions are empty, each
+    gets the same rate.
     """
     if led.writes:
         return Allotment(factor=rate / led.writes, a_byte=0.0, each=0.0)

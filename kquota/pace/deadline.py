@@ -9,7 +9,7 @@ from typing import Final
 
 from kquota.errors import Refused
 from kquota.measure import ByteRate
-from kquota.pace.enforcement import AS_SHIPPED, START_SECONDS, Enforcement
+from kquota.pace.enforcement import AS_SHIPPED, QUICK_SECONDS, Enforcement
 from kquota.pace.share import Share, pace, shares
 from kquota.pace.work import Work, total
 
@@ -17,7 +17,7 @@ _FINE: Final = 10_000
 
 
 def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcement = AS_SHIPPED) -> ByteRate | None:
-    """The smallest throttle with which `works`, one after the other, take at most `seconds`.
+    """Return the smallest throttle with which `works`, one after the other, take at most `seconds`.
 
     It is exact to a ten-thousandth, and None if a rate is unknown. Raises Refused if no throttle is enough, because
     starting and ending alone take as long.
@@ -25,15 +25,15 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
     waves = [work for work in works if work.links]
     if not waves:
         return ByteRate(1)
-    if seconds <= START_SECONDS * len(waves):
+    if seconds <= QUICK_SECONDS * len(waves):
         each = "" if len(waves) == 1 else f" for each of its {len(waves)} waves"
-        raise Refused(f"a move takes {START_SECONDS:g} s to start and end{each}, whatever its throttle")
+        raise Refused(f"a move takes {QUICK_SECONDS:g} s to start and end{each}, whatever its throttle")
     sides = [shares(work, ByteRate(1), enforcement) for work in waves]
     if any(side.needed is None for of_wave in sides for side in of_wave):
         return None
 
     def alone(throttle: int, of_wave: Iterable[Share]) -> float | None:
-        """How long the slowest side of a wave takes if no other side slows it down."""
+        """Return how long the slowest side of a wave takes if no other side slows it down."""
         times = [replace(side, throttle=ByteRate(throttle)).seconds for side in of_wave]
         known = [time for time in times if time is not None]
         return enforcement.seconds(max(known)) if len(known) == len(times) else None
@@ -52,7 +52,9 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
 
 
 def _smallest(late: Callable[[int], bool], low: int, most: int = 1, fine: int = sys.maxsize) -> int:
-    """The smallest number above `low`, which is late, that is not late; it may be too large by a `fine`-th part."""
+    """Return the smallest number above `low` that is not late. `low` is late. The result may be too large by one
+    `fine`-th.
+    """
     while late(most):
         low, most = most, most * 2
     while most - low > max(1, most // fine):

@@ -10,12 +10,12 @@ from typing import TypeAlias
 from kquota.pace.work import total
 
 Figures: TypeAlias = tuple[int | None, int | None]
-"""The total and the usable bytes of the volume of one log dir, None if the broker does not report them."""
+"""The total and the usable bytes of the volume of one log dir, or None if the broker does not report them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """The volume of one log dir: total and usable bytes as in DescribeLogDirs (KIP-827), None below Kafka 3.3."""
+    """The volume of one log dir: total and usable bytes as in DescribeLogDirs (KIP-827). None before Kafka 3.3."""
 
     broker: int
     log_dir: str
@@ -25,10 +25,11 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """The copies for one broker, or for one of its log dirs if the plan names it (None: the broker chooses).
+    """The copies for one broker, or for one of its log dirs if the plan names it. None means that the broker chooses.
 
-    `bytes` is the size of the copies and `writes` the rate at which producers add to them. `grows` is the rate at which
-    producers add to replicas that the broker holds already. Rates are in bytes per second; None means unknown, never 0.
+    `bytes` is the size of the copies, and `writes` the rate at which producers add to them. `grows` is the rate at
+    which producers add to replicas that the broker already holds. Rates are in bytes per second. None means unknown,
+    never 0.
     """
 
     broker: int
@@ -41,11 +42,12 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """One volume at the end of the move, in bytes. `log_dir` None means all volumes of the broker together.
+    """One volume at the end of the move, in bytes. If `log_dir` is None, it is all volumes of the broker together.
 
-    `arriving` is the size of all copies for the volume. `written` is what producers write until the end to old and new
-    replicas, if retention deletes nothing. None means unknown, also for `usable`. Log dirs with equal sizes count as
-    one volume. `apart` is the space left if each log dir has its own volume, as on the empty disks of a new broker.
+    `arriving` is the size of all copies for the volume. `written` is the bytes that producers write until the end to
+    old and new replicas, if retention deletes nothing. For it and for `usable`, None means unknown. Log dirs with equal
+    sizes count as one volume. `apart` is the space left if each log dir has its own volume, as on the empty disks of a
+    new broker.
     """
 
     broker: int
@@ -57,7 +59,7 @@ class Room:
 
     @property
     def left(self) -> int | None:
-        """The usable bytes when all copies are complete, without writes. Below 0 the copies may not fit."""
+        """The usable bytes when all copies are complete, without writes. If it is below 0, the copies may not fit."""
         return None if self.usable is None else self.usable - self.arriving
 
     @property
@@ -67,12 +69,13 @@ class Room:
 
     @property
     def least(self) -> float | None:
-        """The usable bytes when the volume is fullest, with writes if they are known; None if `usable` is None."""
+        """The usable bytes when the volume is fullest, with writes if they are known. None if `usable` is None."""
         return self.left if self.worst is None else self.worst
 
 
 def rooms(volumes: Iterable[Volume], arrivals: Iterable[Arrival], seconds: float | None) -> tuple[Room, ...]:
-    """The room of each log dir that the plan names, and of each broker that chooses one; `seconds` is the move's time.
+    """Return the room of each log dir that the plan names, and of each broker that chooses one. `seconds` is the move's
+    time.
 
     If the broker chooses among its volumes, its volumes and all its copies count together, so one volume may still
     become full.
@@ -91,7 +94,9 @@ def rooms(volumes: Iterable[Volume], arrivals: Iterable[Arrival], seconds: float
 
 
 def _room(volumes: Sequence[Volume], arrivals: Sequence[Arrival], log_dir: str | None, seconds: float | None) -> Room:
-    """The room of one log dir, or of the whole broker with all its copies, from one broker's volumes and arrivals."""
+    """Return the room of one log dir, or of the whole broker with all its copies, from one broker's volumes and
+    arrivals.
+    """
     own = {(v.total, v.usable) for v in volumes if v.log_dir == log_dir and v.total is not None}
     one_volume = {v.log_dir for v in volumes if (v.total, v.usable) in own} | {log_dir}
     coming = [a for a in arrivals if log_dir is None or a.log_dir in one_volume]
@@ -110,7 +115,7 @@ def _room(volumes: Sequence[Volume], arrivals: Sequence[Arrival], log_dir: str |
 
 
 def disks(volumes: Iterable[Volume]) -> dict[int, int]:
-    """The total bytes of each broker's volumes, without brokers that do not report all of them."""
+    """Return the total bytes of each broker's volumes, without brokers that do not report all of them."""
     held: defaultdict[int, list[Figures]] = defaultdict(list)
     for volume in volumes:
         held[volume.broker].append((volume.total, volume.usable))
@@ -118,9 +123,10 @@ def disks(volumes: Iterable[Volume]) -> dict[int, int]:
 
 
 def together(figures: Iterable[Figures], *, apart: bool = False) -> tuple[int, int] | None:
-    """The total and usable bytes of the volumes of several log dirs; None if one of them is unknown, or there is none.
+    """Return the total and usable bytes of the volumes of several log dirs. None if one is unknown, or if there is
+    none.
 
-    Log dirs with equal sizes count once, unless `apart` is set, because counting a disk twice could fill it.
+    Log dirs with equal sizes count once, because counting a shared disk twice could fill it. With `apart` each counts.
     """
     found = list(figures) if apart else list(set(figures))
     known = [(whole, usable) for whole, usable in found if whole is not None and usable is not None]
@@ -130,6 +136,6 @@ def together(figures: Iterable[Figures], *, apart: bool = False) -> tuple[int, i
 
 
 def _written(arrivals: Sequence[Arrival], seconds: float | None) -> float | None:
-    """The bytes written until the end. The growth of the broker's own replicas counts only once."""
+    """Return the bytes written until the end. The growth of the broker's own replicas counts only once."""
     written = total((arrivals[0].grows, *(arrival.writes for arrival in arrivals)))
     return None if seconds is None or written is None else seconds * written

@@ -1,8 +1,9 @@
-"""How brokers enforce a replication throttle, and which part of the throttle can be used.
+"""How brokers enforce a replication throttle, and which fraction of the throttle can be used.
 
 A quota counts the bytes in a window of samples, and stops fetches when the bytes of the window are spent. A stopped
-fetcher continues only after a pause. The pause is lost, so the usable part is window / (window + pause). This was read
-in SampledStat and SimpleRate, simulated, and measured on real brokers (`bench truth`).
+fetcher continues only after a pause. The pause is lost, so the usable fraction is window / (window + pause).
+
+Source: Kafka's SampledStat and SimpleRate, a simulation, and measurements on real brokers (`bench truth`).
 """
 
 from __future__ import annotations
@@ -13,26 +14,23 @@ from typing import Final
 
 from kquota.terms import REPLICATION_RATES, SAMPLE_MS, SAMPLES
 
-START_SECONDS: Final = 2.0
-"""Time for the controller to start, for the first and the last fetches, and for joining the ISR."""
-TURNOVER_SECONDS: Final = 2.5
-"""Time that is lost while the second quota window replaces the first, because the first one began with a burst.
-
-Moves that end within the first window took about 2 s longer than their copies, and moves of 30 s and more about 4 s.
-"""
-AT_ONCE_SECONDS: Final = 2.0
-"""The bytes of this many seconds of a throttle are copied at once.
-
-The first sample counts as a whole sample from its first moment, and a fetch that exceeds the quota was already running.
-"""
+QUICK_SECONDS: Final = 0.3
+"""Time of a move whose copies all pass at once: for the controller, one or two fetches, and joining the ISR."""
+START_SECONDS: Final = 1.5
+"""Time for the start, for the pause after the copies that pass at once, for the last fetch, and for joining the ISR."""
+TURNOVER_SECONDS: Final = 1.6
+"""Time that is lost while the second quota window replaces the first, because the first one began with a burst."""
+AT_ONCE_SECONDS: Final = 1.0
+"""The bytes of this many seconds of a throttle pass at once: the first sample counts as a whole one from its start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enforcement:
-    """The broker settings that affect a throttled fetch, in bytes, seconds. Kafka's defaults unless `told` is set.
+    """The broker settings that affect a throttled fetch, in bytes and seconds. They are Kafka's defaults unless `told`
+    is set.
 
-    `at_once` is the time of which the bytes are copied at once. It holds for windows without throttled traffic. With
-    such traffic (`throttled`: a broker has a replication throttle now), up to a whole window of unused quota passes.
+    The bytes of `at_once` seconds are copied at once. This value holds for windows without throttled traffic. If a
+    broker already has a replication throttle (`throttled`), up to a whole window of unused quota passes.
     """
 
     window_num: int = SAMPLES
@@ -52,29 +50,45 @@ class Enforcement:
 
     @property
     def into_destination(self) -> float:
-        """The usable part of a destination's throttle. A stopped fetcher sleeps replica.fetch.backoff.ms."""
+        """The usable fraction of a destination's throttle. A stopped fetcher sleeps replica.fetch.backoff.ms."""
         return self.window / (self.window + self.fetch_backoff)
 
     @property
     def out_of_quiet_leader(self) -> float:
-        """The usable part of a leader's throttle. A stopped fetch waits replica.fetch.wait.max.ms there.
+        """The usable fraction of a leader's throttle. A stopped fetch waits replica.fetch.wait.max.ms.
 
         If producers write to the partitions, each write ends the wait, and the whole throttle can be used.
         """
         return self.window / (self.window + self.fetch_wait)
 
     def seconds(self, copying: float) -> float:
-        """The time of a move whose copies take `copying` seconds: with its start, its end and the turnover."""
+        """The time of a move whose copies take `copying` seconds: with its start, its end and the turnover.
+
+        `copying` is the time after the copies that pass at once, 0 if there are no others.
+        """
+        if not copying:
+            return QUICK_SECONDS
         second = (copying + self.at_once - self.window) / self.window
         return START_SECONDS + TURNOVER_SECONDS * min(1.0, max(0.0, second)) + copying
 
     def beyond(self, throttle: float, copies: int) -> float:
-        """By how much a fetch of `copies` partitions exceeds a leader's throttle on average, in bytes per second.
+        """Return how far a fetch of `copies` partitions exceeds a leader's throttle on average, in bytes per second.
 
-        A running fetch is not stopped (KIP-73), so the quota is spent in the middle of one fetch for each window.
+        A running fetch is not stopped (KIP-73), so in each window the quota is spent in the middle of one fetch.
         """
-        fetch = min(self.response_bytes, copies * self.fetch_bytes, throttle * self.window_seconds)
-        return fetch / (2 * self.window)
+        return min(self._fetch(copies), throttle * self.window_seconds) / (2 * self.window)
+
+    def burst(self, throttle: float, copies: int) -> float:
+        """The bytes of `copies` partitions that pass before the first pause.
+
+        They are `at_once` seconds of the throttle, and on average half of the fetch that exceeds it.
+        """
+        fetch = self._fetch(copies)
+        return max(fetch, throttle * self.at_once + fetch / 2)
+
+    def _fetch(self, copies: int) -> int:
+        """The largest fetch of `copies` partitions, in bytes."""
+        return min(self.response_bytes, copies * self.fetch_bytes)
 
 
 AS_SHIPPED: Final = Enforcement()
@@ -84,9 +98,9 @@ _WINDOW: Final = "replication.quota.window."
 
 
 def enforcement(brokers: Iterable[Mapping[str, str | None]]) -> Enforcement:
-    """The enforcement by the brokers' configs. If brokers differ, the setting that makes moves slower counts.
+    """Return the enforcement by the brokers' configs. If brokers differ, the setting that makes moves slower counts.
 
-    It is Kafka's default if a broker does not report a setting.
+    A setting that a broker does not report has Kafka's default.
     """
     found = list(brokers)
     throttled = any(settings.get(key) is not None for settings in found for key in REPLICATION_RATES)

@@ -1,7 +1,8 @@
-"""Streams that share ports. Each runs as fast as its busiest port allows; when one ends, the others get its share.
+"""Streams that share ports. Each stream runs as fast as its busiest port allows. When one ends, the others get its
+share.
 
-The shares are max-min fair, like those of Kafka's fetchers, which take turns until a throttle is spent. Pure, and
-without units.
+The shares are max-min fair, like those of Kafka's fetchers, which take turns until a throttle is spent. The code is
+pure and has no units.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Port: TypeAlias = Hashable
 MOST_STREAMS: Final = 400
 """The largest number of streams that are simulated, because the cost is their number squared.
 
-With more streams, the busiest port hardly ever waits for another: with 200 streams, less than 1 % of the time.
+With more streams, the busiest port rarely waits for another: with 200 streams, less than 1 % of the time.
 """
 
 
@@ -32,21 +33,22 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEnds:
-    """When each stream ends, in the given order. If `exact` is False, all ends are a lower bound."""
+    """The end of each stream, in the given order. If `exact` is False, all ends are lower bounds."""
 
     ends: tuple[float, ...]
     exact: bool
 
     @property
     def end(self) -> float:
-        """When the last stream ends; 0 without streams."""
+        """The end of the last stream, or 0 without streams."""
         return max(self.ends, default=0.0)
 
 
 def run(streams: Sequence[Stream], capacity: Mapping[Port, float], at_once: Mapping[Port, float]) -> StreamEnds:
-    """Run all streams until each has moved its amount. Each port first passes an amount at once, then its capacity.
+    """Run all streams until each has moved its amount.
 
-    The capacity of a port is an amount per second, and is above 0.
+    Each port first passes an amount at once, then its capacity. The capacity of a port is an amount per second, and is
+    above 0.
     """
     if len(streams) > MOST_STREAMS:
         bound = busiest(streams, capacity, at_once)
@@ -61,7 +63,7 @@ def run(streams: Sequence[Stream], capacity: Mapping[Port, float], at_once: Mapp
 def _flow(
     left: dict[int, float], streams: Sequence[Stream], capacity: Mapping[Port, float], until: float = math.inf
 ) -> dict[int, float]:
-    """The streams that end, with their times. `left` keeps the remaining amounts of the others."""
+    """Yield the streams that end, with their times. `left` keeps the remaining amounts of the other streams."""
     ended, now = {}, 0.0
     while left and now < until:
         flowing = rates({n: streams[n].ports for n in left}, capacity)
@@ -78,7 +80,7 @@ def _flow(
 
 
 def _time(amount: float, rate: float) -> float:
-    """The seconds for an amount at a rate; 0 seconds for an amount of 0 at a rate of 0."""
+    """Return the seconds for an amount at a rate. An amount of 0 takes 0 seconds, even at a rate of 0."""
     if not amount:
         return 0.0
     return amount / rate if rate else math.inf
@@ -87,7 +89,7 @@ def _time(amount: float, rate: float) -> float:
 def busiest(
     streams: Sequence[Stream], capacity: Mapping[Port, float], at_once: Mapping[Port, float]
 ) -> dict[Port, float]:
-    """How long each port needs for its streams if no other port slows them down: a lower bound."""
+    """Return how long each port needs for its streams if no other port slows them down. This is a lower bound."""
     through: defaultdict[Port, list[float]] = defaultdict(list)
     for stream in streams:
         for port in stream.ports:
@@ -96,7 +98,7 @@ def busiest(
 
 
 def rates(routes: Mapping[int, tuple[Port, Port]], capacity: Mapping[Port, float]) -> dict[int, float]:
-    """The max-min fair rate of each stream: a stream can only get more if a slower or equal stream gets less.
+    """Return the max-min fair rate of each stream: a stream can get more only if a slower or equal stream gets less.
 
     The port with the smallest share for each of its streams is filled first. The rates of its streams are then
     subtracted from their other ports.

@@ -11,8 +11,8 @@ from kquota.pace.enforcement import AS_SHIPPED
 class Fetch:
     """#brokers x replica.fetch.response.max.bytes / min(T x #brokers, N) < window.
 
-    `throttle` is the leaders' rate and `network` the rate of the NIC, in bytes per second; None means that the NIC is
-    unknown.
+    `throttle` is the leaders' rate and `network` the rate of the NIC, in bytes per second. None means that the rate of
+    the NIC is unknown.
     """
 
     brokers: int
@@ -29,12 +29,12 @@ class Fetch:
 
     @property
     def seconds(self) -> float:
-        """How long the first fetches take."""
+        """The seconds of the first fetches."""
         return self.brokers * self.response_max_bytes / self.rate
 
     @property
     def holds(self) -> bool:
-        """True if the first fetches fit. Otherwise they exceed the throttle before it takes effect, in bursts."""
+        """True if the first fetches fit. Otherwise they exceed the throttle in bursts before it takes effect."""
         return self.seconds < self.window_seconds
 
     @property

@@ -1,8 +1,9 @@
 """The time of moves between the log dirs of a broker (KIP-113) under its own throttle.
 
 All threads of a broker share `replica.alter.log.dirs.io.max.bytes.per.second`. A thread copies one replica after the
-other, and pauses for replica.fetch.backoff.ms when the quota is spent, like a throttled fetcher (`enforcement`). This
-was read in ReplicaAlterLogDirsThread, and measured on real brokers.
+other, and pauses for replica.fetch.backoff.ms when the quota is spent, like a throttled fetcher (`enforcement`).
+
+Source: Kafka's ReplicaAlterLogDirsThread, and measurements on real brokers.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import Final
 from kquota.pace.enforcement import AS_SHIPPED, Enforcement
 
 LOG_DIR_START_SECONDS: Final = 2.0
-"""Time to create the new logs, for the last fetch, and to replace the old logs. No controller takes part."""
+"""Seconds to create the new logs, for the last fetch, and to replace the old logs. The controller is not involved."""
 LOG_DIR_AT_ONCE_SECONDS: Final = 1.0
-"""The bytes of this many seconds of the throttle are copied at once."""
+"""The throttle copies the bytes of this many seconds at once, before the quota takes effect."""
 UNLIMITED: Final = 2**63 - 1
-"""Kafka's default rate, which limits nothing."""
+"""Kafka's default rate, which sets no limit."""
 _WINDOW: Final = "alter.log.dirs.replication.quota.window."
 _BACKOFF: Final = "replica.fetch.backoff.ms"
 
@@ -27,7 +28,7 @@ _BACKOFF: Final = "replica.fetch.backoff.ms"
 class LogDirWork:
     """The replicas that one broker copies between its log dirs, and their bytes.
 
-    `writes` is the rate at which these replicas grow meanwhile, in bytes per second. None means unknown, never 0.
+    `writes` is the rate at which these replicas grow during the copy, in bytes per second. None means unknown, never 0.
     """
 
     broker: int
@@ -38,7 +39,9 @@ class LogDirWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirPace:
-    """The work of one broker under its throttle, in bytes per second. None means not limited, so the disks decide."""
+    """The work of one broker under its throttle, in bytes per second. None means no throttle, so the disks set the
+    pace.
+    """
 
     work: LogDirWork
     throttle: int | None
@@ -46,29 +49,29 @@ class LogDirPace:
 
     @property
     def flows(self) -> float | None:
-        """The rate of the copies when the quota window is full; None without a throttle."""
+        """The rate of the copies when the quota window is full. None without a throttle."""
         return None if self.throttle is None else self.throttle * self.enforcement.into_destination
 
     @property
     def feasible(self) -> bool | None:
-        """False if the replicas grow faster than they are copied; None if that is unknown."""
+        """False if the replicas grow faster than they are copied. None if this is unknown."""
         if self.work.writes is None:
             return None
         return self.flows is None or self.flows > self.work.writes
 
     @property
     def seconds(self) -> float | None:
-        """The expected time; None without a throttle, with unknown writes, and for copies that never end."""
+        """The expected time. None without a throttle, with unknown writes, and for copies that never end."""
         return None if self.work.writes is None else self._seconds(self.work.writes)
 
     @property
     def seconds_without_writes(self) -> float | None:
-        """The expected time if nothing is written meanwhile; None without a throttle."""
+        """The expected time if nothing is written during the copy. None without a throttle."""
         return self._seconds(0.0)
 
     @property
     def least_seconds(self) -> float | None:
-        """The lower bound bytes / throttle; None without a throttle."""
+        """The lower bound bytes / throttle. None without a throttle."""
         return self.work.bytes / self.throttle if self.throttle else None
 
     def _seconds(self, writes: float) -> float | None:
@@ -80,13 +83,16 @@ class LogDirPace:
 
 
 def log_dir_throttle(settings: Mapping[str, str | None], key: str) -> int | None:
-    """The throttle in the configs of a broker; None if it limits nothing or is unknown."""
+    """Return the throttle in the configs of a broker. None if it sets no limit or is unknown."""
     rate = _number(settings, key)
     return None if rate is None or rate >= UNLIMITED else rate
 
 
 def log_dir_enforcement(settings: Mapping[str, str | None]) -> Enforcement:
-    """How a broker enforces the throttle, by its configs; Kafka's defaults if it does not report one of them."""
+    """Return how a broker enforces the throttle, by its configs.
+
+    A config that it does not report has Kafka's default.
+    """
     num, size = _number(settings, f"{_WINDOW}num"), _number(settings, f"{_WINDOW}size.seconds")
     backoff = _number(settings, _BACKOFF)
     if num is None or size is None or backoff is None:

@@ -1,7 +1,7 @@
-"""Past moves of a cluster: their expected and their actual times, and the band that follows from them.
+"""Past moves of a cluster: their expected and actual times, and the error band calculated from them.
 
-kquota sees a move only when a command looks at it. It therefore keeps two bounds of an actual time: the last look at
-which the move was running, and the first look at which it had ended.
+kquota sees a move only when a command reads the cluster. It therefore keeps two bounds of an actual time: the last
+reading in which the move was running, and the first reading in which it had ended.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from typing import Final
 from kquota.measure import ByteRate
 
 ENOUGH: Final = 5
-"""From this number of past moves on, the band follows from them, not from the error of the model."""
+"""The number of past moves from which the band is calculated. With fewer, the error of the model is used."""
 MOST_USED: Final = 50
-"""Only the newest moves count, because clusters change."""
+"""The number of newest moves that are used, because clusters change."""
 MOST_KEPT: Final = 200
 _CERTAIN: Final = 0.1
-"""The largest part of an actual time that may lie between its two bounds."""
+"""The largest fraction of an actual time that may lie between its two bounds."""
 _LEAST_SPREAD: Final = 0.02
-"""The standard deviation of a few equal errors is at least this, because the next error is never exactly the same."""
+"""The smallest standard deviation that is used, because the next error is never exactly the same as a few equal ones.
+"""
 _Z: Final = 1.6449
 _OF_NORMAL: Final = 1.4826
-"""The standard deviation of normal errors, divided by their median absolute deviation."""
+"""The ratio of the standard deviation of normal errors to their median absolute deviation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,7 @@ class KeptEstimate:
 class ExpectedMove:
     """A run that has submitted its moves. `expected` is in seconds, `throttle` in bytes per second.
 
-    `seen_moving` is the last time at which a command saw it running, at first the time of its start.
+    `seen_moving` is the last time at which a command saw the run moving. At first it is the time of the start.
     """
 
     run: str
@@ -55,7 +56,7 @@ class ExpectedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastMove:
-    """A run that reached its plan. Its actual time is from `at_least` to `at_most` seconds."""
+    """A run that reached its plan. Its actual time is between `at_least` and `at_most` seconds."""
 
     run: str
     started: datetime
@@ -79,16 +80,16 @@ class PastMoves:
 
     @property
     def certain(self) -> tuple[PastMove, ...]:
-        """The ended moves from which the next estimate learns, at most `MOST_USED`."""
+        """The past moves from which the next estimate learns, at most `MOST_USED`."""
         return tuple(move for move in self.ended if move.certain)[-MOST_USED:]
 
     def with_start(self, move: ExpectedMove) -> PastMoves:
-        """Return the moves and `move`, which has started. Only the newest `MOST_KEPT` are kept."""
+        """Return the moves with the added `move`, which has started. Only the newest `MOST_KEPT` are kept."""
         others = tuple(other for other in self.under_way if other.run != move.run)
         return replace(self, under_way=(*others, move)[-MOST_KEPT:])
 
     def without(self, run: str) -> PastMoves:
-        """Return the moves without one that is under way, because its expected time no longer applies."""
+        """Return the moves without one that is still running, because its expected time no longer applies."""
         return replace(self, under_way=tuple(move for move in self.under_way if move.run != run))
 
     def seen_moving(self, run: str, at: datetime) -> PastMoves:
@@ -105,9 +106,9 @@ class PastMoves:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBand:
-    """The actual time of nine of ten moves, divided by the expected time. It always contains 1.
+    """The actual time of nine of ten moves, divided by the expected time. The band always contains 1.
 
-    `moves` is the number of past moves from which it follows; 0 for the error of the model.
+    `moves` is the number of past moves from which it is calculated. 0 means that it is the error of the model.
     """
 
     low: float
@@ -116,10 +117,10 @@ class ErrorBand:
 
 
 def learned(past: Sequence[PastMove]) -> ErrorBand | None:
-    """The band of the next move from past ones whose times are certain; None if there are fewer than `ENOUGH`.
+    """Return the band of the next move from past moves whose times are certain. None if there are fewer than `ENOUGH`.
 
     It is the prediction interval of the logarithm of actual / expected. The median replaces the mean, and the median
-    absolute deviation the standard deviation, so that a few moves that were disturbed do not matter.
+    absolute deviation replaces the standard deviation, so that a few disturbed moves do not matter.
     """
     if len(past) < ENOUGH:
         return None
@@ -140,7 +141,9 @@ def _bound(errors: Iterable[float], side: int) -> float:
 
 
 def _quantile(freedom: int) -> float:
-    """The 95th percentile of Student's t distribution (Cornish-Fisher), to within 0.02 from 4 degrees of freedom."""
+    """Return the 95th percentile of Student's t distribution (Cornish-Fisher), accurate to 0.02 from 4 degrees of
+    freedom.
+    """
     return _Z + (_Z**3 + _Z) / (4 * freedom) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * freedom**2)
 
 

@@ -1,4 +1,4 @@
-"""KIP-73's own estimate of a move: MoveRatio and MoveTime with their terms. It does not look at single brokers."""
+"""KIP-73's own estimate of a move: MoveRatio and MoveTime with their terms. It ignores the load of single brokers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kquota.measure import ByteRate
 
 
 def move_ratio(partitions_to_be_moved: int, total_partition_count: int) -> float:
-    """MoveRatio = #partitions-to-be-moved / #total-partition-count; 0 when there are no partitions. Source: KIP-73."""
+    """MoveRatio = #partitions-to-be-moved / #total-partition-count. It is 0 without partitions. Source: KIP-73."""
     return partitions_to_be_moved / total_partition_count if total_partition_count else 0.0
 
 
@@ -16,7 +16,7 @@ def move_ratio(partitions_to_be_moved: int, total_partition_count: int) -> float
 class MoveTime:
     """MoveTime = MoveRatio x TotalLogSizePerBroker x #Brokers / (replication-quota - max(BytesInPerSec)).
 
-    Sizes are in bytes, rates in bytes per second. If `max_bytes_in` is None, it is unknown, and so is the time. Source:
+    Sizes are in bytes, rates in bytes per second. If `max_bytes_in` is None, the rate and the time are unknown. Source:
     KIP-73, Q&A 1; Kafka never shipped it.
     """
 
@@ -39,12 +39,14 @@ class MoveTime:
 
     @property
     def in_below_throttle(self) -> bool | None:
-        """KIP-73's IN < T (Q&A 4). It is necessary, but not sufficient, see `pace.share`. None if IN is unknown."""
+        """KIP-73's condition IN < T (Q&A 4). It is necessary, but not sufficient (see `pace.share`). None if IN is
+        unknown.
+        """
         return None if self.max_bytes_in is None else self.max_bytes_in < self.replication_quota
 
     @property
     def seconds(self) -> float | None:
-        """MoveTime; None if BytesIn is unknown, and if the move never ends (`in_below_throttle` is False)."""
+        """MoveTime in seconds. None if BytesIn is unknown, or if the move never ends (`in_below_throttle` is False)."""
         if self.max_bytes_in is None or not self.in_below_throttle:
             return None
         return self.move_ratio * self.total_log_size / (self.replication_quota - self.max_bytes_in)

@@ -1,4 +1,4 @@
-"""How each broker's throttle is shared, and therefore how long a move takes and whether it can finish.
+"""How each broker's throttle is shared, how long a move therefore takes, and whether it can finish.
 
 A leader's throttle carries the copies *and* in-sync followers that fetch listed partitions. These followers are
 counted, but not delayed (KAFKA-4313). A destination's throttle is shared by its new replicas. A copy must be faster
@@ -29,11 +29,10 @@ class Side(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """The load of one side of one broker during the move, under `throttle`.
+    """The load of one side of one broker during the move, under `throttle`. `bytes` is the size of all its copies.
 
-    `bytes` is the size of all its copies. `keep_up` is the follower traffic that uses this throttle (0 on a
-    destination). `writes` is the rate at which producers write to its copies, counted for each copy. Rates are in bytes
-    per second; None means unknown, never 0.
+    `keep_up` is the follower traffic that uses this throttle (0 on a destination). `writes` is the rate at which
+    producers write to its copies, counted for each copy. Rates are in bytes per second. None means unknown, never 0.
     """
 
     broker: int
@@ -54,26 +53,28 @@ class Share:
 
     @property
     def left(self) -> float | None:
-        """The rate that is left for copies: `flows` - `keep_up`. It can be negative."""
+        """The rate that remains for copies: `flows` - `keep_up`. It can be negative."""
         return None if self.keep_up is None else self.flows - self.keep_up
 
     @property
     def needed(self) -> float | None:
-        """The throttle must be above this rate, otherwise the copies of this side never catch up.
+        """The rate that the throttle must exceed, because otherwise the copies of this side never catch up.
 
-        The sum is enough. A copy that has caught up is in sync and keeps using its write rate w, so the last copy still
-        gets T - keep_up - (the w of all others), and must be faster than its own w.
+        The sum is sufficient. A copy that has caught up is in sync and keeps using its write rate w. The last copy
+        therefore gets T - keep_up - (the w of all others), and must be faster than its own w.
         """
         return None if self.keep_up is None or self.writes is None else self.keep_up + self.writes
 
     @property
     def finishes(self) -> bool | None:
-        """True if the copies are faster than their writes; None if a rate is unknown."""
+        """True if the copies are faster than their writes. None if a rate is unknown."""
         return None if self.needed is None else self.throttle > self.needed
 
     @property
     def spare(self) -> float | None:
-        """How fast the missing bytes shrink, in bytes per second; None if a rate is unknown or the throttle too low."""
+        """The rate at which the missing bytes decrease, in bytes per second. None if a rate is unknown or the throttle
+        is too low.
+        """
         if self.needed is None or self.throttle <= self.needed:
             return None
         if self.side is Side.DESTINATION or not self.needed:
@@ -88,21 +89,21 @@ class Share:
     @property
     def at_once(self) -> float:
         """The bytes that are copied before the quota takes effect."""
-        return self.throttle * self.enforcement.at_once
+        return self.enforcement.burst(self.throttle, self.copies)
 
     @property
     def seconds(self) -> float | None:
-        """Time for the copies of this side if no other side slows them down; None if `spare` is None."""
+        """Seconds for the copies of this side if no other side slows them down. None if `spare` is None."""
         return None if self.spare is None else max(0.0, self.bytes - self.at_once) / self.spare
 
     @property
     def least_seconds(self) -> float:
-        """bytes / T. A move in the first quota window can be faster, because it begins with a burst."""
-        return self.bytes / self.throttle
+        """(bytes - at_once) / T: the throttle alone allows nothing faster."""
+        return max(0.0, self.bytes - self.at_once) / self.throttle
 
 
 def shares(work: Work, throttle: ByteRate, enforcement: Enforcement) -> tuple[Share, ...]:
-    """The share of every broker that sends or receives, leaders first, under `throttle` on both sides."""
+    """Return the share of every broker that sends or receives, leaders first, under `throttle` on both sides."""
     sides: defaultdict[tuple[int, bool], list[Link]] = defaultdict(list)
     for link in work.links:
         sides[link.leader, False].append(link)
@@ -138,7 +139,7 @@ class Pace:
 
     @property
     def feasible(self) -> bool | None:
-        """False if any side can never finish; None if no side is known to fail, but a rate is unknown."""
+        """False if any side can never finish. None if no side is known to fail, but a rate is unknown."""
         verdicts = {share.finishes for share in self.shares}
         if False in verdicts:
             return False
@@ -148,8 +149,8 @@ class Pace:
     def bottleneck(self) -> Share | None:
         """The side that the move waits for: one that never finishes, otherwise the slower side of the last copies.
 
-        If rates are unknown, it is the slowest side without writes. It is None if nothing moves. If sides are equal,
-        the first one is used.
+        If rates are unknown, it is the slowest side without writes. It is None if nothing moves. If sides are equal, it
+        is the first one.
         """
         if not self.shares:
             return None
@@ -168,7 +169,9 @@ class Pace:
 
     @property
     def ends(self) -> dict[tuple[int, Side], float]:
-        """When each side finishes its last copy, in seconds from the start; empty without an expected time."""
+        """The time at which each side finishes its last copy, in seconds from the start. Empty without an expected
+        time.
+        """
         if self.run is None:
             return {}
         found: dict[tuple[int, Side], float] = {}
@@ -179,14 +182,16 @@ class Pace:
 
     @property
     def least_throttle(self) -> float | None:
-        """The move can finish with any throttle above this rate (bytes per second); None if a rate is unknown."""
+        """The rate in bytes per second that a throttle must exceed so that the move can finish. None if a rate is
+        unknown.
+        """
         needed = [share.needed for share in self.shares]
         known = [rate for rate in needed if rate is not None]
         return max(known, default=0.0) if len(known) == len(needed) else None
 
     @property
     def seconds(self) -> float | None:
-        """The expected time: start, end and the parallel copies; 0 if nothing moves.
+        """The expected time: start, end and the parallel copies. It is 0 if nothing moves.
 
         It is None if a rate is unknown or the move never finishes.
         """
@@ -196,16 +201,16 @@ class Pace:
 
     @property
     def works(self) -> tuple[Work, ...]:
-        """The works that run one after the other: only this one."""
+        """The works that run one after the other. A move without waves has only one."""
         return (self.work,)
 
     @property
     def followed(self) -> bool | None:
-        """False if the time is only a lower bound (`fair_rates.MOST_STREAMS`); None without an expected time."""
+        """False if the time is only a lower bound (`fair_rates.MOST_STREAMS`). None without an expected time."""
         return None if self.run is None else self.run.exact
 
     def under(self, throttle: ByteRate) -> Pace:
-        """The same move under another throttle."""
+        """Return the same move under another throttle."""
         return pace(self.work, throttle, self.enforcement)
 
     @property
@@ -222,12 +227,12 @@ class Pace:
 
     @property
     def least_seconds(self) -> float:
-        """bytes / T of the busiest side, a lower bound for all but the shortest moves."""
+        """The lower bound of the busiest side."""
         return max((share.least_seconds for share in self.shares), default=0.0)
 
 
 def pace(work: Work, throttle: ByteRate, enforcement: Enforcement = AS_SHIPPED) -> Pace:
-    """The pace of `work` under `throttle` on both sides of every broker."""
+    """Return the pace of `work` under `throttle` on both sides of every broker."""
     found = shares(work, throttle, enforcement)
     at_once: dict[Port, float] = {(share.broker, share.side): share.at_once for share in found}
     spare: dict[Port, float] = {(s.broker, s.side): s.spare for s in found if s.spare is not None}

@@ -1,4 +1,4 @@
-"""How a move is split into waves. Partitions stay in their order, and each wave is a range of them."""
+"""The split of a move into waves. Partitions stay in their order, and each wave is a range of them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from itertools import accumulate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """The number of `waves`, or the most bytes of one wave, `in_flight`. One of them is given."""
+    """The number of `waves`, or the most bytes of one wave, `in_flight`. Exactly one of them is given."""
 
     waves: int | None = None
     in_flight: int | None = None
 
     def starts(self, copied: Sequence[int]) -> list[int]:
-        """The index at which each wave begins, for partitions that copy these bytes."""
+        """Return the index at which each wave begins, for partitions that copy these bytes."""
         return _no_more_than(copied, self.in_flight) if self.in_flight is not None else _even(copied, self.waves or 1)
 
 
 def _no_more_than(copied: Sequence[int], limit: int) -> list[int]:
-    """As few waves as possible, none above `limit` unless a single partition is."""
+    """Return as few waves as possible. No wave is above `limit`, unless it is a single partition."""
     starts: list[int] = []
     flying = 0
     for n, size in enumerate(copied):
@@ -32,7 +32,7 @@ def _no_more_than(copied: Sequence[int], limit: int) -> list[int]:
 
 
 def _even(copied: Sequence[int], waves: int) -> list[int]:
-    """At most `waves` waves of about the same bytes, none without a partition.
+    """Return at most `waves` waves of about the same bytes, none of them empty.
 
     A partition belongs to the wave that contains its middle. If no partition has bytes, waves have about the same
     number of partitions.

@@ -1,4 +1,4 @@
-"""How certain an expected time is: the variation of write rates, and the error of the model or of past moves."""
+"""The uncertainty of an expected time: the variation of write rates, and the error of the model or of past moves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kquota.pace.work import Link, total
 MODEL: Final = 0.1
 """The error of the model in nine of ten real moves.
 
-In 20 moves on quiet brokers the error was 3 % (one sigma); on a machine with eight times more work than cores it was up
+In 20 moves on quiet brokers the error was 3 % (one sigma). On a machine with eight times more work than cores it was up
 to 11 %.
 """
 OF_THE_MODEL: Final = ErrorBand(low=1 - MODEL, high=1 + MODEL)
@@ -23,10 +23,10 @@ OF_THE_MODEL: Final = ErrorBand(low=1 - MODEL, high=1 + MODEL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """The time in nine of ten moves, in seconds. If `high` is None, the move never ends while producers are busiest.
+    """The time in nine of ten moves, in seconds. If `high` is None, the move never ends at the peak write rate.
 
     `writes` is true if the band includes the variation of write rates. `past_moves` is the number of past moves of the
-    cluster whose errors it includes; 0 means that it includes the error of the model. `unused_quota` is true if it
+    cluster whose errors it includes. 0 means that it includes the error of the model. `unused_quota` is true if it
     includes a faster start, because throttled traffic flows before the move and may leave quota unused.
     """
 
@@ -40,10 +40,10 @@ class Band:
 def band(
     expected: Pace, calm: Mapping[int, float], busy: Mapping[int, float], errors: ErrorBand = OF_THE_MODEL
 ) -> Band | None:
-    """The 90 % band of a pace; None without an expected time.
+    """Return the 90 % band of a pace, or None without an expected time.
 
     `calm` and `busy` are factors for each leader: the 5th and the 95th percentile of its write rate over the mean. They
-    apply to all leaders at once, so the band is rather too wide than too narrow.
+    apply to all leaders at once, so the band is too wide rather than too narrow.
     """
     if expected.seconds is None:
         return None
@@ -65,7 +65,9 @@ def band(
 
 
 def together(bands: Iterable[Band | None]) -> Band | None:
-    """The band of moves that run one after the other, rather too wide than too narrow; None if one of them has none."""
+    """Return the band of moves that run one after the other, or None if one of them has none. It is too wide rather
+    than too narrow.
+    """
     found = list(bands)
     known = [band for band in found if band is not None]
     if not known or len(known) < len(found):
@@ -80,7 +82,7 @@ def together(bands: Iterable[Band | None]) -> Band | None:
 
 
 def stuck_at_peak(expected: Pace, peak: Mapping[int, float]) -> tuple[int, ...]:
-    """The leaders whose peak alone could prevent the end of the move, lowest id first.
+    """Return the leaders whose peak alone could prevent the end of the move, lowest id first.
 
     `peak` has the factor of each leader: the 99th percentile of its write rate over the mean.
     """

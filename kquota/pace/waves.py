@@ -32,7 +32,7 @@ class Waves:
 
     @property
     def works(self) -> tuple[Work, ...]:
-        """The work of each wave."""
+        """The work of each wave, in order."""
         return tuple(wave.work for wave, _ in self.each)
 
     @property
@@ -42,7 +42,10 @@ class Waves:
 
     @property
     def seconds(self) -> float | None:
-        """The time of all waves, one after the other; None if the time of a wave is unknown or it never finishes."""
+        """The time of all waves, one after the other.
+
+        None if the time of a wave is unknown or a wave never finishes.
+        """
         return total(pace.seconds for _, pace in self.each)
 
     @property
@@ -57,13 +60,15 @@ class Waves:
 
     @property
     def feasible(self) -> bool | None:
-        """True if every wave can finish, False if one never finishes; otherwise None, because one is unknown."""
+        """True if every wave can finish, False if one never finishes, and None if it is unknown."""
         verdicts = {pace.feasible for _, pace in self.each}
         return False if False in verdicts else None if None in verdicts else True
 
     @property
     def least_throttle(self) -> float | None:
-        """Every wave can finish with any throttle above this rate (bytes per second); None if a rate is unknown."""
+        """The rate in bytes per second that a throttle must exceed so that every wave can finish. None if a rate is
+        unknown.
+        """
         least = [pace.least_throttle for _, pace in self.each]
         known = [rate for rate in least if rate is not None]
         return max(known) if len(known) == len(least) else None
@@ -85,15 +90,15 @@ class Waves:
 
     @property
     def followed(self) -> bool | None:
-        """False if the times are only a lower bound; None without an expected time."""
+        """False if the times are only lower bounds. None without an expected time."""
         found = {pace.followed for _, pace in self.each}
         return None if None in found else all(found)
 
     def under(self, throttle: ByteRate) -> Waves:
-        """The same waves under another throttle."""
+        """Return the same waves under another throttle."""
         return Waves(each=tuple((wave, pace.under(throttle)) for wave, pace in self.each))
 
 
 def in_waves(waves: Iterable[Wave], like: Pace) -> Waves:
-    """The waves of a move, with the throttle and the enforcement of the whole move."""
+    """Return the waves of a move, with the throttle and the enforcement of the whole move."""
     return Waves(each=tuple((wave, pace(wave.work, like.throttle, like.enforcement)) for wave in waves))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 class Bound:
     """A rate in bytes per second (None means unknown) and its reason. If `closed`, the throttle may be equal to it.
 
-    A bound that does not bind is only shown, and forbids nothing.
+    A bound that is not binding is only shown.
     """
 
     rate: float | None
@@ -19,7 +19,9 @@ class Bound:
     binds: bool = True
 
     def kept(self, throttle: float, *, above: bool) -> bool | None:
-        """True if a throttle in bytes per second is on the right side of the bound; None if its rate is unknown."""
+        """True if a throttle in bytes per second is on the right side of the bound. None if the rate of the bound is
+        unknown.
+        """
         if self.rate is None:
             return None
         room = throttle - self.rate if above else self.rate - throttle
@@ -28,24 +30,22 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The throttle must be above every bound in `above`, and below every bound in `below` that binds."""
+    """A throttle must be above every bound in `above`, and below every binding bound in `below`."""
 
     above: tuple[Bound, ...]
     below: tuple[Bound, ...]
 
     @property
     def least(self) -> Bound | None:
-        """The highest lower bound that binds; None if none is known.
-
-        If several are equal, an open one takes precedence, then the first.
+        """The highest binding lower bound, or None if none is known. Among equal bounds, an open one wins, then the
+        first.
         """
         return max(_known(self.above), key=lambda bound: (bound.rate or 0.0, not bound.closed), default=None)
 
     @property
     def most(self) -> Bound | None:
-        """The lowest upper bound that binds; None if none is known.
-
-        If several are equal, an open one takes precedence, then the first.
+        """The lowest binding upper bound, or None if none is known. Among equal bounds, an open one wins, then the
+        first.
         """
         return min(_known(self.below), key=lambda bound: (bound.rate or 0.0, bound.closed), default=None)
 
@@ -60,14 +60,14 @@ class Window:
         return most.rate < least.rate or (most.rate == least.rate and not (most.closed and least.closed))
 
     def broken(self, throttle: float) -> tuple[Bound, ...]:
-        """The known and binding bounds that a throttle, in bytes per second, does not keep."""
+        """Return the known and binding bounds that a throttle, in bytes per second, does not keep."""
         low = [bound for bound in _known(self.above) if not bound.kept(throttle, above=True)]
         high = [bound for bound in _known(self.below) if not bound.kept(throttle, above=False)]
         return (*low, *high)
 
 
 def network_bound(network: float, bytes_in: float | None, replication_factor: int) -> float | None:
-    """N - IN/R: the throttle must leave the rest to clients when all leaders have moved; None if IN is unknown.
+    """N - IN/R: the throttle must leave the rest to clients after all leaders have moved. None if IN is unknown.
 
     All rates are in bytes per second. A negative result means that the network is full without a move. Source: KIP-73,
     Q&A 4.

@@ -1,4 +1,4 @@
-"""The work of a move: what is copied from which broker to which, independent of the throttle."""
+"""The work of a move, independent of the throttle: the bytes that each leader sends to each destination."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Work:
     """The links of a move, ordered by leader and destination.
 
     `keep_up` has the follower traffic of each leader: fetches of in-sync followers of the moving partitions. It uses
-    the leader's throttle and is not delayed (KAFKA-4313). Rates are in bytes per second; None means unknown, never 0.
+    the leader's throttle and is not delayed (KAFKA-4313). Rates are in bytes per second. None means unknown, never 0.
     """
 
     links: tuple[Link, ...]
@@ -43,7 +43,9 @@ class Work:
         return sum(link.bytes for link in self.links)
 
     def scaled(self, factors: Mapping[int, float]) -> Work:
-        """The same move with other write rates: those of each leader's partitions, times its factor (default 1)."""
+        """Return the same move with other write rates: the rates of each leader's partitions, times its factor (default
+        1).
+        """
         return Work(
             links=tuple(replace(k, writes=_times(k.writes, factors.get(k.leader, 1.0))) for k in self.links),
             keep_up={leader: _times(rate, factors.get(leader, 1.0)) for leader, rate in self.keep_up.items()},
@@ -51,13 +53,13 @@ class Work:
 
 
 def work(links: Iterable[Link], keep_up: Mapping[int, float | None]) -> Work:
-    """The work of `links` in any order. A leader that is not in `keep_up` has no in-sync followers."""
+    """Return the work of `links` in any order. A leader that is not in `keep_up` has no in-sync followers."""
     ordered = tuple(sorted((link for link in links if link.copies), key=lambda link: (link.leader, link.destination)))
     return Work(links=ordered, keep_up={link.leader: keep_up.get(link.leader, 0.0) for link in ordered})
 
 
 def total(rates: Iterable[float | None]) -> float | None:
-    """The sum of rates; None if one of them is unknown."""
+    """Return the sum of rates, or None if one of them is unknown."""
     known = list(rates)
     return None if None in known else sum(rate for rate in known if rate is not None)
 

@@ -1,8 +1,8 @@
 """Moves bytes from full brokers to empty ones until each is in a band around the mean, with as few bytes as possible.
 
-A move is made only if it brings the brokers as a whole closer to the band, and undone if it no longer helps. So the
-algorithm ends, and does nothing on its own result. Followers move before leaders, and large partitions before small
-ones. Moves that push no broker out of the band come first. If no move helps, two replicas are swapped.
+A move is made only if it brings the brokers as a whole closer to the band, and undone if it no longer helps. The
+algorithm therefore ends, and changes nothing in its own result. Followers move before leaders, and large partitions
+before small ones. Moves that push no broker out of the band come first. If no move helps, two replicas are exchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kquota.terms import BrokerId
 _PARTNERS: Final = 10
 _GIVEN: Final = 50
 _NEAR: Final = 4
-"""The most brokers, and replicas of either broker, that an exchange considers, to limit its time."""
+"""The most brokers, and the most replicas of either broker, that an exchange considers. This limits its time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,21 +34,21 @@ class BalanceBand:
 
     @classmethod
     def around(cls, loads: Sequence[int], tolerance: Fraction) -> BalanceBand:
-        """The mean of these brokers' bytes, plus and minus the tolerance, rounded outwards."""
+        """Return the band of the mean of these brokers' bytes, plus and minus the tolerance, rounded outwards."""
         return cls.about(Fraction(sum(loads), len(loads)), tolerance)
 
     @classmethod
     def about(cls, mean: Fraction, tolerance: Fraction) -> BalanceBand:
-        """This mean, plus and minus the tolerance, rounded outwards."""
+        """Return the band of this mean, plus and minus the tolerance, rounded outwards."""
         return cls(low=floor(mean * (1 - tolerance)), high=ceil(mean * (1 + tolerance)), mean=round(mean))
 
     def off(self, load: int) -> int:
-        """How many bytes a broker is outside the band; 0 inside."""
+        """Return how many bytes a broker is outside the band. It is 0 inside."""
         return max(0, load - self.high, self.low - load)
 
 
 def level(draft: PlacementDraft, goal: Goal, movable: Sequence[int], band: BalanceBand) -> None:
-    """Bring every broker into the band, as far as the sizes of partitions allow it."""
+    """Bring every broker into the band, if the sizes of partitions allow it."""
     scales = _Scales(draft, goal, movable, band, Why.BALANCE)
     while scales.relieve() or scales.feed(goal.destinations) or scales.swap() or scales.take_back():
         pass
@@ -62,7 +62,9 @@ def fill(
     receivers: Collection[BrokerId],
     why: Why,
 ) -> None:
-    """Bring each of `receivers` up into the band, from the fullest other brokers, which exchange no replicas."""
+    """Bring each of `receivers` up into the band, from the fullest other brokers. The other brokers exchange no
+    replicas.
+    """
     scales = _Scales(draft, goal, movable, band, why)
     while scales.feed(receivers) or scales.take_back():
         pass
@@ -92,7 +94,7 @@ class _Scales:
                 held.sort()
 
     def relieve(self) -> bool:
-        """Move replicas from brokers above the band. Returns True if one was moved."""
+        """Move replicas from brokers above the band. Return True if one was moved."""
         above = [broker for load, broker in reversed(self.ranking.ordered) if load > self.band.high]
         moved = False
         for broker in above:
@@ -101,7 +103,7 @@ class _Scales:
         return moved
 
     def feed(self, receivers: Collection[BrokerId]) -> bool:
-        """Move replicas to those of `receivers` that are below the band. Returns True if one was moved."""
+        """Move replicas to those of `receivers` that are below the band. Return True if one was moved."""
         below = [broker for load, broker in self.ranking.ordered if load < self.band.low and broker in receivers]
         moved = False
         for broker in below:
@@ -111,7 +113,7 @@ class _Scales:
         return moved
 
     def swap(self) -> bool:
-        """Exchange a replica for a smaller one of similar size. Returns True if that helped."""
+        """Exchange a replica for a smaller one of similar size. Return True if that helped."""
         ordered = [broker for _, broker in self.ranking.ordered]
         load, band = self.draft.bytes, self.band
         pairs = [(of, to) for of in reversed(ordered) if load[of] > band.high for to in ordered[:_PARTNERS]]
@@ -131,7 +133,7 @@ class _Scales:
         return False
 
     def take_back(self) -> bool:
-        """Undo moves that later moves made unnecessary, the largest first. Returns True if one was undone."""
+        """Undo moves that later moves made unnecessary, the largest first. Return True if one was undone."""
         draft, band = self.draft, self.band
         made = [
             (p, destination, source)
@@ -156,7 +158,9 @@ class _Scales:
         source: BrokerId,
         destination: BrokerId,
     ) -> Iterator[tuple[int, int]]:
-        """Pairs of partitions whose exchange brings both brokers closer to the band, the smallest difference first."""
+        """Yield pairs of partitions whose exchange brings both brokers closer to the band, the smallest difference
+        first.
+        """
         of, to, off = self.draft.bytes[source], self.draft.bytes[destination], self.band.off
         wanted = min(max(off(of), off(to)), (of - to) // 2)
         if wanted <= 0:
@@ -183,7 +187,9 @@ class _Scales:
         return False
 
     def _fetch(self, destination: BrokerId, spent: set[tuple[bool, bool, BrokerId]]) -> bool:
-        """Move one replica to a broker. A source without one is `spent`: a fuller broker accepts even less."""
+        """Move one replica to a broker. A source without a suitable replica is `spent`: a fuller broker accepts even
+        less.
+        """
         low, lack = self.band.low, self.band.low - self.draft.bytes[destination]
         for clean in (True, False):
             for leading in (False, True):
@@ -200,10 +206,10 @@ class _Scales:
         return False
 
     def _receivers(self, p: int, source: BrokerId, clean: bool) -> Iterator[BrokerId]:
-        """The brokers to which a replica can move so that the sum comes closer to the band, emptiest first."""
+        """Return the brokers to which a replica can move so that the sum comes closer to the band, emptiest first."""
         for broker in self.ranking:
             if not self._gains(p, source, broker, clean):
-                return  # the fuller it is, the less there is to gain
+                return  # a fuller broker gains less
             if self._may(p, source, broker):
                 yield broker
 
@@ -239,7 +245,7 @@ class _Scales:
 
 
 def _nearest(held: Sequence[tuple[int, int]], size: int) -> Iterator[int]:
-    """Partitions of at most this size, the largest first, then the larger ones, the smallest first."""
+    """Yield partitions of at most this size, the largest first, then the larger ones, the smallest first."""
     cut = bisect_right(held, (size, inf))
     yield from (held[n][1] for n in range(cut - 1, -1, -1))
     yield from (held[n][1] for n in range(cut, len(held)))

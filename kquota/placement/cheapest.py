@@ -1,7 +1,7 @@
 """A search for the cheapest moves into the band, for few replicas. With many replicas, `balance` is close enough.
 
-Branch and bound: a branch ends when its bytes, plus the bytes that its log dirs still lack or hold in excess, are not
-less than those of the best answer so far. The number of steps is limited, so the answer may not be the very cheapest.
+The search is branch and bound. A branch ends when its bytes, plus the bytes that its log dirs still lack or hold in
+excess, reach those of the best answer so far. The number of steps is limited, so a cheaper answer may exist.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ def cheapest(
     band: BalanceBand,
     most: int,
 ) -> dict[int, BrokerId] | None:
-    """The new place of each replica that moves, so that all loads are in the band, with fewer than `most` bytes.
+    """Return the new place of each replica that moves, so that all loads are in the band, with fewer than `most` bytes.
 
-    `room` limits the bytes that each place can receive. None if the search finds no such moves, or for many replicas.
+    `room` limits the bytes that each place can receive. The result is None if there are too many replicas, or if the
+    search finds no such moves.
     """
     ordered = sorted((each for each in replicas if each.size), key=lambda each: (-each.size, each.number))
     if len(ordered) > _FEW:
@@ -46,7 +47,7 @@ def cheapest(
 
 
 class _Search:
-    """The loads and the moves of the present branch, and the best answer so far."""
+    """The loads and the moves of the current branch, and the best answer so far."""
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class _Search:
             self.room[gains] = room - each.size if gains == destination else room + each.size
 
     def _missing(self) -> int:
-        """The fewest bytes that must still move: those below the band, or those above it."""
+        """Return the fewest bytes that must still move: those below the band, or those above it."""
         low, high = self.band.low, self.band.high
         lack = sum(low - load for load in self.loads.values() if load < low)
         return max(lack, sum(load - high for load in self.loads.values() if load > high))

@@ -27,7 +27,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """A broker that is alive or in the replicas of a partition. `disk` is None if unknown.
+    """A broker that is alive or in the replicas of a partition. `disk` is None if it is unknown.
 
     If some of its log dirs are cordoned, new replicas must fit on `open_disk`, the volumes of the other log dirs.
     """
@@ -72,7 +72,7 @@ class ClusterLayout:
         return tuple(found.cordon for found in self.brokers.values() if found.cordon is not None)
 
     def racks(self) -> dict[BrokerId, str]:
-        """The rack of each broker whose rack counts; empty if all live brokers are in one rack.
+        """The rack of each broker whose rack counts. It is empty if all live brokers are in one rack.
 
         Live brokers without a rack count as one additional rack, because two of them may share a switch. The rack of a
         dead broker is unknown.
@@ -84,10 +84,10 @@ class ClusterLayout:
 def cluster(
     snapshot: Snapshot, log_dirs: Iterable[LogDir], disk: int | None = None, *, live: Iterable[LogDir] = ()
 ) -> ClusterLayout:
-    """The cluster from one reading. `disk` replaces the reported size of every broker's volumes, in bytes.
+    """Return the cluster from one reading. `disk` replaces the reported size of every broker's volumes, in bytes.
 
-    The size of a partition is its leader's log, otherwise the largest log of its replicas, because followers may lag.
-    If `log_dirs` are from a stored snapshot, which lacks cordons, these are from the `live` log dirs.
+    The size of a partition is its leader's log, otherwise the largest log of its replicas, because followers may lag. A
+    stored snapshot lacks cordons. If `log_dirs` come from one, the cordons come from the `live` log dirs.
     """
     log_dirs = list(log_dirs)
     cordoned = {found.broker: found for found in cordons(live or log_dirs)}
@@ -127,6 +127,6 @@ def _open(dirs: Iterable[LogDir], cordon: Cordon) -> list[LogDir]:
 
 
 def _volumes(dirs: Iterable[LogDir]) -> Disk | None:
-    """All volumes of one broker as one; None if one of them is unknown (Kafka before 3.3, a failed log dir)."""
+    """Combine all volumes of one broker. None if one of them is unknown (Kafka before 3.3, a failed log dir)."""
     both = together((log_dir.volume_total, log_dir.volume_usable) for log_dir in dirs)
     return None if both is None else Disk(total=both[0], used=both[0] - both[1])

@@ -23,7 +23,7 @@ class Why(enum.StrEnum):
 
 
 class Ranking:
-    """Brokers from the emptiest to the fullest; the lower id first if they are equal."""
+    """Brokers from the emptiest to the fullest. Among equal ones, the lower id comes first."""
 
     def __init__(self, loads: Mapping[BrokerId, int]) -> None:
         self.ordered = sorted((load, broker) for broker, load in loads.items())
@@ -76,18 +76,20 @@ class PlacementDraft:
         }
 
     def spread(self, replicas: list[BrokerId]) -> int:
-        """The number of racks of these replicas."""
+        """Return the number of racks of these replicas."""
         return len({self.racks[broker] for broker in replicas if broker in self.racks})
 
     def fits(self, p: int, broker: BrokerId) -> bool:
-        """True if the broker has room for a replica of `p` in addition to everything that it holds now."""
+        """True if the broker has room for a replica of `p` in addition to all replicas that it holds now."""
         room = self.room[broker]
         if room is None or broker in self.now[p].replicas or not self.sizes[p]:
             return True
         return self.incoming[broker] + self.sizes[p] <= room
 
     def emptiest(self, p: int, barred: Collection[str | None] = ()) -> BrokerId | None:
-        """The broker with the least load for a replica of `p`, in a rack that is not barred. None if none has room."""
+        """Return the broker with the least load for a replica of `p`, in a rack that is not barred. None if no broker
+        has room.
+        """
         replicas = self.replicas[p]
         best: tuple[int, BrokerId] | None = None
         for rack, ranking in self.rankings.items():
@@ -124,7 +126,7 @@ class PlacementDraft:
         self._weigh(p, source, -1)
         self._weigh(p, destination, 1)
         copies = self.copies.get(p, {})
-        if source in copies:  # it had only been going to be there
+        if source in copies:  # it was only planned to be there
             self._note(p, destination, *copies.pop(source))
         else:
             self._note(p, destination, source, why)
@@ -158,7 +160,7 @@ class PlacementDraft:
 
 
 def _room(cluster: ClusterLayout, broker: BrokerId, limit: Fraction) -> int | None:
-    """How many bytes fit; None if the disk size is unknown. A disk above the limit has no room."""
+    """Return how many bytes fit, or None if the disk size is unknown. A disk above the limit has no room."""
     found = cluster.brokers[broker]
     disk = found.disk if found.cordon is None else found.open_disk
     return None if disk is None else int(disk.total * limit) - disk.used

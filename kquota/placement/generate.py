@@ -35,7 +35,8 @@ class Proposal:
 def proposal(
     partitions: Mapping[TopicPartition, PartitionReplicas], racks: Mapping[BrokerId, str | None], seed: int
 ) -> Proposal:
-    """A proposal on the brokers of `racks` for the partitions of some topics. Moving ones count with their targets.
+    """Propose replicas on the brokers of `racks` for the partitions of some topics. Moving partitions count with their
+    targets.
 
     The current replicas have no influence. A topic gets the replication factor of its first partition (Kafka: of any
     partition). The same seed, brokers and partitions give the same proposal, whatever other topics are in it. Raises
@@ -50,8 +51,8 @@ def proposal(
     for topic, those in factors.items():
         if those[0] > len(racks):
             raise Refused(
-                f"topic {topic}: Replication factor: {those[0]} larger than available brokers: {len(racks)}; "
-                "give more brokers in ",
+                f"topic {topic}: Replication factor: {those[0]} larger than available brokers: {len(racks)}. "
+                "Give more brokers in ",
                 Parameter("broker_list"),
             )
         start, shift = _begin(seed, topic, len(racks))
@@ -66,7 +67,7 @@ def proposal(
 
 
 def check_racks(racks: Mapping[BrokerId, str | None]) -> None:
-    """Raises Refused if some brokers have a rack and some do not."""
+    """Raise Refused if some brokers have a rack and some do not."""
     without = sorted(broker for broker, rack in racks.items() if rack is None)
     if without and len(without) < len(racks):
         raise Refused(
@@ -84,7 +85,7 @@ def placed(
     shift: int,
     first: int = 0,
 ) -> dict[int, Replicas]:
-    """The replicas of partitions numbered from `first`, over the brokers of `racks`, the leader first.
+    """Return the replicas of partitions numbered from `first`, over the brokers of `racks`, the leader first.
 
     Leaders go around the brokers from `start`. Followers are `shift` brokers further, plus one for every round, so that
     the followers of a broker are spread over all others. Without racks, all brokers count as one rack. The replication
@@ -102,7 +103,7 @@ def placed(
 
 
 def alternated(racks: Mapping[BrokerId, str | None]) -> tuple[BrokerId, ...]:
-    """The brokers, each from the rack after that of the one before: racks and the brokers of one are sorted.
+    """Order the brokers so that racks alternate. Racks, and the brokers within a rack, are sorted.
 
     >>> alternated({BrokerId(0): "a", BrokerId(1): "a", BrokerId(2): "a", BrokerId(3): "b", BrokerId(4): "c"})
     (0, 3, 4, 1, 2)
@@ -118,7 +119,7 @@ def alternated(racks: Mapping[BrokerId, str | None]) -> tuple[BrokerId, ...]:
 def _followers(
     order: Sequence[BrokerId], racks: Mapping[BrokerId, str | None], leader: int, shift: int
 ) -> Iterator[BrokerId]:
-    """The brokers after the leader's broker, without end.
+    """Yield the brokers after the leader's broker, without end.
 
     A rack with a replica is used again only when every rack has one, and a broker only when every broker has one.
     """
@@ -134,7 +135,7 @@ def _followers(
 
 
 def _begin(seed: int, topic: str, brokers: int) -> tuple[int, int]:
-    """The start of a topic's leaders and the first shift of its followers, both below the number of brokers.
+    """Return the start of a topic's leaders and the first shift of its followers, both below the number of brokers.
 
     They come from a hash instead of a random generator, because Python may change the numbers of its generator.
     """

@@ -19,7 +19,7 @@ DISK_LIMIT: Final = Fraction(85, 100)
 class Goal:
     """The goals of one plan. All of them hold at its end.
 
-    `drain` concerns `drained_topics`; every other goal concerns `topics`. New replicas go only to `brokers`.
+    `drain` applies to `drained_topics`. Every other goal applies to `topics`. New replicas go only to `brokers`.
     `tolerance` is the largest distance of a broker's bytes from the mean. `disk_limit` is the largest used fraction of
     its volumes when they are fullest: all copies are complete and no old replica is deleted.
     """
@@ -42,7 +42,7 @@ class Goal:
 
 
 def check(goal: Goal, cluster: ClusterLayout) -> None:
-    """Raises Refused for brokers that do not exist, are dead or accept no replica, Invalid for conflicting goals."""
+    """Raise Refused for brokers that do not exist, are dead or accept no replica, and Invalid for conflicting goals."""
     if unknown := sorted(goal.drain - set(cluster.brokers)):
         raise Refused(
             Parameter("drain"),
@@ -63,7 +63,7 @@ def check(goal: Goal, cluster: ClusterLayout) -> None:
         raise Invalid(Parameter("add"), f" {joined(outside)}: not among ", Parameter("brokers"), among)
     if not goal.destinations:
         raise Invalid(
-            "no broker is left for replicas; give ",
+            "no broker is left for replicas. Give ",
             Parameter("brokers"),
             " that are not in ",
             Parameter("drain"),

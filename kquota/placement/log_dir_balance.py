@@ -1,7 +1,7 @@
 """Balances the log dirs of one broker (KIP-113) with the fewest bytes that the planner's rules find.
 
-A log dir takes the part of a broker in `balance`: each replica is a partition with one replica, in its log dir. With
-few replicas, a search then looks for fewer bytes (`cheapest`).
+The code uses `balance` with a log dir in place of each broker: each replica is a partition with one replica, in its log
+dir. With few replicas, a search then looks for fewer bytes (`cheapest`).
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class LogDirMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirChange:
-    """One log dir before and after the moves: replicas and their bytes. `closed` is why it takes no part, or None.
+    """One log dir before and after the moves: replicas and their bytes. `closed` is why the plan ignores it, or None.
 
-    `incoming` is received before old replicas are deleted, in bytes. `disk` is its volume, None if unknown.
+    `incoming` is received before old replicas are deleted, in bytes. `disk` is its volume, or None if it is unknown.
     """
 
     path: str
@@ -66,7 +66,7 @@ class LogDirChange:
     disk: Disk | None
 
     def share(self, grown: int) -> float | None:
-        """The used fraction of its volume when it holds this many bytes more; None if unknown."""
+        """Return the used fraction of its volume when it holds this many more bytes. None if it is unknown."""
         if self.disk is None or not self.disk.total:
             return None
         return max(0, self.disk.used + grown) / self.disk.total
@@ -89,12 +89,12 @@ class LogDirsPlanned:
 
     @property
     def bytes(self) -> int:
-        """The bytes to copy in all."""
+        """The total bytes to copy."""
         return sum(move.size for move in self.moves)
 
     @property
     def ratio(self) -> float | None:
-        """Bytes to copy / the fewest possible bytes; None if the fewest is 0."""
+        """The bytes to copy, divided by the fewest possible bytes. None if the fewest is 0."""
         return self.bytes / self.least.bytes if self.least.bytes else None
 
     @property
@@ -106,16 +106,16 @@ class LogDirsPlanned:
 
     @property
     def rollback(self) -> Plan:
-        """The plan that moves everything back."""
+        """The plan that restores the previous log dirs."""
         return Plan(targets=self.replicas, log_dirs={(move.partition, self.broker): move.source for move in self.moves})
 
 
 def balanced(
     goal: LogDirGoal, log_dirs: Iterable[LogDir], partitions: Mapping[TopicPartition, PartitionReplicas]
 ) -> LogDirsPlanned:
-    """The moves between the log dirs of the goal's broker. `log_dirs` may include those of other brokers.
+    """Return the moves between the log dirs of the goal's broker. `log_dirs` may include those of other brokers.
 
-    Cordoned and offline log dirs take no part. Raises Refused if fewer than two log dirs are left.
+    Cordoned and offline log dirs are ignored. Raises Refused if fewer than two log dirs are left.
     """
     dirs = sorted((log_dir for log_dir in log_dirs if log_dir.broker == goal.broker), key=lambda found: found.path)
     usable = [log_dir for log_dir in dirs if _closed(log_dir) is None]
@@ -174,7 +174,7 @@ def _check(goal: LogDirGoal, dirs: Sequence[LogDir], usable: Sequence[LogDir]) -
 
 
 def _layout(dirs: Sequence[LogDir]) -> ClusterLayout:
-    """The log dirs as a cluster: each is a broker, numbered in this order."""
+    """Return the log dirs as a cluster: each is a broker, numbered in this order."""
     held = {
         replica.partition: (BrokerId(number), replica.size)
         for number, log_dir in enumerate(dirs)
@@ -196,7 +196,7 @@ def _disk(log_dir: LogDir) -> Disk | None:
 
 
 def _rooms(rooms: Mapping[BrokerId, int | None], dirs: Sequence[LogDir]) -> dict[BrokerId, int | None]:
-    """The room of each log dir. Log dirs with equal figures may be on one volume, so they divide its room."""
+    """Return the room of each log dir. Log dirs with equal figures may be on one volume, so they divide its room."""
     sharing = Counter((log_dir.volume_total, log_dir.volume_usable) for log_dir in dirs)
     return {
         place: None if room is None else room // sharing[dirs[place].volume_total, dirs[place].volume_usable]
@@ -205,7 +205,7 @@ def _rooms(rooms: Mapping[BrokerId, int | None], dirs: Sequence[LogDir]) -> dict
 
 
 def _copied(dirs: Iterable[LogDir]) -> frozenset[TopicPartition]:
-    """The replicas that the broker is already copying to another log dir."""
+    """Return the replicas that the broker is already copying to another log dir."""
     return frozenset(replica.partition for log_dir in dirs for replica in log_dir.replicas if replica.future)
 
 
@@ -215,9 +215,9 @@ def _movable(
     copied: frozenset[TopicPartition],
     partitions: Mapping[TopicPartition, PartitionReplicas],
 ) -> tuple[list[int], tuple[Left, ...]]:
-    """The numbers of replicas that may move, and those of the goal's topics that must wait.
+    """Return the numbers of replicas that may move, and those of the goal's topics that must wait.
 
-    A log that its partition no longer has on this broker stays, because the broker is about to delete it.
+    A log of a replica that has left this broker stays, because the broker is about to delete it.
     """
     movable, left = [], []
     for p, name in enumerate(names):
@@ -225,22 +225,24 @@ def _movable(
         if now is None or goal.broker not in now.replicas or name.topic not in goal.topics:
             continue
         if name in copied:
-            why = "is already being copied to another log dir; plan again when that copy is complete"
+            why = "is already being copied to another log dir. Plan again when that copy is complete"
             left.append(Left(partition=name, why=why))
         elif now.moving:
-            left.append(Left(partition=name, why="is already being moved; plan again when that move has finished"))
+            left.append(Left(partition=name, why="is already being moved. Plan again when that move has finished"))
         else:
             movable.append(p)
     return movable, tuple(left)
 
 
 def _capacity(load: int, room: int | None) -> int | None:
-    """The most bytes that a log dir can hold after the moves; None if its volume is unknown."""
+    """Return the most bytes that a log dir can hold after the moves. None if its volume is unknown."""
     return None if room is None else load + max(0, room)
 
 
 def _band(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | None], tolerance: Fraction) -> BalanceBand:
-    """The band around the mean. The mean leaves out log dirs that cannot reach it, and the bytes that they can hold."""
+    """Return the band around the mean. The mean leaves out log dirs that cannot reach it, and the bytes that they can
+    hold.
+    """
     full: set[BrokerId] = set()
     while True:
         mean = Fraction(sum(loads.values()) - sum(capacities[place] or 0 for place in full), len(loads) - len(full))
@@ -262,7 +264,7 @@ def _least(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | No
 def _cheapest(
     draft: PlacementDraft, movable: Iterable[int], loads: Mapping[BrokerId, int], band: BalanceBand
 ) -> dict[int, BrokerId]:
-    """The new place of each replica that moves: those of the draft, unless fewer bytes also reach the band."""
+    """Return the new place of each replica that moves: those of the draft, unless fewer bytes reach the band too."""
     then = {p: draft.replicas[p][0] for p in draft.copies}
     if not then or any(band.off(load) for load in draft.bytes.values()):
         return then

@@ -26,10 +26,9 @@ class Forced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Least:
-    """The lower bound: the largest of its terms, in bytes. The term of a goal that is not set is 0.
-
-    `forced`: the size of each partition x its new replicas for drain, replication factor or racks. `lack`: the bytes
-    that brokers lack below the band. `excess`: the bytes that brokers hold above it, plus all of `forced`.
+    """The lower bound: the largest of its terms, in bytes. The term of a goal that is not set is 0. `forced` is the
+    size of each partition x its new replicas for drain, replication factor or racks. `lack` is the bytes that brokers
+    lack below the band. `excess` is the bytes that brokers hold above it, plus all of `forced`.
     """
 
     forced: int
@@ -43,7 +42,7 @@ class Least:
 
 
 def forced(draft: PlacementDraft, goal: Goal, free: Iterable[int]) -> Forced:
-    """The terms of goals for single partitions. `draft` has reached them, and is not balanced yet."""
+    """Return the terms of goals for single partitions. `draft` has reached them, and is not balanced yet."""
     total = 0
     most, fewest = dict(draft.bytes), dict(draft.bytes)
     reachable = {draft.racks[broker] for broker in goal.destinations if broker in draft.racks}
@@ -71,7 +70,7 @@ def forced(draft: PlacementDraft, goal: Goal, free: Iterable[int]) -> Forced:
 
 
 def least(goal: Goal, must: Forced, band: BalanceBand | None) -> Least:
-    """The lower bound for all goals together."""
+    """Return the lower bound for all goals together."""
     lack = excess = 0
     if band is not None:
         fed = goal.destinations if goal.balance else tuple(goal.add)

@@ -9,12 +9,12 @@ from kquota.terms import BrokerId
 
 
 def ordered(draft: PlacementDraft) -> dict[int, tuple[BrokerId, ...]]:
-    """The replicas of every changed partition, the preferred leader first, in the order of names.
+    """Return the replicas of every changed partition, the preferred leader first, sorted by partition.
 
     The preferred leader does not change as long as it keeps its replica, and a new replica takes the position of the
     old one. If the preferred leader loses its replica, the current leader becomes the first, so that no election is
-    necessary. If both lose it, the replica on the broker that leads the fewest partitions becomes the first; if brokers
-    are equal, one that has the data already.
+    necessary. If both lose it, the replica on the broker that leads the fewest partitions becomes the first. Among
+    equal brokers, one that already has the data wins.
     """
     leading = Counter(now.leader for now in draft.now if now.leader is not None)
     found: dict[int, tuple[BrokerId, ...]] = {}
@@ -37,7 +37,9 @@ def ordered(draft: PlacementDraft) -> dict[int, tuple[BrokerId, ...]]:
 
 
 def leader_after(draft: PlacementDraft, p: int, replicas: tuple[BrokerId, ...]) -> BrokerId:
-    """The leader with these replicas: the current one, otherwise the first in-sync one (new replicas are in sync)."""
+    """Return the leader with these replicas: the current one, otherwise the first in-sync one. New replicas count as in
+    sync.
+    """
     now = draft.now[p]
     if now.leader is not None and now.leader in replicas:
         return now.leader

@@ -18,7 +18,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """A new replica. `source` is the broker whose replica it replaces, None for an additional replica."""
+    """A new replica. `source` is the broker whose replica it replaces, or None for an additional replica."""
 
     source: BrokerId | None
     destination: BrokerId
@@ -46,7 +46,7 @@ class PartitionChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """A partition that stays as it is, or does not reach the goal, and the reason."""
+    """A partition that does not move, or does not reach the goal, and the reason."""
 
     partition: TopicPartition
     why: str
@@ -54,7 +54,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """The contents of a broker: replicas, partitions that it leads, bytes of replicas."""
+    """The contents of a broker: its replicas, the partitions that it leads, and the bytes of its replicas."""
 
     replicas: int
     leaders: int
@@ -63,7 +63,10 @@ class Holding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerChange:
-    """One broker before and after the move. `incoming` is received before old replicas are deleted, in bytes."""
+    """One broker before and after the move.
+
+    `incoming` is the bytes that it receives before old replicas are deleted.
+    """
 
     rack: str | None
     alive: bool
@@ -94,7 +97,7 @@ class BrokerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The result. `changes` are ordered by topic, then partition; `brokers` by id."""
+    """The result. `changes` are sorted by topic and partition, `brokers` by id."""
 
     changes: tuple[PartitionChange, ...]
     left: tuple[Left, ...]
@@ -104,12 +107,12 @@ class Planned:
 
     @property
     def bytes(self) -> int:
-        """The bytes to copy in all."""
+        """The total bytes to copy."""
         return sum(change.bytes for change in self.changes)
 
     @property
     def ratio(self) -> float | None:
-        """Bytes to copy / the fewest possible bytes; None if the fewest is 0."""
+        """The bytes to copy, divided by the fewest possible bytes. None if the fewest is 0."""
         return self.bytes / self.least.bytes if self.least.bytes else None
 
     @property
@@ -119,12 +122,12 @@ class Planned:
 
     @property
     def rollback(self) -> Plan:
-        """The plan that moves everything back."""
+        """The plan that restores the previous replicas."""
         return Plan(targets={change.partition: change.before for change in self.changes})
 
 
 def changes(draft: PlacementDraft, ordered: Mapping[int, Replicas]) -> tuple[PartitionChange, ...]:
-    """Every partition whose replicas or their order change."""
+    """Return every partition whose replicas or their order change."""
     return tuple(
         PartitionChange(
             partition=draft.names[p],
@@ -146,7 +149,7 @@ def changes(draft: PlacementDraft, ordered: Mapping[int, Replicas]) -> tuple[Par
 def shares(
     cluster: ClusterLayout, draft: PlacementDraft, changed: tuple[PartitionChange, ...]
 ) -> dict[BrokerId, BrokerChange]:
-    """Every broker, before and after the move."""
+    """Return every broker, before and after the move."""
     replicas: Counter[BrokerId] = Counter()
     leaders: Counter[BrokerId] = Counter()
     held: Counter[BrokerId] = Counter()

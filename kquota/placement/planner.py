@@ -1,7 +1,7 @@
-"""From goals to a draft: removed replicas, new replicas and racks, then the balance of bytes. Deterministic.
+"""Turns goals into a draft: removed replicas, new replicas and racks, then the balance of bytes. It is deterministic.
 
-Large partitions are first; small ones then even out the differences. Each new replica goes to the emptiest broker that
-racks and disks allow.
+Large partitions come first, and small ones then even out the differences. Each new replica goes to the emptiest broker
+that racks and disks allow.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _SHOWN: Final = 8
 
 
 def plan(cluster: ClusterLayout, goal: Goal) -> Planned:
-    """The plan that reaches the goal with the fewest bytes that this planner finds. It is never incomplete.
+    """Plan with the fewest bytes that this planner finds. The plan always reaches the goal for every partition that can
+    move.
 
-    A partition stays as it is if no goal concerns it, if it is already moving, or if it has no leader to copy from.
+    A partition stays as it is if no goal applies to it, if it is already moving, or if it has no leader to copy from.
     Raises Invalid if the goal is not possible on this cluster, Refused if brokers or disks are not sufficient.
     """
     check(goal, cluster)
@@ -50,7 +51,7 @@ def plan(cluster: ClusterLayout, goal: Goal) -> Planned:
 
 
 def _untouchable(draft: PlacementDraft, goal: Goal, p: int) -> Left | None:
-    """Why a partition that a goal concerns stays where it is; None if it can move."""
+    """Return why a partition to which a goal applies stays where it is. None if it can move."""
     name, now = draft.names[p], draft.now[p]
     if not now.moving and now.leader is not None:
         return None
@@ -58,12 +59,12 @@ def _untouchable(draft: PlacementDraft, goal: Goal, p: int) -> Left | None:
     if not drained and name.topic not in goal.topics:
         return None
     if now.moving:
-        return Left(partition=name, why="is already being moved; plan again when that move has finished")
-    return Left(partition=name, why="has no leader, so nothing can be copied; bring one of its replicas back first")
+        return Left(partition=name, why="is already being moved. Plan again when that move has finished")
+    return Left(partition=name, why="has no leader, so nothing can be copied. Bring one of its replicas back first")
 
 
 def _concerned(draft: PlacementDraft, goal: Goal, p: int) -> bool:
-    """True if drain, replication factor or racks concern this partition."""
+    """True if drain, replication factor or racks apply to this partition."""
     topic, replicas = draft.names[p].topic, draft.replicas[p]
     if topic in goal.drained_topics and not goal.drain.isdisjoint(replicas):
         return True
@@ -73,7 +74,7 @@ def _concerned(draft: PlacementDraft, goal: Goal, p: int) -> bool:
 
 
 def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
-    """Apply replication factor, drain and racks to one partition. Yields what could not be reached."""
+    """Apply replication factor, drain and racks to one partition. Yields the goals that could not be reached."""
     name, replicas = draft.names[p], draft.replicas[p]
     chosen = name.topic in goal.topics
     before = draft.spread(replicas)
@@ -93,7 +94,10 @@ def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
 
 
 def _destination(draft: PlacementDraft, goal: Goal, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
-    """The emptiest broker in a rack without a replica that stays, otherwise the emptiest of all. Raises Refused."""
+    """Return the emptiest broker in a rack without a replica that stays, otherwise the emptiest of all.
+
+    Raises Refused.
+    """
     staying = [broker for broker in draft.replicas[p] if broker not in leaving]
     used = {draft.racks.get(broker) for broker in staying} if draft.racks else set()
     found = draft.emptiest(p, used)
@@ -105,7 +109,7 @@ def _destination(draft: PlacementDraft, goal: Goal, p: int, leaving: frozenset[B
 
 
 def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
-    """The error if no broker can hold another replica of this partition."""
+    """Return the error if no broker can hold another replica of this partition."""
     name, size = draft.names[p], draft.sizes[p]
     full = [broker for broker in goal.destinations if broker not in draft.replicas[p]]
     if not full:
@@ -131,7 +135,9 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
 
 
 def _dispensable(draft: PlacementDraft, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
-    """The replica to remove first: drained, dead, not leading, sharing a rack, out of sync, on the fullest broker."""
+    """Return the replica to remove. The first criterion that differs decides: drained, dead, not leading, sharing a
+    rack, out of sync, on the fullest broker.
+    """
     replicas, now = draft.replicas[p], draft.now[p]
     spread = draft.spread(replicas)
 
@@ -152,7 +158,7 @@ def _dispensable(draft: PlacementDraft, p: int, leaving: frozenset[BrokerId]) ->
 
 
 def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
-    """Move replicas that share a rack into racks without one, as long as there are any."""
+    """Move replicas that share a rack into racks without a replica, as long as there are any."""
     replicas, racks = draft.replicas[p], draft.racks
     reachable = {racks[broker] for broker in goal.destinations if broker in racks}
     while True:
@@ -172,7 +178,7 @@ def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
 
 
 def _even(draft: PlacementDraft, goal: Goal, movable: Sequence[int]) -> BalanceBand | None:
-    """Add brokers and balance by bytes. Returns the band that the brokers should reach."""
+    """Add brokers and balance by bytes. Return the band that the brokers should reach."""
     if not goal.add and not goal.balance:
         return None
     band = BalanceBand.around([draft.bytes[broker] for broker in goal.destinations], goal.tolerance)

@@ -19,15 +19,15 @@ from kquota.settings.resource import TOPICS, Resource
 from kquota.terms import BrokerId
 
 SECONDS = 60.0
-"""Time limit for creating or removing the topics of a probe, because a mutation quota may delay this."""
+"""The time limit in seconds for creating or removing the topics of a probe, because a mutation quota may delay this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """The topics that have a probe's name.
 
-    `over`: the time of their probe is over. `running`: another probe may still use them. `foreign` are not a probe's,
-    because their configs do not have its seal.
+    `over` are the topics of probes whose time is over. `running` may still be in use by another probe. `foreign` do not
+    belong to a probe, because their configs do not have its seal.
     """
 
     over: tuple[Topic, ...]
@@ -59,7 +59,7 @@ def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, lead
 
 
 def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -> None:
-    """Create them, even under a quota. Raises Refused, or Unknown if the result is unknown."""
+    """Create the topics, even under a quota. Raises Refused, or Unknown if the result is unknown."""
     outcomes = carry_out(topics, clock, work(creations), MutationPace(quota=None), seconds=SECONDS)
     for one in outcomes:
         if one.fate is Fate.UNKNOWN:
@@ -69,7 +69,10 @@ def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -
 
 
 def until_seen(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int], seconds: float) -> float:
-    """The seconds until every broker shows these topics with their partitions. Raises Unknown after `seconds`."""
+    """Return the seconds until every broker shows these topics with their partitions.
+
+    Raises Unknown after `seconds`.
+    """
     began = clock.monotonic()
     while behind := sight.behind(wanted):
         if clock.monotonic() - began > seconds:
@@ -81,9 +84,9 @@ def until_seen(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int], s
 
 
 def remove(topics: Topics, configs: Configs, clock: MonotonicClock, names: Collection[str]) -> tuple[str, ...]:
-    """Delete those of `names` that exist and are a probe's, and return them.
+    """Delete those of `names` that exist and belong to a probe, and return them.
 
-    A topic without the seal is kept, whatever its name. Raises NotRemoved for topics that could not be deleted.
+    A topic without the seal is kept, whatever its name is. Raises NotRemoved for topics that could not be deleted.
     """
     there = topics.topics(names)
     sealed = _sealed(configs, [topic.name for topic in there])

@@ -1,4 +1,4 @@
-"""A probe for programs: `kquota.connect` provides the cluster."""
+"""A probe for programs. `kquota.connect` provides the cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The throughput of the client by broker, or of the controller. `limit` is the quota, None if there is none."""
+    """The throughput of the client by broker, or of the controller. `limit` is the quota, or None if there is none."""
 
     kind: Kind
     client_id: str
@@ -32,7 +32,7 @@ class Result:
 
 
 def _unheard(_said: object) -> None:
-    """Ignore progress."""
+    """Ignore progress. This is the default callback."""
 
 
 def probe(
@@ -50,13 +50,13 @@ def probe(
 ) -> Result:
     """Run a real client on a scratch topic, and measure it after two windows, for `seconds` or two more windows.
 
-    A byte rate is measured over whole windows, so up to one window longer.
+    A byte rate is measured over whole windows, which can take up to one window longer.
 
     `rate` is the rate to produce, in bytes per second over all `brokers`. The other kinds exceed their quota by
     themselves. The client uses the login in `client_config`, a file of Java properties, or else that of the connected
     cluster, with its client-id or `client_id`. `user` is for logins whose user only the brokers know.
 
-    The topic is always removed, also after an interrupt. `told` receives the elapsed seconds. Raises Refused for a load
+    The topic is always removed, even after an interrupt. `told` receives the elapsed seconds. Raises Refused for a load
     beyond the bounds of a probe (the same as those of `quota probe`), Invalid, Incomplete if the topic could not be
     removed, and Unreachable.
 
@@ -101,7 +101,7 @@ def find_limit(
 
     Topics are created, grown and deleted at rising rates until a rate does not hold, `seconds` for each operation (3),
     with at most `most_partitions` (10 to 10,000) at the same time. `told` receives each step. The client must not have
-    a mutation quota; otherwise like `probe`.
+    a mutation quota. Everything else is the same as for `probe`.
 
         with kquota.connect("localhost:9092") as cluster:
             limit = find_limit(cluster, tenants=10, overcommit=2)

@@ -1,4 +1,6 @@
-"""The limit of a controller (KIP-599, "How to define the quota"): rising rates, when to stop, what to suggest."""
+"""The limit of a controller (KIP-599, "How to define the quota"): rising rates, the rule for stopping, and the
+suggestion.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +14,27 @@ from typing import Final
 from kquota.probe.load import WrongArgument
 
 RATES: Final = (5, 10, 20, 50, 100, 200, 500, 1_000)
-"""Mutations per second, one rung after another."""
+"""The mutations per second of the rungs, in order."""
 SIZES: Final = (1, 10, 50)
-"""Partitions of each topic, because many small topics and few large ones have different costs for a controller."""
+"""The numbers of partitions of a topic, because many small topics and few large ones have different costs for a
+controller.
+"""
 SECONDS: Final = 3.0
-"""Seconds of a rung for each operation."""
+"""The seconds of a rung for each operation."""
 LATENCY: Final = 1.0
-"""Most seconds for 95 of 100 answers; a controller that keeps up needs some tens of milliseconds."""
+"""The most seconds for 95 of 100 answers. A controller that keeps up needs some tens of milliseconds."""
 LAG: Final = 2.0
-"""Most seconds after the last answer until all brokers show the result."""
+"""The most seconds after the last answer until all brokers show the result."""
 KEEPS_UP: Final = 0.9
-"""The part of a rate that must be reached."""
+"""The fraction of a rate that must be reached."""
 SPARE: Final = 0.8
-"""The suggested part of a rate that held, which leaves a reserve for other work of the cluster."""
+"""The suggested fraction of a rate that held. It leaves a reserve for other work of the cluster."""
 MOST_PARTITIONS: Final = 1_000
-"""Most partitions at the same time, unless the caller allows more."""
+"""The most partitions at the same time, unless the caller allows more."""
 PARTITIONS: Final = range(10, 10_001)
 """The range that the caller may allow."""
 _SHARES: Final = 4
-"""Time shares of a rung: one to create the partitions, one to add as many, and two to delete all of them."""
+"""The time shares of a rung: one to create the partitions, one to add as many, and two to delete all of them."""
 
 
 class Operation(enum.Enum):
@@ -43,7 +47,7 @@ class Operation(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One operation at one rate: the requested and the reached rate, in mutations per second; times in seconds.
+    """One operation at one rate: the requested and the reached rate, in mutations per second. Times are in seconds.
 
     `latency` is the 95th percentile of the answers, `lag` the time from the last answer until every broker showed
     everything.
@@ -58,7 +62,7 @@ class Step:
 
     @property
     def why_not(self) -> str | None:
-        """Why the controller does not sustain this rate; None if it does."""
+        """Why the controller does not sustain this rate. None if it does."""
         if self.reached < KEEPS_UP * self.rate:
             return f"reached only {self.reached:.3g}/s"
         if self.latency > LATENCY:
@@ -83,7 +87,8 @@ class LadderRung:
 
 
 def rungs(size: int, seconds: float, most_partitions: int) -> list[LadderRung]:
-    """The rungs for topics of this size, lowest first, that have at least one topic and at most this many partitions.
+    """Return the rungs for topics of this size, lowest first. Each has at least one topic and at most this many
+    partitions.
 
     >>> [(one.rate, one.topics) for one in rungs(10, 3, 1_000)]
     [(5, 1), (10, 3), (20, 6), (50, 15), (100, 30)]
@@ -94,7 +99,7 @@ def rungs(size: int, seconds: float, most_partitions: int) -> list[LadderRung]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
-    """The rungs of each size of topic, one size after another; `seconds` is the duration of one operation of a rung."""
+    """The rungs of each size of topic, one size after another. `seconds` is the duration of one operation of a rung."""
 
     rungs: tuple[tuple[LadderRung, ...], ...]
     seconds: float
@@ -102,7 +107,7 @@ class Ladder:
 
     @property
     def lasting(self) -> float:
-        """Seconds in total, if all rates hold."""
+        """The total seconds, if all rates hold."""
         return sum(_SHARES * self.seconds * len(of_size) for of_size in self.rungs)
 
     @property
@@ -113,9 +118,9 @@ class Ladder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """For one size of topic, the highest rate that held for every operation, None if even the lowest did not.
+    """The highest rate that held for every operation on one size of topic. None if even the lowest did not hold.
 
-    `stopped` is the step that did not hold, None if the bounds of the probe ended it.
+    `stopped` is the step that did not hold, or None if the bounds of the probe ended it.
     """
 
     size: int
@@ -124,7 +129,7 @@ class Held:
 
 
 def held(steps: Iterable[Step]) -> tuple[Held, ...]:
-    """One for each size, in the order of the steps."""
+    """Return one result for each size, in the order of the steps."""
     found: dict[int, list[Step]] = {}
     for step in steps:
         found.setdefault(step.size, []).append(step)
@@ -138,7 +143,7 @@ def _held(size: int, steps: Sequence[Step]) -> Held:
 
 
 def suggested(found: Sequence[Held]) -> float | None:
-    """The controller_mutation_rate for all clients together: the worst case, less a reserve.
+    """Return the controller_mutation_rate for all clients together: the worst case, less a reserve.
 
     None if a size did not hold the lowest rate, or if nothing was measured.
     """
@@ -149,12 +154,14 @@ def suggested(found: Sequence[Held]) -> float | None:
 
 
 def divided(rate: float, tenants: int, overcommit: float) -> float:
-    """Each tenant's part of a rate. KIP-599 advises to overcommit, because tenants never all work at the same time."""
+    """Return each tenant's part of a rate. KIP-599 advises to overcommit, because tenants never all work at the same
+    time.
+    """
     return _two_figures(rate * overcommit / tenants)
 
 
 def must_divide(tenants: int, overcommit: float) -> None:
-    """Raises Invalid for numbers that cannot divide a rate."""
+    """Raise Invalid for numbers that cannot divide a rate."""
     if tenants < 1:
         raise WrongArgument("tenants", f" {tenants}: must be 1 or more")
     if not math.isfinite(overcommit):
@@ -165,7 +172,7 @@ def must_divide(tenants: int, overcommit: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """The steps that were measured on a controller, and the suggestion; rates in mutations per second."""
+    """The steps that were measured on a controller, and the suggestion. Rates are in mutations per second."""
 
     steps: tuple[Step, ...]
     tenants: int
@@ -178,17 +185,17 @@ class Limit:
 
     @property
     def suggested(self) -> float | None:
-        """A controller_mutation_rate for all clients together; None if there is no suggestion."""
+        """A controller_mutation_rate for all clients together. None if there is no suggestion."""
         return suggested(self.held)
 
     @property
     def suggested_per_tenant(self) -> float | None:
-        """A controller_mutation_rate for each tenant; None if there is no suggestion."""
+        """A controller_mutation_rate for each tenant. None if there is no suggestion."""
         return None if self.suggested is None else divided(self.suggested, self.tenants, self.overcommit)
 
 
 def _two_figures(rate: float) -> float:
-    """Rounded down, so that the parts never exceed the whole.
+    """Round down to two figures, so that the parts never exceed the whole.
 
     >>> _two_figures(13.33), _two_figures(164.8), _two_figures(0.048)
     (13.0, 160.0, 0.048)
@@ -199,5 +206,5 @@ def _two_figures(rate: float) -> float:
 
 
 def percentile(values: Sequence[float], share: float = 0.95) -> float:
-    """The value that this share of them does not exceed; 0 if there are none."""
+    """Return the value that this share of the values does not exceed. It is 0 if there are none."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)] if values else 0.0

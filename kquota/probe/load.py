@@ -1,4 +1,4 @@
-"""The load of a probe: what a client sends, its limits, and the errors of a probe that exceeds them."""
+"""The load of a probe: the requests of its client, its limits, and the errors of a probe that exceeds them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kquota.terms import (
 
 
 class ArgumentError(KquotaError):
-    """`problem` follows the name of the `argument`."""
+    """An error about an argument. `problem` follows the name of the `argument`."""
 
     def __init__(self, argument: str, problem: str) -> None:
         super().__init__(f"{argument}{problem}")
@@ -39,7 +39,7 @@ class RefusedArgument(ArgumentError, Refused):
 
 
 class UnknownUser(Invalid):
-    """Only the brokers know the user of the client, and the caller does not name it."""
+    """Only the brokers know the user of the client, and the caller does not name the user."""
 
 
 class OtherUser(Invalid):
@@ -51,15 +51,15 @@ class OtherUser(Invalid):
 
 
 class LimitedClient(Refused):
-    """The client has a mutation quota itself."""
+    """The client itself has a mutation quota."""
 
 
 class RejectedClient(Refused):
-    """The controller rejected the client, so it has a mutation quota that was not visible before."""
+    """The controller rejected the client, so the client has a mutation quota that was not visible before."""
 
 
 class TooManyBytes(Refused):
-    """The load would write `written` bytes, and `allowed` are allowed."""
+    """The load would write `written` bytes, but only `allowed` bytes are allowed."""
 
     def __init__(self, written: float, allowed: int) -> None:
         super().__init__(f"this would write {human_bytes(written)}, and {human_bytes(allowed)} are allowed")
@@ -68,7 +68,7 @@ class TooManyBytes(Refused):
 
 
 class TooManyMutations(Refused):
-    """The load would make the controller do more than a probe may."""
+    """The load would request more mutations than a probe may."""
 
 
 class NotRemoved(Incomplete):
@@ -90,25 +90,25 @@ KEYS: Final[Mapping[Kind, str]] = {
     Kind.REQUESTS: REQUEST_PERCENTAGE,
     Kind.CREATE_TOPICS: CONTROLLER_MUTATION_RATE,
 }
-"""The quota that each load tests."""
+"""The quota key that each load tests."""
 BYTES: Final = (Kind.PRODUCE, Kind.CONSUME)
 
 MOST_SECONDS: Final = 300.0
 MOST_BYTES: Final = 2 * 10**9
 """The most bytes that a probe writes, unless the caller allows more."""
 MOST_RATE: Final = 100_000_000.0
-"""Bytes per second in total for a load without a rate of its own."""
+"""The total bytes per second for a load without a rate of its own."""
 UNLIMITED_RATE: Final = 10_000_000.0
-"""Bytes per second if no quota applies to the client, because there is nothing to test."""
+"""The bytes per second if no quota applies to the client, because there is nothing to test."""
 MOST_MUTATIONS: Final = 5_000
 UNLIMITED_MUTATIONS: Final = 5.0
-"""Mutations per second if no quota applies to the client."""
+"""The mutations per second if no quota applies to the client."""
 _OVER: Final = 1.5
-"""By how much a client exceeds its quota when it reads, so that it is throttled."""
+"""The factor by which a client exceeds its quota when it reads, so that it is throttled."""
 _OVER_MUTATIONS: Final = 3.0
-"""By how much a client exceeds its mutation quota, because it must first empty a full bucket."""
+"""The factor by which a client exceeds its mutation quota, because it must first empty a full bucket."""
 _WINDOWS: Final = 2
-"""Number of windows after which nothing is left of the burst with which every quota begins."""
+"""The number of windows after which nothing is left of the burst with which every quota begins."""
 _PERCENT_A_CONNECTION: Final = 25.0
 _MOST_CONNECTIONS: Final = 8
 _BATCH_SECONDS: Final = 0.1
@@ -123,7 +123,7 @@ class Load:
     """A load on every broker of `leaders`, each the leader of one partition, for `warm` and then `seconds` more.
 
     `rate` is the requested rate per second: bytes on each broker, or mutations of the controller. For requests, which
-    have no rate, it is the number of connections. `limit` is the quota in its own unit, None if there is none.
+    have no rate, it is the number of connections. `limit` is the quota in its own unit, or None if there is none.
     """
 
     kind: Kind
@@ -137,41 +137,43 @@ class Load:
 
     @property
     def expected(self) -> float:
-        """The expected rate per second on each broker: the requested one, or the quota if that is less."""
+        """The expected rate per second on each broker: the requested rate, or the quota if it is lower."""
         return self.rate if self.limit is None else min(self.rate, self.limit)
 
     def due(self, elapsed: float) -> float:
-        """The amount that is due after this many seconds.
+        """Return the amount that is due after this many seconds. At first it is only the amount that the quota allows.
 
-        At first it is only what the quota allows. A quota begins with a burst. A client that uses it is throttled for a
-        whole window and then gets the next burst, which would distort a rate over seconds that are not whole windows.
+        A quota begins with a burst. A client that uses it is throttled for a whole window and then gets the next burst.
+        This would distort a rate over seconds that are not whole windows.
         """
         quiet = min(elapsed, self.warm / _WINDOWS)
         return self.expected * quiet + self.rate * (elapsed - quiet)
 
     @property
     def lasting(self) -> float:
-        """Seconds in total."""
+        """The total seconds."""
         return self.warm + self.seconds
 
     @property
     def batch(self) -> int:
-        """Bytes of one request: small compared with the quota, because a large one would be throttled for seconds."""
+        """The bytes of one request. It is small compared with the quota, because a large request would be throttled for
+        seconds.
+        """
         return int(min(_MOST_BATCH, max(_LEAST_BATCH, self.expected * _BATCH_SECONDS)))
 
     @property
     def partitions(self) -> int:
-        """Partitions of each topic that is created and deleted: half a second of the quota."""
+        """The partitions of each topic that is created and deleted: half a second of the quota."""
         return min(_MOST_PARTITIONS, max(1, math.ceil((self.limit or 0.0) * _MUTATION_SECONDS)))
 
 
 def warm(window_seconds: int | None) -> float:
-    """How long to wait for the steady state of a quota with this window; None means Kafka's default window."""
+    """Return how long to wait for the steady state of a quota with this window. None means Kafka's default window."""
     return _WINDOWS * _window(window_seconds)
 
 
 def seconds(given: float | None, otherwise: float) -> float:
-    """How long to measure. Raises Invalid for less than 1 s and Refused for more than a probe may take."""
+    """Return how long to measure. Raises Invalid for less than 1 s and Refused for more than a probe may take."""
     found = otherwise if given is None else given
     if not found >= 1:
         raise WrongArgument("seconds", f" {found:g}: measure for 1 second or more")
@@ -182,9 +184,10 @@ def seconds(given: float | None, otherwise: float) -> float:
 
 
 def whole(seconds: float, warm: float) -> float:
-    """The seconds, rounded up to whole windows of the quota with this `warm` time, as long as a probe may last.
+    """Round the seconds up to whole windows of the quota with this `warm` time, up to the limit of a probe.
 
-    A quota allows bursts within a window. Over a part of a window, one additional burst is a tenth.
+    A quota allows bursts within a window. Over a fraction of a window, one additional burst changes the rate by a
+    tenth.
     """
     window = warm / _WINDOWS
     rounded = math.ceil(seconds / window) * window
@@ -192,23 +195,23 @@ def whole(seconds: float, warm: float) -> float:
 
 
 def pushing(limit: float | None, brokers: int) -> float:
-    """The rate to read from each broker, in bytes per second: more than the quota, within bounds."""
+    """Return the rate to read from each broker, in bytes per second: more than the quota, within bounds."""
     wanted = UNLIMITED_RATE / brokers if limit is None else _OVER * limit
     return min(wanted, MOST_RATE / brokers)
 
 
 def connections(limit: float | None) -> int:
-    """The number of connections that send requests, one after another, to exceed this percentage of a thread."""
+    """Return the number of connections that send requests, one after another, to exceed this percentage of a thread."""
     return 1 if limit is None else min(_MOST_CONNECTIONS, math.ceil(limit / _PERCENT_A_CONNECTION))
 
 
 def mutating(limit: float | None) -> float:
-    """The number of mutations per second to request."""
+    """Return the number of mutations per second to request."""
     return UNLIMITED_MUTATIONS if limit is None else _OVER_MUTATIONS * limit
 
 
 def bounded(load: Load) -> Load:
-    """The same load. Raises Refused if it would write, or make the controller do, more than a probe should."""
+    """Return the same load. Raises Refused if it would write more bytes or request more mutations than a probe may."""
     if load.kind is Kind.PRODUCE and (written := load.expected * load.lasting * len(load.leaders)) > load.most_bytes:
         raise TooManyBytes(written, load.most_bytes)
     if load.kind is Kind.CREATE_TOPICS and (made := math.ceil(_mutations(load))) > MOST_MUTATIONS:

@@ -1,4 +1,4 @@
-"""Clients that create and delete topics: one for a verdict on its quota, and one that climbs a ladder of loads."""
+"""Clients that create and delete topics: one for a verdict on its quota, and one that runs a ladder of loads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kquota.probe.verdict import Reading, throttles
 class Tally:
     """Accepted mutations. A rejection shows when the bucket will have 0 tokens.
 
-    Between two such moments exactly the quota's rate was added, whatever the bucket held at first.
+    Between two such moments the bucket received exactly the quota's rate, whatever its level was at first.
     """
 
     admitted: int = 0
@@ -31,12 +31,12 @@ class Tally:
     waits: list[int] = field(default_factory=list)
 
     def rejected(self, now: float, throttle_ms: int) -> None:
-        """Record a rejection; `throttle_ms` is the wait until there are tokens."""
+        """Record a rejection. `throttle_ms` is the wait until there are tokens."""
         self.waits.append(throttle_ms)
         self.zeros.append((now + throttle_ms / 1_000, self.admitted))
 
     def reading(self, began: float, now: float) -> Reading:
-        """The reading between the first and the last empty bucket, or over the whole time if there are not two."""
+        """Return the reading between the first and the last empty bucket. Without two, it covers the whole time."""
         start, end = (began, 0), (now, self.admitted)
         if len(self.zeros) > 1 and self.zeros[-1][0] > self.zeros[0][0]:
             start, end = self.zeros[0], self.zeros[-1]
@@ -91,9 +91,9 @@ def _one_by_one(load: Load, tell: Callable[[str], None]) -> Iterator[Mutation]:
 
 
 _TICK = 0.1
-"""Seconds between two requests, each with all topics that are due."""
+"""Seconds between two requests. Each request has all topics that are due."""
 _PATIENCE = 5 * LAG
-"""Time limit for a lag that is too long anyway."""
+"""The time limit in seconds for a lag, which is too long anyway by then."""
 
 
 def climb(
@@ -104,9 +104,10 @@ def climb(
     scratch_names: Iterator[str],
     replication_factor: int,
 ) -> Iterator[Step]:
-    """The steps as they are completed; the rung after one that does not hold is not tried.
+    """Yield the steps as they are completed. The rung after one that does not hold is not tried.
 
-    Raises Refused if the cluster does not allow it, and if a quota applies to us, because it would be measured instead.
+    Raises Refused if the cluster does not allow it. Raises Refused also if a quota applies to this client, because the
+    quota would be measured instead.
     """
     for rung in rungs:
         names = list(islice(scratch_names, rung.topics))
@@ -180,7 +181,7 @@ def _step(
 
 
 def _lag(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int]) -> float:
-    """Seconds until all brokers show it, at most _PATIENCE."""
+    """Return the seconds until all brokers show the result, at most _PATIENCE."""
     try:
         return until_seen(clock, sight, wanted, _PATIENCE)
     except Unknown:
@@ -193,8 +194,8 @@ def _must_be_done(topics: Topics, batch: Sequence[Mutation]) -> None:
         failure = answer.outcomes[one.topic]
         if failure is not None and failure.rejected:
             raise RejectedClient(
-                "a controller mutation quota rejects this client, so a probe would only measure this quota. Remove it"
-                " for the time of the probe"
+                "a controller mutation quota rejects this client, so a probe would only measure this quota. Remove the "
+                "quota while the probe runs"
             )
         if failure is not None:
             raise Refused(f"topic {one.topic}: {failure.reason}")

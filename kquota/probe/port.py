@@ -1,4 +1,4 @@
-"""The interfaces for this room: a real client that loads a topic, the metadata of each broker, and the logins."""
+"""The interfaces of this room: a real client that loads a topic, the metadata of each broker, and the logins."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class ProbeClient(Protocol):
     """A client that logs in as the probed one. All methods raise Refused or Unreachable if brokers end the load."""
 
     def produce(self, load: Load, meter: Meter, told: Callable[[float], None]) -> None:
-        """Write at the load's rate until the meter ends; `told` receives the elapsed seconds."""
+        """Write at the load's rate until the meter ends. `told` receives the elapsed seconds."""
         ...
 
     def fill(self, load: Load) -> None:
-        """Write the data for `consume`: about what it reads in a second."""
+        """Write the data for `consume`: about as much as it reads in a second."""
         ...
 
     def consume(self, load: Load, meter: Meter, told: Callable[[float], None]) -> None:
-        """Read at the load's rate what `fill` wrote, over and over."""
+        """Read the data of `fill` at the load's rate, again and again."""
         ...
 
     def request(self, load: Load, meter: Meter, told: Callable[[float], None]) -> None:
-        """Send empty requests one after another; each counts 1."""
+        """Send empty requests one after another. Each counts as 1."""
         ...
 
 
@@ -39,7 +39,7 @@ class Sight(Protocol):
     """The metadata of each broker."""
 
     def behind(self, wanted: Mapping[str, int]) -> int:
-        """The number of brokers that do not show all these topics with their partitions and leaders.
+        """Return the number of brokers that do not show all these topics with their partitions and leaders.
 
         0 partitions mean that the topic is deleted.
         """
@@ -47,16 +47,16 @@ class Sight(Protocol):
 
 
 class ProbeCluster(Protocol):
-    """A connected cluster; `kquota.connect` provides one."""
+    """A connected cluster. `kquota.connect` provides one."""
 
     @property
     def topics(self) -> Topics:
-        """Its topics."""
+        """The topics of the cluster."""
         ...
 
     @property
     def configs(self) -> Configs:
-        """The configs of its topics."""
+        """The configs of the topics."""
         ...
 
     @property
@@ -66,15 +66,15 @@ class ProbeCluster(Protocol):
 
     @property
     def brokers(self) -> Sequence[BrokerId]:
-        """Its live brokers."""
+        """The live brokers."""
         ...
 
     def explained(self, user: str, client_id: str) -> Explanation:
-        """The quotas that apply to this client."""
+        """Return the quotas that apply to this client."""
         ...
 
     def logins(self, client_config: Path | str | None = None) -> ProbeLogins:
-        """This login, and the login to be probed, which may be in a file of Java properties."""
+        """Return this login, and the login to probe, which may be in a file of Java properties."""
         ...
 
 
@@ -83,7 +83,7 @@ class ProbeLogins(Protocol):
 
     @property
     def user(self) -> str | None:
-        """The user of the probed login; None if only brokers know it: by certificate, token or ticket."""
+        """The user of the probed login. None if only brokers know it: by certificate, token or ticket."""
         ...
 
     @property
@@ -92,17 +92,19 @@ class ProbeLogins(Protocol):
         ...
 
     def stage(self) -> AbstractContextManager[ProbeCluster]:
-        """A new connection with the first login, because another one may be in the middle of a request."""
+        """Open a new connection with the first login, because another one may be in the middle of a request."""
         ...
 
     def stage_as(self, client_id: str) -> AbstractContextManager[ProbeCluster]:
-        """A new connection with the probed login."""
+        """Open a new connection with the probed login."""
         ...
 
     def filler(self) -> ProbeClient:
-        """A client with the first login. Raises Invalid for a login that it does not support, like `client`."""
+        """Return a client with the first login. Raises Invalid, like `client`, for a login that the client does not
+        support.
+        """
         ...
 
     def client(self, client_id: str) -> ProbeClient:
-        """A client with the probed login."""
+        """Return a client with the probed login."""
         ...

@@ -30,7 +30,9 @@ _REPLICAS: Final = 3
 
 
 def user(known: str | None, said: str | None) -> str:
-    """The user of the client as its login shows it (None: only brokers know). Raises Invalid for another user."""
+    """Return the user of the client as its login shows it, or None if only brokers know it. Raises Invalid for another
+    user.
+    """
     if known is None:
         if said is None:
             raise UnknownUser(
@@ -53,10 +55,11 @@ def prepared(
     brokers: Sequence[BrokerId] | None = None,
     most_bytes: int = MOST_BYTES,
 ) -> Load:
-    """The load, within its bounds, on a topic that does not exist yet.
+    """Return the load, within its bounds, on a topic that does not exist yet. `rate` is for producing: total bytes per
+    second.
 
-    `rate` is bytes per second in total, for producing. Raises Invalid if it is missing, and for an empty list of
-    brokers or a repeated one; Refused for a load beyond the bounds, and if the quota is not a valid rate.
+    Raises Invalid if it is missing, and for an empty list of brokers or a repeated broker. Raises Refused for a load
+    beyond the bounds, and if the quota is not a valid rate.
     """
     limit = _limit(next(one for one in explained.answers if one.key == KEYS[kind]), explained)
     where = _alive(alive, brokers)
@@ -89,15 +92,14 @@ def prepared(
 def climbing(
     explained: Explanation, alive: Sequence[BrokerId], *, seconds: float | None, most_partitions: int
 ) -> Ladder:
-    """The ladder that finds a limit.
-
-    Raises Invalid if not even one rung fits, and Refused for a client with a quota.
+    """Return the ladder that finds a limit. Raises Invalid if not even one rung fits, and Refused for a client with a
+    quota.
     """
     bound = next(one for one in explained.answers if one.key == CONTROLLER_MUTATION_RATE)
     if bound.limit is not None and not explained.cluster.ignores(bound.key):
         raise LimitedClient(
-            f"this client has a {bound.key} of {bound.limit:g}, so a probe would only measure this quota. Remove it"
-            " for the time of the probe"
+            f"this client has a {bound.key} of {bound.limit:g}, so a probe would only measure this quota. Remove the "
+            "quota while the probe runs"
         )
     if most_partitions not in ladder.PARTITIONS:
         least, most = ladder.PARTITIONS[0], ladder.PARTITIONS[-1]
@@ -116,7 +118,7 @@ def climbing(
 
 
 def _limit(answer: KeyAnswer, explained: Explanation) -> float | None:
-    """The quota of the client, or None if it has none.
+    """Return the quota of the client, or None if it has none.
 
     Raises Refused if the value is not a valid rate, because brokers do not enforce it as a rate.
     """

@@ -1,4 +1,4 @@
-"""Runs a probe: its topics exist only as long as it lasts, however it ends."""
+"""Runs a probe. Its topics exist only during the probe, however the probe ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ON_ITS_WAY = 0.5
 def readings(
     who: ProbeLogins, client_id: str, load: Load, made: list[str], told: Callable[[float], None]
 ) -> tuple[Reading, ...]:
-    """The throughput of the client by broker, or of the controller.
+    """Return the throughput of the client by broker, or of the controller.
 
     `made` names each topic before it is created, for `removed`. `told` receives the elapsed seconds. Raises Invalid for
     a login that the client does not support, before any topic is created.
@@ -47,7 +47,7 @@ def readings(
 def steps(
     who: ProbeLogins, client_id: str, ladder: Ladder, made: list[str], told: Callable[[Step], None]
 ) -> tuple[Step, ...]:
-    """The steps of each rung until one did not hold; otherwise like `readings`."""
+    """Yield the steps of each rung until one does not hold. Otherwise this is like `readings`."""
     names = _names(scratch.name(datetime.now(UTC), 2 * ladder.lasting, secrets.token_hex(4)), made)
     found: list[Step] = []
     with who.stage_as(client_id) as stage:
@@ -65,7 +65,7 @@ def _names(base: str, made: list[str]) -> Iterator[str]:
 
 
 def _unheard() -> None:
-    """Ignore the removal."""
+    """Ignore the removal. This is the default callback."""
 
 
 def _raised(error: KquotaError) -> None:
@@ -83,7 +83,8 @@ def removed(
     """At the end, also after an interrupt, remove all topics in `made` and clear the list.
 
     This uses a new connection, because the interrupted one may be in the middle of a request. `removing` is called if
-    the removal is early, and `left` with the error if a topic could not be removed; by default the error is raised.
+    the removal is early. `left` is called with the error if a topic could not be removed. By default the error is
+    raised.
     """
     ended_well = False
     try:
@@ -92,7 +93,7 @@ def removed(
     finally:
         if made and not ended_well:
             removing()
-            # A request that was in flight when we were stopped has then taken effect.
+            # A request that was in flight at the interrupt has then taken effect.
             time.sleep(_ON_ITS_WAY)
         try:
             _remove(who, made)
@@ -108,14 +109,13 @@ def _remove(who: ProbeLogins, made: list[str]) -> None:
 
 
 def remove_older(stage: ProbeCluster) -> tuple[Found, tuple[str, ...]]:
-    """Remove the topics of older probes whose time is over.
-
-    Returns all that were found, and the names of the removed ones.
+    """Remove the topics of older probes whose time is over. Return all that were found, and the names of the removed
+    ones.
     """
     found = older(stage)
     return found, actions.remove(stage.topics, stage.configs, time, [topic.name for topic in found.over])
 
 
 def older(stage: ProbeCluster) -> Found:
-    """The topics of older probes, and topics that only look like it; nothing is removed."""
+    """Return the topics of older probes, and topics with only the name of one. Nothing is removed."""
     return actions.found(stage.topics, stage.configs, datetime.now(UTC))

@@ -22,7 +22,7 @@ class ThrottleCounts:
 
     @property
     def mean_ms(self) -> float | None:
-        """The mean wait; None if there was none."""
+        """The mean wait, or None if there was none."""
         return self.total_ms / self.count if self.count else None
 
 
@@ -37,13 +37,15 @@ class Reading:
 
     @property
     def rate(self) -> float:
-        """Per second."""
+        """The rate per second."""
         return self.amount / self.seconds
 
 
 @dataclass(slots=True, kw_only=True)
 class Meter:
-    """Counts from `starts` to `ends`, in seconds of a monotonic clock; everything before and after is ignored."""
+    """A meter that counts from `starts` to `ends`, in seconds of a monotonic clock. It ignores everything before and
+    after.
+    """
 
     starts: float
     ends: float
@@ -56,12 +58,12 @@ class Meter:
             self._amounts[broker] += amount
 
     def throttled(self, broker: BrokerId, ms: int, at: float) -> None:
-        """Record that a broker asked to wait; 0 means that it no longer does."""
+        """Record that a broker asked the client to wait. 0 means that it no longer does."""
         if ms > 0 and self.starts <= at < self.ends:
             self._waits[broker].append(ms)
 
     def readings(self, brokers: Iterable[BrokerId]) -> tuple[Reading, ...]:
-        """One for each broker, in their order; 0 for a broker that accepted nothing."""
+        """Return one reading for each broker, in their order. A broker that accepted nothing has 0."""
         return tuple(
             Reading(
                 broker=broker,
@@ -74,7 +76,7 @@ class Meter:
 
 
 def throttles(waits: Iterable[int]) -> ThrottleCounts:
-    """The counts of these waits, in ms."""
+    """Return the counts of these waits, in ms."""
     found = [ms for ms in waits if ms > 0]
     return ThrottleCounts(count=len(found), longest_ms=max(found, default=0), total_ms=sum(found))
 
@@ -98,14 +100,15 @@ _WORST: Final = (Verdict.MORE, Verdict.THROTTLED, Verdict.LESS, Verdict.SLOW, Ve
 
 
 def of(load: Load, reading: Reading) -> Verdict:
-    """The verdict on one reading of this load."""
+    """Return the verdict on one reading of this load."""
     if load.kind is Kind.REQUESTS:
         return held(reading, load.limit)
     return verdict(reading, asked=load.rate, limit=load.limit)
 
 
 def verdict(reading: Reading, *, asked: float, limit: float | None) -> Verdict:
-    """The verdict on a reading, for a client that asked for `asked` under a quota of `limit`, or None without a quota.
+    """Return the verdict on a reading, for a client that requested `asked` under a quota of `limit` (None without a
+    quota).
 
     Both are per second, in the unit of the reading. The client should get the smaller of the two.
     """
@@ -117,7 +120,7 @@ def verdict(reading: Reading, *, asked: float, limit: float | None) -> Verdict:
             return Verdict.THROTTLED if held else Verdict.AS_EXPLAINED
         return Verdict.AS_EXPLAINED if held or asked > limit else Verdict.NOT_REACHED
     if off > 0:
-        # More than was requested is our own doing; only a quota can be exceeded.
+        # The probe itself causes a rate above the request. Only a quota can be exceeded.
         return Verdict.MORE if limit is not None and reading.rate > limit * (1 + TOLERANCE) else Verdict.AS_EXPLAINED
     if not held:
         return Verdict.SLOW
@@ -125,17 +128,19 @@ def verdict(reading: Reading, *, asked: float, limit: float | None) -> Verdict:
 
 
 def held(reading: Reading, limit: float | None) -> Verdict:
-    """The verdict on a load whose cost only the broker knows: it must be throttled if and only if a quota is set."""
+    """Return the verdict on a load whose cost only the broker knows. It must be throttled if and only if a quota is
+    set.
+    """
     if reading.throttles.count:
         return Verdict.THROTTLED if limit is None else Verdict.AS_EXPLAINED
     return Verdict.AS_EXPLAINED if limit is None else Verdict.NOT_REACHED
 
 
 def worst(found: Sequence[Verdict]) -> Verdict:
-    """The verdict on all brokers; a quota that was reached on one of them was reached."""
+    """Return the verdict on all brokers. A quota that was reached on one of them was reached."""
     return next((one for one in _WORST if one in found), Verdict.NOT_REACHED)
 
 
 def difference(reading: Reading, expected: float) -> float:
-    """The relative difference between the rate and the expected one: 0.05 is 5 % more."""
+    """Return the relative difference between the rate and the expected one. 0.05 means 5 % more."""
     return reading.rate / expected - 1

@@ -14,18 +14,18 @@ from kquota.quota_keys import QUOTA_KEYS
 
 
 def describe(quotas: ClusterQuotas, wanted: Filter) -> dict[Entity, Limits]:
-    """Matching entities in display order, each with its keys sorted."""
+    """Return matching entities in display order, each with its keys sorted."""
     return _in_order(quotas.describe(wanted))
 
 
 def describe_users(principals: Principals, name: Name | Every) -> tuple[dict[Entity, Limits], Scram]:
-    """Users and their SCRAM credentials, both in display order."""
+    """Return users and their SCRAM credentials, both in display order."""
     found, scram = principals.users(name)
     return _in_order(found), {user: dict(sorted(scram[user].items())) for user in sorted(scram)}
 
 
 def must_take_effect(principals: Principals, change: QuotaChange) -> tuple[str, ...]:
-    """Warnings about keys that the brokers may be too old for.
+    """Return warnings about keys that the brokers may be too old for.
 
     Raises Refused if the brokers are known to be too old.
     """
@@ -70,12 +70,12 @@ def _limits(quotas: ClusterQuotas, wanted: Filter, entity: Entity) -> Limits:
 
 
 BATCH: Final = 1_000
-"""Entities in one request, well within Kafka's own limits."""
+"""The number of entities in one request, well within Kafka's own limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result for each entity, in the order of the replacements; `undone` has the reasons."""
+    """The result for each entity, in the order of the replacements. `undone` has the reasons."""
 
     done: tuple[Entity, ...]
     undone: Mapping[Entity, str] = field(default_factory=dict)
@@ -111,7 +111,7 @@ def apply(
 
 
 def _unseen(quotas: ClusterQuotas, sent: list[Replacement], attempts: Iterator[object]) -> dict[Entity, str]:
-    """Read until everything that was sent is visible; on KRaft a read right after a write is often stale."""
+    """Read until all sent entities are visible. On KRaft, a read right after a write is often stale."""
     left = sent
     for _ in attempts:
         if not left:

@@ -1,6 +1,6 @@
 """The parts of a cluster that determine the effect of a quota: live brokers, their threads and quota windows.
 
-Pure: the settings of a broker are passed as text. A value that is not known is None, never Kafka's default.
+The code is pure: it receives the settings of a broker as text. An unknown value is None, never Kafka's default.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class QuotaWindow:
 
     @property
     def burst_seconds(self) -> int:
-        """How many seconds of a byte rate pass at once before a delay is certain: all whole samples."""
+        """Seconds of a byte rate that can pass at once before a delay is certain: all whole samples."""
         return (self.samples - 1) * self.seconds
 
     @property
     def bucket_seconds(self) -> int:
-        """How many seconds of quota a full token bucket of KIP-599 holds; an empty one takes the same time to fill."""
+        """Seconds of quota that a full token bucket of KIP-599 holds. An empty bucket takes the same time to fill."""
         return self.samples * self.seconds
 
 
@@ -38,9 +38,8 @@ AS_SHIPPED: Final = QuotaWindow(samples=SAMPLES, seconds=SAMPLE_MS // 1_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerCapacity:
-    """The settings of one live broker; None is unknown.
-
-    `callback` is its client.quota.callback.class, if it has one.
+    """The settings of one live broker. None means unknown. `callback` is its client.quota.callback.class, if it has
+    one.
     """
 
     id: BrokerId
@@ -71,10 +70,11 @@ class BrokerCapacity:
 
 
 def broker(id_: BrokerId, settings: Mapping[str, str | None]) -> BrokerCapacity:
-    """A broker's settings for quotas, from its configs as DescribeConfigs reports them; {} means that they are unknown.
+    """Parse a broker's settings for quotas from its configs as DescribeConfigs reports them. {} means that they are
+    unknown.
 
     `controllers` are the nodes whose settings apply to mutations: those of the quorum. It is empty with ZooKeeper,
-    where any broker can be the controller, and None where the broker does not report it.
+    where any broker can be the controller, and None if the broker does not report it.
     """
     return BrokerCapacity(
         id=id_,
@@ -106,7 +106,7 @@ class Capacity:
 
     @property
     def size(self) -> int | None:
-        """How many brokers are alive."""
+        """The number of live brokers."""
         return None if self.brokers is None else len(self.brokers)
 
     @property
@@ -137,17 +137,17 @@ class Capacity:
 
     @property
     def largest_batch(self) -> int | None:
-        """The largest message.max.bytes."""
+        """The largest message.max.bytes of the brokers."""
         known = [broker.largest_batch for broker in self.brokers or () if broker.largest_batch is not None]
         return max(known, default=None)
 
     @property
     def callback(self) -> str | None:
-        """A client.quota.callback.class, which decides instead of Kafka (KIP-257); None if none is known."""
+        """The client.quota.callback.class, which replaces Kafka's own decision (KIP-257). None if none is known."""
         return next((broker.callback for broker in self.brokers or () if broker.callback is not None), None)
 
     def static(self, key: str) -> float | None:
-        """The lowest static limit of `key` below the eight levels; None if there is none or it is unknown."""
+        """Return the lowest static limit of `key` below the eight levels. None if there is none or it is unknown."""
         return min((b.static[key] for b in self.brokers or () if b.static and key in b.static), default=None)
 
 
@@ -155,7 +155,7 @@ _T = TypeVar("_T")
 
 
 def _same(values: Iterable[_T | None]) -> _T | None:
-    """The value that all have in common, or None."""
+    """Return the value that all have in common, or None."""
     found = set(values)
     return found.pop() if len(found) == 1 else None
 

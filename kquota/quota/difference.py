@@ -24,7 +24,7 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttling:
-    """The throttles of one broker or topic before and after a document is applied; never pruned."""
+    """The throttles of one broker or topic before and after a document is applied. They are never pruned."""
 
     entity: Resource
     before: Mapping[str, str]
@@ -32,7 +32,7 @@ class Throttling:
     pruned: Literal[False] = False
 
     def differing(self) -> Iterator[tuple[str, str | None, str | None]]:
-        """(key, old, new) of each key that changes, sorted; None means not set. The order of a list is irrelevant."""
+        """(key, old, new) of each key that changes, sorted. None means not set. The order of a list is irrelevant."""
         for key in sorted({*self.before, *self.after}):
             old, new = self.before.get(key), self.after.get(key)
             if not _same(key, old, new):
@@ -64,7 +64,10 @@ class Difference:
 
     @property
     def hash(self) -> str:
-        """`sha256:` and 16 digits over every entity, key, old and new value. Only the same change has this hash."""
+        """Return `sha256:` and 16 digits over every entity, key, old and new value.
+
+        Only the same change has this hash.
+        """
         digest = hashlib.sha256()
         for change in self.changes:
             parts = [[kind, None if name is DEFAULT else name] for kind, name in change.entity.parts()]
@@ -75,12 +78,11 @@ class Difference:
 def difference(
     document: Document, standing: Mapping[Entity, Limits], *, prune: bool, throttles: Throttles | None = None
 ) -> Difference:
-    """The changes that turn `standing` into what `document` says.
-
-    A named entity gets exactly the limits in the document, and its other limits are removed. An entity that is not
-    named stays unchanged, unless `prune` is set and `owns` covers it. `throttles` are the current ones of the brokers
-    and topics that the document names; others never change. Raises Refused if a protected entity that is named would
-    change, and Invalid for `prune` without `owns`.
+    """Return the changes that turn the limits in `standing` into those in `document`. A named entity gets exactly the
+    limits in the document, and its other limits are removed. An entity that is not named stays unchanged, unless
+    `prune` is set and `owns` covers it. `throttles` are the current throttles of the brokers and topics that the
+    document names. Other throttles never change. Raises Refused if a protected entity that is named would change, and
+    Invalid for `prune` without `owns`.
     """
     wanted: dict[Entity, Limits] = dict(document.limits)
     kept = []
@@ -119,7 +121,7 @@ def _must_not_be_protected(document: Document, replacements: tuple[Replacement, 
 
 
 def throttlings(wanted: Throttles, standing: Throttles) -> tuple[Throttling, ...]:
-    """The changes that turn `standing` into `wanted`, for the resources in `wanted`."""
+    """Return the changes that turn `standing` into `wanted`, for the resources in `wanted`."""
     every = (
         Throttling(entity=resource, before=standing.get(resource, {}), after=wanted[resource])
         for resource in sorted(wanted, key=order)

@@ -25,7 +25,7 @@ FORMS: Final = (
 class Scope:
     """A set of principals, by shell patterns for names (`*`, `?`, `[a-z]`) and words like `default-user`.
 
-    `user:`, `client:` and `ip:` state the kind of the name, as `User:` does in an ACL; a pattern without a kind matches
+    `user:`, `client:` and `ip:` state the kind of the name, as `User:` does in an ACL. A pattern without a kind matches
     all three. A pattern never matches a default entity, so that `*` covers only names that are visible.
     """
 
@@ -34,7 +34,7 @@ class Scope:
     _defaults: frozenset[str] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Raises Invalid for a pattern in an unknown form."""
+        """Raise Invalid for a pattern in an unknown form."""
         names: dict[str, list[str]] = {kind: [] for kind in ENTITY_TYPES}
         defaults = set()
         for written in self.patterns:
@@ -49,11 +49,14 @@ class Scope:
         object.__setattr__(self, "_defaults", frozenset(defaults))
 
     def owns(self, entity: Entity) -> bool:
-        """True if the entity's principal is in the scope: its user if it has one, else its client-id or IP."""
+        """True if the entity's principal is in the scope: its user if it has one, otherwise its client-id or IP."""
         return self._has(*next(entity.parts()))
 
     def touches(self, entity: Entity) -> bool:
-        """True if any part of the entity is in the scope. Wider than `owns`, because it is used for protection."""
+        """True if any part of the entity is in the scope.
+
+        This is wider than `owns`, because it is used for protection.
+        """
         return any(self._has(kind, name) for kind, name in entity.parts())
 
     def _has(self, kind: str, name: Name) -> bool:
@@ -82,14 +85,16 @@ def _parsed(written: str) -> tuple[tuple[str, ...], str]:
 NOBODY: Final = Scope(patterns=())
 
 Throttles: TypeAlias = Mapping[Resource, Mapping[str, str]]
-"""Rates as whole bytes per second, lists as Kafka stores them. An empty list throttles nothing and is left out."""
+"""The throttles of a resource: rates as whole bytes per second, lists as Kafka stores them. An empty list is left out.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """The entities that a document names, each with all its limits, and the scope of the document.
 
-    `owns` limits what may be pruned; None if the document does not state it. Entities in `protect` never change.
+    `owns` limits the entities that may be pruned. It is None if the document does not state it. Entities in `protect`
+    never change.
     """
 
     limits: Mapping[Entity, Limits]
@@ -99,5 +104,7 @@ class Document:
 
 
 def order(resource: Resource) -> tuple[object, ...]:
-    """The order of resources in a document, on which the hash of a difference depends: the default broker is first."""
+    """The sort key of resources in a document. The hash of a difference depends on this order. The default broker is
+    first.
+    """
     return (resource.kind, resource.name is not DEFAULT, resource.order)

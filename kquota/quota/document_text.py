@@ -1,4 +1,4 @@
-"""The text of a document of quotas: YAML to value, and value to YAML and JSON, without loss.
+"""The text of a document of quotas. YAML is parsed, and YAML and JSON are written, without loss.
 
 A default entity has a key of its own (`default-user`), outside the mappings in which any key is a name.
 """
@@ -37,10 +37,10 @@ _KNOWN: Final = ("version", "owns", "protect", *_ORDER, _THROTTLES)
 
 
 def read(text: str, name: str) -> Document:
-    """The document in `text`; errors use `name`.
+    """Parse the document in `text`. Errors use `name`.
 
     Raises Invalid, with line and column, for everything that is not understood exactly: unknown and repeated keys,
-    values that no broker should be given, anchors, tags.
+    invalid values, anchors, tags.
     """
     return _Reading(Source(text, name)).document()
 
@@ -165,7 +165,7 @@ class _Reading:
 
 
 def written(key: str, limit: float) -> str:
-    """A limit as text without loss; byte rates have a unit if that is shorter.
+    """Format a limit without loss. Byte rates have a unit if that is shorter.
 
     >>> written("producer_byte_rate", 52428800.0), written("request_percentage", 12.5)
     ('50MiB/s', '12.5')
@@ -176,7 +176,7 @@ def written(key: str, limit: float) -> str:
 
 
 def unfit(limits: Mapping[Entity, Limits]) -> Iterator[tuple[Entity, str]]:
-    """(entity, key) of each limit that is set but not valid in a document, for example NaN or 0."""
+    """Yield (entity, key) of each limit that is set but not valid in a document, for example NaN or 0."""
     for entity in sorted(limits, key=Entity.order):
         for key, limit in sorted(limits[entity].items()):
             try:
@@ -186,7 +186,7 @@ def unfit(limits: Mapping[Entity, Limits]) -> Iterator[tuple[Entity, str]]:
 
 
 def text(document: Document) -> str:
-    """The document as YAML in its canonical form; `read` returns the same document."""
+    """Return the document as YAML in its canonical form. `read` returns the same document."""
     lines = [f"version: {VERSION}"]
     for key, scope in (("owns", document.owns), ("protect", document.protect)):
         if scope is not None and scope != NOBODY:
@@ -198,7 +198,9 @@ def text(document: Document) -> str:
 
 
 def as_json(document: Document) -> str:
-    """The document as JSON with the same keys, which `read` also accepts. Limits are numbers in Kafka's own units."""
+    """Return the document as JSON with the same keys, which `read` also accepts. Limits are numbers in Kafka's own
+    units.
+    """
     top: dict[str, object] = {"version": int(VERSION)}
     if document.owns is not None:
         top["owns"] = list(document.owns.patterns)
@@ -259,7 +261,9 @@ def _numbers(tree: _Tree) -> _Tree:
 
 
 def leaf(value: float | str) -> int | float | str:
-    """A limit or a throttle for JSON, which has no NaN and no infinity: a number if possible, otherwise text."""
+    """Convert a limit or a throttle for JSON, which has no NaN and no infinity: to a number if possible, otherwise to
+    text.
+    """
     if isinstance(value, str):
         return int(value) if value.isdecimal() else value
     if not math.isfinite(value):
@@ -268,7 +272,7 @@ def leaf(value: float | str) -> int | float | str:
 
 
 def _printable(document: str) -> str:
-    """Write characters that YAML or a terminal does not accept as JSON escapes; line breaks stay."""
+    """Replace characters that YAML or a terminal does not accept with JSON escapes. Line breaks do not change."""
     return "".join(
         char if char.isprintable() or char == "\n" or ord(char) > 0xFFFF else f"\\u{ord(char):04x}" for char in document
     )

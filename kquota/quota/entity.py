@@ -12,15 +12,14 @@ from kquota.terms import CLIENTS, DEFAULT, IPS, USERS, Default
 Name: TypeAlias = str | Default
 
 _LONGEST: Final = 32_767
-"""The most bytes of a name in Kafka's protocol; a broker closes the connection for a longer one."""
+"""The most bytes of a name in Kafka's protocol. A broker closes the connection for a longer name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """One quota entity. Each part is a name, DEFAULT, or None if absent; at least one part is present.
-
-    All names that a broker accepts are valid: `<default>` is an ordinary name here, and so is NUL. Raises Invalid for
-    an empty name, for a name that is not valid UTF-8, and for an IP together with a user or a client-id (KIP-612).
+    """One quota entity. Each part is a name, DEFAULT, or None if absent. At least one part is present. All names that a
+    broker accepts are valid, including `<default>` and NUL. Raises Invalid for an empty name, for a name that is not
+    valid UTF-8, and for an IP together with a user or a client-id (KIP-612).
     """
 
     user: Name | None = None
@@ -42,7 +41,9 @@ class Entity:
                 yield entity_type, name
 
     def order(self) -> tuple[tuple[int, str], ...]:
-        """The display order of entities: absent, default, then by name; ips, then clients, then users."""
+        """The display order of entities: ips, then clients, then users. Within these, the default comes first, then
+        names.
+        """
         return _rank(self.user), _rank(self.client_id), _rank(self.ip)
 
     def __str__(self) -> str:
@@ -65,13 +66,13 @@ def _must_be_a_name(entity_type: str, name: Name | Every | None) -> None:
     try:
         size = len(name.encode("utf-8"))
     except UnicodeEncodeError as error:
-        raise Invalid(f"{entity_type}: the name {name!r} is not valid UTF-8; check the shell's locale") from error
+        raise Invalid(f"{entity_type}: the name {name!r} is not valid UTF-8. Check the shell's locale") from error
     if size > _LONGEST:
         raise Invalid(f"{entity_type}: the name {name[:20]!r}… is {size:,} bytes long (longest allowed: {_LONGEST:,})")
 
 
 class Every:
-    """In a filter: every name and the default, if the entity has this part."""
+    """A part of a filter that matches every name and the default. The entity must have this part."""
 
     __slots__ = ()
 
@@ -84,7 +85,7 @@ EVERY: Final = Every()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which entities to describe. Strict like kafka-configs: a part that is None must be absent.
+    """The entities to describe. As in kafka-configs, an entity matches only if it lacks each part that is None.
 
     Raises Invalid for names that an Entity cannot have.
     """
@@ -105,5 +106,5 @@ class Filter:
 
     @classmethod
     def of(cls, entity: Entity) -> Filter:
-        """The filter that matches this entity alone."""
+        """Return the filter that matches this entity alone."""
         return cls(user=entity.user, client_id=entity.client_id, ip=entity.ip)

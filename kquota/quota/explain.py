@@ -1,4 +1,4 @@
-"""Which quota applies to one client or one IP, key by key, and what it allows on this cluster."""
+"""The quota that applies to one client or one IP, key by key, and its effect on this cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kquota.quota_keys import QUOTA_KEYS, Model, QuotaKey, quotas_of
 from kquota.terms import IPS, USERS
 
 NOTHING_KNOWN: Final = Capacity(brokers=None)
-"""A cluster of which only the quotas are known."""
+"""A cluster about which only the quotas are known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +22,8 @@ class KeyAnswer:
     """The answer for one key. `limit` is None if unlimited. Every other figure is None if unlimited or unknown.
 
     `static` names the broker config that sets the limit if no level does. `exceptions` are quotas that take precedence
-    for clients with a name that was left open. `cluster` is the most that all live brokers together allow. `burst` is
-    what passes at once, in the unit of the limit times seconds, and `burst_seconds` is the time that an empty bucket
+    for some of the names that were left open. `cluster` is the total that all live brokers allow. `burst` is the amount
+    that passes at once, in the unit of the limit times seconds, and `burst_seconds` is the time that an empty bucket
     takes to fill.
     """
 
@@ -45,7 +45,7 @@ class KeyAnswer:
 
     @property
     def winner(self) -> Rung | None:
-        """The level that applies; None if none is set."""
+        """The level that applies, or None if none is set."""
         return winner(self.rungs)
 
 
@@ -79,9 +79,10 @@ def explain(quotas: Quotas, cluster: Capacity, *, client: Client | None, ip: str
 
 
 def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address in a text, or None for a host name. An IPv4 address in IPv6 form is returned as IPv4.
+    """Parse the address in a text. Return None for a host name. An IPv4 address in IPv6 form is returned as IPv4.
 
-    A scoped address (`fe80::1%eth0`) is valid only on one machine, so a broker can never see it: None.
+    A scoped address (`fe80::1%eth0`) is valid only on one machine, so a broker can never see it, and the result is
+    None.
     """
     try:
         found = ipaddress.ip_address(text if "%" not in text else "")

@@ -10,9 +10,10 @@ from kquota.quota.limits import QuotaChange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaFinding:
-    """A quota to check: its entity and key (None: the whole entity, or the brokers), and how to correct it.
+    """A quota to check: its entity and key, and how to correct it. Without a key, it is about the whole entity, and
+    without an entity about the brokers.
 
-    `cure` are the changes that carry out `do`, in order; () if only a person can know what was intended.
+    `cure` are the changes that carry out `do`, in order. It is empty if only a person can know the intended value.
     """
 
     rule: str
@@ -25,7 +26,7 @@ class QuotaFinding:
 
     @classmethod
     def unreadable(cls, line: str) -> QuotaFinding:
-        """The finding for a znode, a value or an entity type that the store could not read and left out."""
+        """Return the finding for a znode, a value or an entity type that the store could not read and left out."""
         return cls(
             rule="unreadable",
             entity=None,

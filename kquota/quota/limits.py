@@ -1,4 +1,4 @@
-"""Limits of an entity: from text and as text, changed key by key, and replaced as a whole."""
+"""Limits of an entity: parsed and printed, changed key by key, and replaced as a whole."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _LONG_MAX: Final = float(2**63 - 1)
 
 
 def value(key: str, text: str, named: str | None = None) -> float:
-    """One limit from its text; byte rates accept units. Errors use `named`, or else the key.
+    """Parse one limit. Byte rates accept units. Errors use `named`, otherwise the key.
 
-    Raises Invalid for a value that no broker should be given (0, negative, NaN, infinity, parts of a byte).
+    Raises Invalid for 0, a negative number, NaN, infinity and fractions of a byte.
     """
     row, name = QUOTA_KEYS[key], named or key
     if row.in_bytes:
@@ -42,12 +42,12 @@ def value(key: str, text: str, named: str | None = None) -> float:
 
 
 def dotted(release: tuple[int, ...]) -> str:
-    """A release in the usual notation, for example 3.9.1."""
+    """Return a release in the usual notation, for example 3.9.1."""
     return ".".join(map(str, release))
 
 
 def plain(value: float) -> str:
-    """A value as kafka-configs stores it: whole numbers without a decimal point.
+    """Format a value as kafka-configs stores it: whole numbers without a decimal point.
 
     >>> plain(1048576.0), plain(12.5)
     ('1048576', '12.5')
@@ -80,7 +80,9 @@ class QuotaChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """`before` is what was read, `after` what will be set. `pruned`: the document does not name the entity."""
+    """The new limits of an entity. `before` was read, and `after` will be set. With `pruned`, the document does not
+    name the entity.
+    """
 
     entity: Entity
     before: Limits
@@ -88,7 +90,7 @@ class Replacement:
     pruned: bool = False
 
     def differing(self) -> Iterator[tuple[str, float | None, float | None]]:
-        """(key, old, new) of each key that changes, sorted; None means not set."""
+        """Return (key, old, new) of each key that changes, sorted. None means not set."""
         for key in sorted({*self.before, *self.after}):
             old, new = self.before.get(key), self.after.get(key)
             if old != new:
@@ -96,7 +98,7 @@ class Replacement:
 
     @property
     def change(self) -> QuotaChange:
-        """The keys to set and the keys to delete. Raises Invalid if nothing changes."""
+        """Return the keys to set and the keys to delete. Raises Invalid if nothing changes."""
         keys = list(self.differing())
         return QuotaChange(
             entity=self.entity,
@@ -105,11 +107,11 @@ class Replacement:
         )
 
     def stands(self, now: Limits) -> bool:
-        """True if `now` is still what was read. A NaN, which brokers accept, is equal to itself here."""
+        """True if `now` is still equal to `before`. Here a NaN, which brokers accept, is equal to itself."""
         return _spelt(now) == _spelt(self.before)
 
     def seen(self, now: Limits) -> bool:
-        """True if `now` is what was to be set."""
+        """True if `now` is equal to `after`."""
         return _spelt(now) == _spelt(self.after)
 
 

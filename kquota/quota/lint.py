@@ -22,7 +22,7 @@ _KAFKAS_BATCH: Final = 1_048_588
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintedValue:
-    """One value, with all others for comparison."""
+    """One value, with all other values for comparison."""
 
     entity: Entity
     key: str
@@ -32,11 +32,11 @@ class LintedValue:
     clients_of_default_user: tuple[str, ...] = ()
 
     def removed(self) -> tuple[QuotaChange, ...]:
-        """The change that removes this value."""
+        """Return the change that removes this value."""
         return (QuotaChange(entity=self.entity, delete=(self.key,)),)
 
     def finding(self, rule: str, what: str, why: str, do: str, cure: tuple[QuotaChange, ...]) -> QuotaFinding:
-        """A finding about this value."""
+        """Return a finding about this value."""
         return QuotaFinding(rule=rule, entity=self.entity, key=self.key, what=what, why=why, do=do, cure=cure)
 
 
@@ -75,7 +75,8 @@ def _redundant(one: LintedValue) -> Iterator[QuotaFinding]:
 
 
 def _stand_in(quotas: Quotas, entity: Entity, key: str, client_ids: Iterable[str]) -> Entity | None:
-    """The entity that would give every client the same limit from the same bucket, or None if a client would notice.
+    """Return the entity that would give every client the same limit from the same bucket. None if a client would notice
+    a change.
 
     `client_ids` are those that a default user's quota of this key names, because they differ between the clients of a
     user. An equal limit in another bucket is a difference, because clients begin to share it.
@@ -97,9 +98,8 @@ def _clients(entity: Entity, client_ids: Iterable[str]) -> Iterable[Client]:
 
 
 def _client(entity: Entity, client_id: str | None) -> Client:
-    """A client that the entity covers.
-
-    A part that the entity leaves open has this client-id, or a name without quota.
+    """Return a client that the entity covers. A part that the entity leaves open has this client-id, or a name without
+    quota.
     """
     return Client(
         user=entity.user if isinstance(entity.user, str) else None,
@@ -113,7 +113,7 @@ def _binds_others(quotas: Quotas, entity: Entity, key: str, client: Client) -> b
 
 
 def _heir(quotas: Quotas, entity: Entity, key: str, client: Client) -> Entity | None:
-    """The entity that would apply to this client instead, if it has the same limit in the same bucket."""
+    """Return the entity that would apply to this client instead, if it has the same limit in the same bucket."""
     found = rungs(quotas, client, key)
     won = winner(found)
     if won is None or won.entity != entity:
@@ -203,7 +203,7 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 def lint(quotas: Quotas, cluster: Capacity) -> tuple[QuotaFinding, ...]:
-    """All findings: first those of the whole cluster, then entity by entity in display order, key by key."""
+    """Return all findings: first those of the whole cluster, then by entity in display order, and by key."""
     found = [*_callback(cluster), *_of_values(quotas, cluster)]
     for entity, limits in quotas.items():
         found += [finding for rule in lint_names.RULES for finding in rule(entity, limits, quotas)]

@@ -1,4 +1,4 @@
-"""Rules about names: those that look like a mistake, those that brokers resolve, and those that look alike."""
+"""Rules about names: those that look like mistakes, those that brokers resolve, and those that look alike."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _renamed(
         key=None,
         what=what,
         why=why,
-        do=f"{meant} has {', '.join(stands)} already; check which one is right"
+        do=f"{meant} has {', '.join(stands)} already. Check which one is right"
         if stands
         else "if that is the intended name, move the limits to it",
         cure=(*move, QuotaChange(entity=entity, delete=tuple(limits))),
@@ -142,7 +142,7 @@ def _same_address(quotas: Quotas) -> Iterator[QuotaFinding]:
 
 
 def _decoded(name: str) -> str | Default | None:
-    """The name that an encoded znode name stands for, or None if the name does not look encoded.
+    """Return the name that an encoded znode name represents, or None if the name does not look encoded.
 
     A migration to KRaft used the znode names of users as user names (KAFKA-16222), and that of the default as a user
     (KAFKA-16411).
@@ -158,17 +158,20 @@ def _decoded(name: str) -> str | Default | None:
 
 
 def _without_type(name: str) -> str | None:
-    """The name in `User:alice`: a quota applies to the name of a principal, without its type (KafkaPrincipal)."""
+    """Return the name in `User:alice`.
+
+    A quota applies to the name of a principal, without its type (KafkaPrincipal).
+    """
     return name.removeprefix(_PRINCIPAL) if name.startswith(_PRINCIPAL) and name != _PRINCIPAL else None
 
 
 def _trimmed(name: str) -> str | None:
-    """The name without surrounding white space, or None if there is none or nothing else."""
+    """Return the name without surrounding white space. None if there is no such space, or no name within it."""
     return name.strip() if name.strip() not in ("", name) else None
 
 
 def _alike(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-    """Names that differ only by case, percent-encoding or surrounding white space: each with the others."""
+    """Yield names that differ only by case, percent-encoding or surrounding white space, each with the others."""
     groups: dict[str, list[str]] = {}
     for name in sorted(names):
         groups.setdefault(unquote(name, errors="replace").strip().casefold(), []).append(name)

@@ -1,4 +1,4 @@
-"""The interface of a cluster. `tests/quota/contract.py` defines it; the fake and the real stores pass it."""
+"""The interface of a cluster. `tests/quota/contract.py` defines it, and the fake and the real stores pass it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ class ClusterQuotas(Protocol):
     """The client quotas of one cluster."""
 
     def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
-        """The matching entities that have limits; keys that are not client quotas are left out. May be stale."""
+        """Return the matching entities that have limits. Keys that are not client quotas are left out. The result may
+        be stale.
+        """
         ...
 
     def everything(self) -> Mapping[Entity, Limits]:
-        """Every entity that has limits, in as few requests as possible. May be stale."""
+        """Return every entity that has limits, in as few requests as possible. The result may be stale."""
         ...
 
     def alter(self, changes: Sequence[QuotaChange]) -> None:
-        """Make every change, whatever was set before, and change nothing else; at most one change per entity.
+        """Make every change, whatever was set before, and change nothing else. Each entity has at most one change.
 
         Raises Invalid for a name that this connection cannot carry (nothing written), Incomplete if only some entities
         were changed, and Unreachable if the answer was lost.
@@ -29,30 +31,31 @@ class ClusterQuotas(Protocol):
         ...
 
     def must_carry(self, entities: Iterable[Entity]) -> None:
-        """Raises Invalid for the first entity whose name this connection cannot carry. Contacts nothing."""
+        """Raise Invalid for the first entity whose name this connection cannot carry. This sends nothing."""
         ...
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
-        """Make each replacement independently, without touching other keys. Returns the reasons of those that failed.
-
-        ZooKeeper makes a replacement only if its `before` is still current at that moment; the Admin API has no such
-        condition. Raises Unreachable if the answer was lost. It is then unknown whether all or part of this batch was
-        made.
+        """Make each replacement independently, without touching other keys. Return the reasons for those that failed.
+        Over ZooKeeper, a replacement is made only if its `before` is still current at that moment. The Admin API has no
+        such condition. Raises Unreachable if the answer was lost. It is then unknown whether all or part of this batch
+        was made.
         """
         ...
 
 
 Scram: TypeAlias = Mapping[str, Mapping[str, int | None]]
-"""User to SCRAM mechanism (`SCRAM-SHA-256`) to its iterations, None if the connection does not report them."""
+"""The SCRAM mechanisms (`SCRAM-SHA-256`) of each user, with their iterations. None means that the connection does not
+report them.
+"""
 
 
 class Principals(ClusterQuotas, Protocol):
     """The users and their credentials, and the release of Kafka. Only `kquota configs` needs them."""
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        """The users of this name, or all: limits as `describe` returns them, and their SCRAM credentials."""
+        """Return the users of this name, or all users, with their limits and their SCRAM credentials."""
         ...
 
     def release(self) -> tuple[int, ...] | None:
-        """The brokers' release, for example (3, 9), never newer than the real one; None if it is unknown."""
+        """Return the brokers' release, for example (3, 9), never newer than the real one. None if it is unknown."""
         ...

@@ -1,4 +1,4 @@
-"""Which of the eight levels applies to a client, key by key (KIP-55), and which clients share its bucket."""
+"""The precedence of the eight levels for a client, key by key (KIP-55), and the clients that share a bucket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kquota.quota.limits import Limits
 from kquota.terms import DEFAULT
 
 Quotas: TypeAlias = Mapping[Entity, Limits]
-"""All limits that are set, by entity."""
+"""All limits, by entity."""
 
 
 class LevelPart(enum.Enum):
@@ -59,7 +59,9 @@ class LevelState(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """One level: its entity for this client (None if there can be none), the value set there, and its effect."""
+    """One level: its entity for this client, the value that is set there, and its effect. The entity is None if there
+    can be none.
+    """
 
     level: int
     entity: Entity | None
@@ -68,12 +70,13 @@ class Rung:
 
 
 def level_of(entity: Entity) -> int:
-    """The level, 1 to 8, of an entity with users and client-ids."""
+    """Return the level, 1 to 8, of an entity with users and client-ids."""
     return LEVELS.index((_part(entity.user), _part(entity.client_id))) + 1
 
 
 def rungs(quotas: Quotas, client: Client, key: str) -> tuple[Rung, ...]:
-    """All eight levels for this client and key, level 1 first. At most one wins; none means unlimited.
+    """Return all eight levels for this client and key, level 1 first. At most one wins, and without a winner the client
+    is unlimited.
 
     A level with a client-id, even the default one, never applies to a client that sends no client-id. Brokers then look
     up its limit under the user alone (ClientQuotaManager.DefaultQuotaCallback).
@@ -82,20 +85,21 @@ def rungs(quotas: Quotas, client: Client, key: str) -> tuple[Rung, ...]:
 
 
 def ip_rungs(quotas: Quotas, own: Entity | None, key: str) -> tuple[Rung, ...]:
-    """The two levels of an IP: its own quota, if it has one, then the default of all IPs (KIP-612)."""
+    """Return the two levels of an IP: its own quota, if it has one, then the default of all IPs (KIP-612)."""
     return _ladder(quotas, [(own, own is not None), (Entity(ip=DEFAULT), True)], key)
 
 
 def winner(found: Iterable[Rung]) -> Rung | None:
-    """The level that applies, or None: unlimited."""
+    """Return the level that applies. None means unlimited."""
     return next((rung for rung in found if rung.state is LevelState.WINS), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """The clients that a setting can apply to. `hidden_by` is the entity that takes precedence for all, or None.
+    """The clients that a setting can apply to. `hidden_by` is the entity that takes precedence for all of them, or
+    None.
 
-    `nameless`: hidden from all clients except those that send no client-id.
+    With `nameless`, the setting applies only to clients that send no client-id.
     """
 
     hidden_by: Entity | None
@@ -105,7 +109,7 @@ class Reach:
 def reach(quotas: Quotas, entity: Entity, key: str) -> Reach:
     """Return whether the quota of this entity can apply to any client.
 
-    The most favorable client is one that no other quota names: an entity that takes precedence for it takes precedence
+    The test uses a client that no other quota names. An entity that takes precedence for this client takes precedence
     for all.
     """
     client = Client(user=_name(entity.user), client_id=_name(entity.client_id))
@@ -117,7 +121,7 @@ def reach(quotas: Quotas, entity: Entity, key: str) -> Reach:
 
 
 def exceptions(quotas: Quotas, client: Client, key: str) -> tuple[Entity, ...]:
-    """The entities that would take precedence if the open part (None) of `client` had a name that quotas name."""
+    """Return the entities that would take precedence if the open part (None) of `client` had a known name."""
     bound = winner(rungs(quotas, client, key))
     below = len(LEVELS) + 1 if bound is None else bound.level
     found = [
@@ -153,7 +157,7 @@ def _ladder(quotas: Quotas, levels: Iterable[tuple[Entity | None, bool]], key: s
 # All rules about one entity use the same client.
 @functools.lru_cache(maxsize=64)
 def _levels(client: Client) -> tuple[tuple[Entity | None, bool], ...]:
-    """Each level's entity for this client and whether it applies; the entity is None if no quota can name it."""
+    """Return each level's entity for this client and whether it applies. The entity is None if no quota can name it."""
     found = []
     for user, client_id in LEVELS:
         unnamed = (user is LevelPart.NAMED and not client.user) or (
@@ -184,7 +188,7 @@ def _name(name: Name | None) -> str | None:
 
 
 class Per(enum.Enum):
-    """The identity that a bucket counts by, named as in the tags of the broker's quota metric."""
+    """The identity by which a bucket counts, with the name of the tags in the broker's quota metric."""
 
     USER_AND_CLIENT = "user and client-id"
     USER = "user"
@@ -193,7 +197,7 @@ class Per(enum.Enum):
 
 
 def per(level: int) -> Per:
-    """The identity that the bucket of a level, 1 to 8, counts by (ClientQuotaManager's metric tags)."""
+    """Return the identity by which the bucket of a level, 1 to 8, counts (ClientQuotaManager's metric tags)."""
     user, client_id = LEVELS[level - 1]
     if user is LevelPart.ABSENT:
         return Per.CLIENT
@@ -201,7 +205,7 @@ def per(level: int) -> Per:
 
 
 def bucket(level: int, client: Client) -> tuple[str | None, str | None]:
-    """The (user, client-id) that identify the bucket of this level; "" for a part that the level ignores."""
+    """Return the (user, client-id) that identify the bucket of this level. A part that the level ignores is ""."""
     by = per(level)
     return ("" if by is Per.CLIENT else client.user, "" if by is Per.USER else client.client_id)
 
@@ -219,7 +223,7 @@ _SHARED: Final = (
 
 
 def shared(level: int, client: Client) -> str:
-    """A description of the clients that share this client's bucket when this level, 1 to 8, applies."""
+    """Describe the clients that share this client's bucket when this level, 1 to 8, applies."""
     user = "this user" if client.user is None else f"user {client.user!r}"
     client_id = {None: "this client-id", "": "no client-id"}.get(client.client_id, f"client-id {client.client_id!r}")
     return _SHARED[level - 1].format(user=user, client=client_id)

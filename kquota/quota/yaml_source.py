@@ -17,7 +17,7 @@ import yaml
 from kquota.errors import Invalid
 
 LARGEST: Final = 16 * 2**20
-"""Maximum number of characters in a document. 10,000 entities need less than a tenth of it."""
+"""The maximum number of characters in a document. 10,000 entities need less than a tenth of it."""
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -36,7 +36,7 @@ class Scalar:
 
 
 def _joined(text: str) -> str:
-    """JSON may write a character above U+FFFF as two escapes, which YAML refuses.
+    """Join the two escapes with which JSON may write a character above U+FFFF, because YAML refuses them.
 
     In JSON they occur only in strings.
     """
@@ -50,10 +50,10 @@ def _joined(text: str) -> str:
 
 
 class Source:
-    """A document that is read from front to back. Every error is Invalid and begins with `name:line:column`."""
+    """A document that is read from start to end. Every error is Invalid and begins with `name:line:column`."""
 
     def __init__(self, text: str, name: str) -> None:
-        """Raises Invalid for text that is not possible in YAML, and for text longer than LARGEST."""
+        """Raise Invalid for text that is not possible in YAML, and for text longer than LARGEST."""
         self._name = name
         if len(text) > LARGEST:
             raise Invalid(f"{name}: more than {LARGEST // 2**20} MiB, which is too large for a document of quotas")
@@ -74,13 +74,13 @@ class Source:
             self._refuse(event, "the document is empty. It needs at least: version: 1")
 
     def end(self) -> None:
-        """Raises Invalid for a second document in the same file."""
+        """Raise Invalid for a second document in the same file."""
         self._next()
         if not isinstance(event := self._next(), yaml.StreamEndEvent):
             self._refuse(event, "a second document begins, and a file can contain only one")
 
     def mapping(self, what: str) -> Iterator[Scalar]:
-        """The keys of a mapping. The caller must read the value of each key before the next key."""
+        """Yield the keys of a mapping. The caller must read the value of each key before the next key."""
         event = self._next()
         if not isinstance(event, yaml.MappingStartEvent):
             hint = ". For an empty mapping, write {}" if _is_nothing(event) else ""
@@ -96,7 +96,7 @@ class Source:
             yield key
 
     def sequence(self, what: str) -> Iterator[Scalar]:
-        """The texts of a list."""
+        """Yield the texts of a list."""
         event = self._next()
         if not isinstance(event, yaml.SequenceStartEvent):
             self._refuse(event, f"{what}: must be a list, for example [a, b]")
@@ -104,7 +104,7 @@ class Source:
             yield self._scalar(event, f"{what}: each item must be text")
 
     def scalar(self, what: str) -> Scalar:
-        """One text. Raises Invalid for anything else, and for an empty value."""
+        """Read one text. Raises Invalid for anything else, and for an empty value."""
         event = self._next()
         if _is_nothing(event):
             self._refuse(event, f"{what} has no value. To unset it, leave out the line")
@@ -144,7 +144,7 @@ _WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y
 
 
 def quoted(text: str) -> str:
-    """Text as a YAML scalar that every reader of YAML 1.1 and 1.2 reads as the same text."""
+    """Quote text as a YAML scalar that every reader of YAML 1.1 and 1.2 reads as the same text."""
     if _SAFE.fullmatch(text) and text.lower() not in _WORDS:
         return text
     return '"' + "".join(map(_escaped, text)) + '"'

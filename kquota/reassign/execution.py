@@ -1,4 +1,4 @@
-"""The order of writes of --execute, resume and abort: record, throttle and submit each wave; then log dirs."""
+"""The order of writes of --execute, resume and abort: record, throttle and submit each wave, then move log dirs."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def carry_out(
     hold_back: Callable[[], str | None] = lambda: None,
     noted: Callable[[Run], Run] = lambda run: run,
 ) -> Execution:
-    """Record, throttle and start what was prepared. List entries and rates are set before the moves (KIP-73).
+    """Record, throttle and start the prepared moves. List entries and rates are set before the moves (KIP-73).
 
-    Returns when all moves are submitted. Before each wave but the first, `told` receives the number of waiting
-    partitions. While `hold_back` returns a reason, no further wave is submitted. `noted` adds to the record what was
-    seen meanwhile. Moves between log dirs follow, within `timeout` seconds, because a broker creates a submitted
-    replica only after a while. Running it again changes nothing except a rate that differs.
+    Returns when all moves are submitted. Before each wave except the first, `told` receives the number of waiting
+    partitions. While `hold_back` returns a reason, no further wave is submitted. `noted` adds readings to the record
+    before a wave. Moves between log dirs follow, within `timeout` seconds, because a broker creates a submitted replica
+    only after a while. Running it again changes nothing except a rate that differs.
 
     Raises Refused or the error of the cluster if a step failed and everything written was restored, Incomplete if some
     of it is still set, and Unknown if a write was not seen.
@@ -99,7 +99,7 @@ def carry_out(
 
 
 def _held_back(hold_back: Callable[[], str | None], before: str | None, told: Callable[[str], None]) -> str | None:
-    """Return why no further wave may start, and tell it when it begins and ends."""
+    """Return why no further wave may start, and report when the reason begins and ends."""
     reason = hold_back()
     if reason is not None and before is None:
         told(f"no further wave starts: {reason}")
@@ -188,7 +188,7 @@ def _handed_over(
 
 
 def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
-    """Submit the moves, and return the refusals. Raises Unknown unless all others are seen under way or done."""
+    """Submit the moves, and return the refusals. Raises Unknown unless all others are visible as running or done."""
     if not todo:
         return {}
     lost: KquotaError | None = None

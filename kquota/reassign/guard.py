@@ -41,7 +41,7 @@ def check_brokers(moving: Sequence[Move], found: Snapshot) -> None:
 def check_running(moving: Sequence[Move], found: Snapshot, *, resumed: bool, additional: bool) -> None:
     """Raise Refused while other moves run, unless the caller allows `additional` moves.
 
-    `resumed`: an open run of this plan is recorded, so its own running moves do not count.
+    With `resumed`, an open run of this plan is recorded, so its own running moves do not count.
     """
     submitted = {move.partition for move in moving if move.submitted}
     foreign = found.running.keys() - submitted if resumed else found.running.keys()
@@ -51,7 +51,7 @@ def check_running(moving: Sequence[Move], found: Snapshot, *, resumed: bool, add
 
 
 def check_overridden(moving: Sequence[Move], found: Snapshot, own: Mapping[TopicPartition, Sequence[int]]) -> None:
-    """Raise Refused for a partition that already moves to another target, unless `own` lists this target."""
+    """Raise Refused for a partition that is already moving to another target, unless `own` lists this target."""
     for move in moving:
         now = found.partitions[move.partition]
         if now.moving and not move.submitted and now.target != own.get(move.partition):

@@ -1,4 +1,4 @@
-"""Moves between log dirs, in order: read, ask the brokers, wait until the copies have begun; and cancel them."""
+"""Moves between log dirs, in order: read, submit, and wait until the copies have begun. They can also be cancelled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kquota.reassign.port import Clock, ReplicaDirs
 from kquota.terms import ReplicaId
 
 TIMEOUT: Final = 10.0
-"""Seconds that brokers get to begin, as in Kafka's --timeout: a submitted replica does not exist at once."""
+"""Seconds within which brokers must begin, as in Kafka's --timeout. A submitted replica does not exist at once."""
 _STEP: Final = 0.1
 
 
@@ -21,7 +21,7 @@ _STEP: Final = 0.1
 class Started:
     """The replicas that have `begun` to move now, those that brokers refused, and those that did not begin in time.
 
-    A replica that was already in its log dir, or already on its way there, is in none of them. `waiting` has the
+    These groups leave out replicas that were already in their log dir, or already moving there. `waiting` has the
     reason.
     """
 
@@ -47,11 +47,10 @@ def check(dirs: ReplicaDirs, wanted: Wanted, others: Collection[ReplicaId] = ())
 
 
 def announce(dirs: ReplicaDirs, wanted: Wanted, reading: LogDirReading) -> None:
-    """Before a reassignment is submitted, send brokers the log dir of each replica that they do not have yet.
-
-    Brokers then create the replica in this log dir. Kafka's tools before 2.6 did this. Later tools ask only afterwards,
-    when the replica may already exist in another log dir, and is then copied twice (3 of 3 times on 4.3.1). This raises
-    no errors, because `start` asks again.
+    """Send brokers the log dirs of replicas that they do not have yet, before a reassignment is submitted. Brokers then
+    create the replica in this log dir. Kafka's tools before 2.6 did this. Later tools ask only afterwards, when the
+    replica may already exist in another log dir, and is then copied twice (3 of 3 times on 4.3.1). This raises no
+    errors, because `start` asks again.
     """
     new = {replica: path for replica, path in wanted.items() if reading.place(replica).current is None}
     if new:
@@ -63,8 +62,8 @@ def start(
 ) -> Started:
     """Ask brokers to move every wanted replica into its log dir, and wait up to `timeout` seconds until it begins.
 
-    A second call changes nothing: replicas that are in place or under way are not requested again. kquota waits for
-    replicas that do not exist yet, but not for those of a silent broker alone. `before` is the reading of `check`, and
+    A second call changes nothing: replicas that are in place or moving are not requested again. kquota waits for
+    replicas that do not exist yet, but not for those of a silent broker alone. `before` is the reading of `check`. It
     shows which replicas begin now.
     """
     return _ask(dirs, clock, wanted.keys(), lambda reading: log_dirs.unasked(wanted, reading), timeout, before)
@@ -87,7 +86,7 @@ def _ask(
     timeout: float,
     before: LogDirReading | None,
 ) -> Started:
-    """Request what is left to do after each new reading, until nothing is left or the time is up."""
+    """Request the remaining moves after each new reading, until none remain or the time is up."""
     give_up = clock.monotonic() + timeout
     refused: dict[ReplicaId, KquotaError] = {}
     reading = dirs.read(replicas)

@@ -20,15 +20,15 @@ Wanted: TypeAlias = Mapping[ReplicaId, str]
 ZOOKEEPER: Final = "bootstrap-server needs to be provided when replica reassignments are present."
 """The error of Kafka 2.8: only brokers know their log dirs, and ZooKeeper does not."""
 NONE_ACTIVE: Final = "None of the specified partition moves are active."
-"""The line of --cancel if no replica is moving. Kafka's tools omit the newline at its end; kquota writes it."""
+"""The line of --cancel if no replica is moving. Kafka's tools omit the newline at its end, but kquota writes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The log dir where a broker has a replica, and the log dir that it copies it to. None: there is none.
+    """The log dir where a broker has a replica, and the log dir that it copies it to. None means that there is none.
 
     `lag` is how many offsets the copy is behind, or None without a copy. After a restart, a broker may report 0 long
-    before the copy ends (4.3.1), so kquota decides nothing by it. A replica in an offline log dir has no place.
+    before the copy ends (4.3.1), so no decision depends on `lag`. A replica in an offline log dir has no place.
     """
 
     current: str | None = None
@@ -52,7 +52,7 @@ class LogDirReading:
     silent: Mapping[BrokerId, str] = field(default_factory=dict)
 
     def place(self, replica: ReplicaId) -> Place:
-        """Return where the replica is. It is nowhere if its broker does not have it, or is silent."""
+        """Return where the replica is. It has no place if its broker does not have it, or did not answer."""
         return self.places.get(replica, NOWHERE)
 
     def after(self, newer: LogDirReading, asked: Collection[ReplicaId]) -> LogDirReading:
@@ -111,7 +111,7 @@ def with_dirs(plan: Plan, reading: LogDirReading) -> Plan:
 
 
 def unsettled(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
-    """Return the wanted replicas that are under way, in another log dir, missing or unknown."""
+    """Return the wanted replicas that are moving, in another log dir, missing or unknown."""
     return {
         replica: path
         for replica, path in wanted.items()
@@ -120,7 +120,7 @@ def unsettled(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
 
 
 def unasked(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
-    """Return the wanted replicas that are neither in their log dir nor on their way there."""
+    """Return the wanted replicas that are neither in their log dir nor moving there."""
     return {
         replica: path
         for replica, path in wanted.items()
@@ -129,7 +129,7 @@ def unasked(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
 
 
 def back(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
-    """Return the wanted replicas that are being copied, with their present log dir. Requesting it ends the copy."""
+    """Return the wanted replicas that are being copied, with their current log dir. Requesting it ends the copy."""
     active = {replica: reading.place(replica) for replica in wanted}
     return {
         replica: place.current
@@ -139,12 +139,14 @@ def back(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
 
 
 def check(wanted: Wanted, reading: LogDirReading) -> None:
-    """Raise Refused for a log dir that its broker does not have, or that accepts no replica. Nothing is written yet."""
+    """Raise Refused for a log dir that its broker does not have, or that accepts no replica. Call this before any
+    write.
+    """
     for (partition, broker), path in unasked(wanted, reading).items():
         if broker not in reading.dirs:
             continue
         here = reading.dirs[broker]
-        # The present log dir of the replica may be closed to others.
+        # The current log dir of the replica may be closed to others.
         if path not in here:
             raise Refused(
                 f"{partition}: broker {broker} has no log dir {path} (it has: {', '.join(sorted(here)) or 'none'}). "
@@ -173,8 +175,8 @@ def statuses(
 ) -> tuple[LogDirStatus, ...]:
     """Return one status for each wanted log dir, in Kafka's order: broker, topic, partition.
 
-    `partitions` and `running` are those of `progress.statuses`, read at the same time. The replica of a partition that
-    is still moving may not exist yet. A replica that its partition no longer has will never come.
+    `partitions` and `running` are the arguments of `progress.statuses`, read at the same time. The replica of a
+    partition that is still moving may not exist yet. A replica that the partition no longer has will never exist.
     """
     found = []
     for partition, broker in sorted(wanted, key=_in_order):
@@ -259,7 +261,10 @@ def failed(errors: Mapping[ReplicaId, object]) -> str:
 
 
 def status_lines(found: Iterable[LogDirStatus]) -> str:
-    """Return the lines of --verify for log dirs. Without log dirs this is empty, and Kafka prints an empty line."""
+    """Return the lines of --verify for log dirs.
+
+    Without log dirs, the text is empty and prints as Kafka's empty line.
+    """
     return "\n".join(map(_status_line, found))
 
 

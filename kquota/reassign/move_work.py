@@ -24,8 +24,8 @@ def carried(
     """Return the work of `moving`. `sizes` are the bytes of the leaders, `writes` are bytes per second.
 
     A partition that is missing from `writes` has an unknown rate. A partition without a leader is left out, because it
-    cannot be copied. `left` has the bytes that running copies still miss. Other copies, and those for which it is
-    unknown, count with the size of their leader.
+    cannot be copied. `left` has the bytes that running copies still need. All other copies count with the size of their
+    leader.
     """
     keep_up: defaultdict[int, list[float | None]] = defaultdict(list)
     links: defaultdict[tuple[BrokerId, BrokerId], list[TopicPartition]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""The moves of a plan, given the present replicas: sources, destinations, and the throttle that they need."""
+"""The moves of a plan, given the current replicas: sources, destinations, and the throttle that they need."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class PartitionReplicas:
 
     @property
     def before(self) -> Replicas:
-        """The replicas before the running move, or the present replicas without a move."""
+        """The replicas before the running move, or the current replicas without a move."""
         return tuple(b for b in self.replicas if b not in self.adding) if self.adding else self.replicas
 
     @property
     def target(self) -> Replicas:
-        """The replicas after the running move, or the present replicas without a move."""
+        """The replicas after the running move, or the current replicas without a move."""
         return tuple(b for b in self.replicas if b not in self.removing) if self.removing else self.replicas
 
 

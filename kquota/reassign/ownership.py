@@ -1,4 +1,4 @@
-"""Throttle entries that must be those of a plan's own move, for a host that has no record of the run."""
+"""Recognizes the throttle entries of a plan's own move on a host without a record of the run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def proven_removals(
     all other brokers of T are leaders. A throttle of whole topics has the same replicas on both lists, so it never
     matches.
 
-    For a `cancelled` move, S is known as well, and the entries must be exactly these. If they differ, they stay,
+    For a `cancelled` move, S is known as well, and the entries must be exactly these. Entries that differ stay set,
     because the throttle of a move that is about to be submitted looks the same. A list that becomes empty is unset,
     because its previous value is unknown.
     """

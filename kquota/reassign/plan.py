@@ -18,7 +18,7 @@ from kquota.reassign.strict_json import Value, brief, cut, repeated
 from kquota.terms import HIGHEST_ID, BrokerId, ReplicaId, TopicPartition, wrong_topic_name
 
 ANY: Final = "any"
-"""In place of a log dir: the broker chooses one."""
+"""The name in place of a log dir that lets the broker choose one."""
 _ANY_TOO: Final = f',"{ANY}"'
 _FIELDS: Final = ("topic", "partition", "replicas", "log_dirs")
 _EXAMPLE: Final = '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}'
@@ -68,9 +68,8 @@ class Plan:
 
 
 def run_id(plan: Plan, time: datetime) -> str:
-    """Return the id of a run of `plan` that began at `time`: UTC time and a hash of the targets.
-
-    The id is safe as a file name.
+    """Return the id of a run of `plan` that began at `time`. It has the UTC time and a hash of the targets, and is safe
+    as a file name.
 
     >>> run_id(Plan(targets={}), datetime(2026, 3, 1, 12, 30, tzinfo=UTC))
     '20260301T123000Z-c4eb806c53c4'
@@ -87,7 +86,10 @@ def plan_hash(plan: Plan) -> str:
 
 
 def of_record(document: Any) -> Plan:
-    """Return the plan from the JSON object of `Plan.text`, which may be empty. Raises Invalid for any other."""
+    """Return the plan from the JSON object of `Plan.text`.
+
+    The plan may be empty. Raises Invalid for any other object.
+    """
     topics: dict[str, str] = {}
     targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     log_dirs: dict[ReplicaId, str] = {}
@@ -157,7 +159,7 @@ def _load(text: str, where: str) -> Value:
             ) from error
         raise
     if isinstance(found.value, tuple):
-        raise found.wrong(f"a single entry is not a plan; put it in a list, for example {_EXAMPLE}")
+        raise found.wrong(f"a single entry is not a plan. Put it in a list, for example {_EXAMPLE}")
     if "topics" in found.fields() and "partitions" not in found.fields():
         raise Invalid(f"{where}: contains topics, not partitions. Give it to ", Parameter("topics_to_move_json_file"))
     return found
@@ -171,7 +173,7 @@ def _plain(entry: dict[str, Any], topics: dict[str, str]) -> _Target | dict[str,
     """Return the target of an entry that is valid and plain, or any other entry unchanged.
 
     A plan may have 100,000 entries. This function handles the valid ones quickly, and `_target` all others. `topics`
-    are the names so far.
+    caches the names that were already checked.
     """
     topic, number, replicas = entry.get("topic"), entry.get("partition"), entry.get("replicas")
     log_dirs = entry.get("log_dirs")

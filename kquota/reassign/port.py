@@ -48,24 +48,28 @@ class MoveCluster(Protocol):
 
     @property
     def largest_submission(self) -> int | None:
-        """The most bytes in one submission, which must wait for the end of the previous one. None means no limit."""
+        """The most bytes in one submission. The next submission must wait for the end of the previous one. None means
+        no limit.
+        """
 
     @property
     def stale_seconds(self) -> float:
-        """The seconds after the end of a move in which `snapshot` may show old and new replicas together; 0.0 for none.
+        """The seconds after the end of a move in which `snapshot` may show old and new replicas together, or 0.0 if it
+        cannot.
 
-        The controller knows at once that a move has ended. A broker learns it with its next fetch of the metadata
-        (KRaft: 0.3 s measured, 0.5 s at most).
+        The controller sees the end of a move at once. A broker sees it with its next fetch of the metadata (KRaft: 0.3
+        s measured, 0.5 s at most).
         """
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         """The partitions of `topics`, or of every topic (None).
 
-        Running moves are read before the partitions, or a move that ends in between looks as if it had failed.
+        Running moves are read before the partitions, because otherwise a move that ends in between looks like a
+        failure.
         """
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
-        """Return the dynamic value of each setting, None if it is unset. Static and default values do not count.
+        """Return the dynamic value of each setting, or None if it is unset. Static and default values do not count.
 
         A setting of a topic that does not exist is unset. A setting of a dead broker is unknown, not unset, so it is
         absent from the answer. A read may still show the value before the last write (KRaft: for 0.3 s).
@@ -77,11 +81,11 @@ class MoveCluster(Protocol):
         A Conflict means that another client has written the setting, so read and decide again. Other configs of the
         topic or broker do not change. Since Kafka 3.4, a change of a list sends only the added and removed entries
         (incremental APPEND and SUBTRACT), so that concurrent changes of other entries are kept. `after` None deletes
-        the key, which is not an error for a topic that does not exist. Does not wait for the effect.
+        the key, which is not an error for a topic that does not exist. This does not wait for the effect.
         """
 
     def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
-        """Write settings of dead brokers that cannot be read, whatever they are now; None deletes the key.
+        """Write settings of dead brokers that cannot be read, whatever their values are. None deletes the key.
 
         On KRaft the controllers accept them, and the broker finds them when it starts. Returns an error for each
         setting that may not be written, also for those of live brokers. Raises Unreachable if no controller is found or
@@ -92,11 +96,11 @@ class MoveCluster(Protocol):
         """Return min.insync.replicas for each topic that exists, or 1 if the cluster does not report it."""
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """Submit moves, also those that are already running. Return the cluster's error for each that it refused.
+        """Submit moves, including those that are already running. Return the cluster's error for each that it refused.
 
-        The target None cancels a running move (KIP-455). Raises Unknown if the answer was lost, and Conflict if
-        nothing was submitted because another move is running (ZooKeeper accepts one submission at a time). Raises
-        Refused for a cancellation through ZooKeeper, which does not support it (KIP-236).
+        The target None cancels a running move (KIP-455). Raises Unknown if the answer was lost, and Conflict if nothing
+        was submitted because another move is running (ZooKeeper accepts one submission at a time). Raises Refused for a
+        cancellation through ZooKeeper, which does not support it (KIP-236).
         """
 
 
@@ -109,7 +113,9 @@ class Runs(Protocol):
 
     @property
     def shared(self) -> bool:
-        """True if all hosts of a team see the same runs. If not, another host may have set what no run here holds."""
+        """True if all hosts of a team see the same runs. If it is False, the values on the cluster may belong to a run
+        of another host.
+        """
 
     @property
     def unreadable(self) -> tuple[str, ...]:
@@ -117,7 +123,9 @@ class Runs(Protocol):
 
     @property
     def late_seconds(self) -> float:
-        """The seconds in which a late write of a kquota that lost the lock may still arrive; 0.0 for none."""
+        """The seconds in which a late write of a kquota that lost the lock may still arrive. It is 0.0 if there can be
+        none.
+        """
 
     @property
     def settled(self) -> bool:
@@ -127,7 +135,7 @@ class Runs(Protocol):
         """Return the open runs, oldest first. Raises Refused if a record cannot be understood."""
 
     def every(self) -> tuple[Run, ...]:
-        """Return the open and the ended runs, as far as they are kept."""
+        """Return the open runs, and those ended runs that are still recorded."""
 
     def begin(self, run: Run) -> None:
         """Write a new record. Raises Busy if there already is a record with this id."""
@@ -143,7 +151,7 @@ class Clock(Protocol):
     """The clock of a move. Every wait goes through it."""
 
     def now(self) -> datetime:
-        """Return the time of day, in UTC."""
+        """Return the current time, in UTC."""
 
     def monotonic(self) -> float:
         """Return seconds of a clock that never goes backwards."""
@@ -154,7 +162,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlteredLogDirs:
-    """The answers of brokers to a request for other log dirs. All other replicas are under way, or in place.
+    """The answers of brokers to a request for other log dirs. All other replicas are moving or in place.
 
     `absent` are replicas that their broker does not have yet. The broker remembers the request until it restarts, and
     creates the replica in this log dir.
@@ -174,8 +182,8 @@ class ReplicaDirs(Protocol):
         """
 
     def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
-        """Ask the broker of each replica to move it into this log dir, at the pace of the broker.
+        """Ask the broker of each replica to move it into this log dir, under the throttle of the broker.
 
-        A request for the present log dir of a replica ends its copy. The errors are Refused if the broker refuses,
+        A request for the current log dir of a replica ends its copy. The errors are Refused if the broker refuses,
         Unknown if its answer was lost, and Unreachable if the broker could not be asked.
         """

@@ -21,14 +21,14 @@ from kquota.settings.resource import Setting
 from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, BrokerId, ReplicaId, TopicPartition
 
 _LOOKS: Final = 10
-"""How many snapshots may differ from the one before, until kquota gives up."""
+"""The most snapshots that may differ from the previous one before kquota stops with an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The options of the operator besides the plan. Rates are bytes per second, None means no throttle.
+    """The options of the operator besides the plan. Rates are bytes per second. None means no throttle.
 
-    `whole_topics`: if the list of a topic would be too long, throttle the whole topic with `*`. `force` overrides moves
+    With `whole_topics`, a topic whose list would be too long is throttled as a whole with `*`. `force` overrides moves
     of the plan's partitions to other targets. `reason` is recorded with the run. `limits` replace those of a run that
     is open; None keeps them. `sizes` are needed for a limit on the bytes in flight.
     """
@@ -46,11 +46,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A plan that passed every check. Nothing is written yet; `changes` are the first writes.
+    """A plan that passed every check. Nothing is written yet. `changes` are the first writes.
 
-    `run` is None if there is nothing to do. `wave` has the moves to submit first, including those under way. `log_dirs`
-    has the wanted log dirs of replicas that are not settled there, according to `reading`. `applied` are the options
-    without a throttle that limits nothing in this plan.
+    `run` is None if there is nothing to do. `wave` has the moves to submit first, including those that are already
+    running. `log_dirs` has the wanted log dirs of replicas that are not settled there, according to `reading`.
+    `applied` are the options without a throttle that has no effect on this plan.
     """
 
     world: World
@@ -90,9 +90,9 @@ def prepare(
         reading = log_dir_actions.check(dirs, log_dirs.of(plan), log_dirs.replicas(back))
         back = log_dirs.with_dirs(back, reading)
     if known is not None and known.aborting and plan.targets != known.goal.targets:
-        known = replace(known, aborting=False, handed_over=frozenset())  # on its way back, and called forth again
+        known = replace(known, aborting=False, handed_over=frozenset())  # it is moving back, and is requested again
     if known is not None and not known.aborting:
-        known = replace(known, plan=plan)  # with the log dirs that it names now
+        known = replace(known, plan=plan)  # with the log dirs that the plan names now
     return _prepared(world, plan, asked, found=found, known=known, back=back, reading=reading)
 
 
@@ -202,7 +202,7 @@ def _prepared(
 
 
 def _applied(asked: Asked, moving: Sequence[Move], unsettled: Mapping[ReplicaId, str]) -> Asked:
-    """Return the options without a throttle that would limit nothing, so that no run claims to have set it."""
+    """Return the options without a throttle that has no effect, so that no run claims to have set it."""
     copies = any(move.destinations for move in moving)
     return replace(
         asked,

@@ -12,7 +12,9 @@ from kquota.terms import TopicPartition
 
 
 class Progress(enum.Enum):
-    """Done as planned, still in progress (submitted by any client), or at rest with other replicas."""
+    """The state of a partition: done as planned, in progress (submitted by any client), or not moving with other
+    replicas.
+    """
 
     DONE = "done"
     IN_PROGRESS = "in progress"
@@ -21,7 +23,7 @@ class Progress(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatus:
-    """One partition of a plan, with its present and its planned replicas. A deleted one has no replicas."""
+    """One partition of a plan, with its current and its planned replicas. A deleted partition has no replicas."""
 
     partition: TopicPartition
     progress: Progress
@@ -46,7 +48,9 @@ def _status(name: TopicPartition, target: Replicas, now: PartitionReplicas | Non
 
 
 def verdict(found: Sequence[PartitionStatus]) -> Progress:
-    """Return the state of the whole plan: in progress if any partition is, else elsewhere if any is, else done."""
+    """Return the state of the whole plan: in progress if any partition is, otherwise elsewhere if any is, otherwise
+    done.
+    """
     return overall(status.progress for status in found)
 
 

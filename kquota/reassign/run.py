@@ -62,9 +62,9 @@ class Run:
 
     `handed_over` has the partitions that were submitted, refused by the cluster, or already in place. A run that is
     `aborting` moves to `rollback`. `topic_ids`, as Kafka prints them, distinguish a topic from a later one of the same
-    name. `owner` began the run, for `reason`. `crowded`: unrecorded moves were running when the run set its throttle,
-    so a prior rate may belong to one of them. `limits` restrict the moves that run at the same time. `course` is
-    for its report. `stamp` is the last recorded write, and is ignored in comparisons.
+    name. `owner` began the run, for `reason`. With `crowded`, unrecorded moves were running when the run set its
+    throttle, so a prior rate may belong to one of them. `limits` restrict the moves that run at the same time. `course`
+    is for its report. `stamp` is the last recorded write, and is ignored in comparisons.
     """
 
     id: str
@@ -88,7 +88,7 @@ class Run:
 
     @property
     def goal(self) -> Plan:
-        """The plan that the run moves to: `rollback` while it is aborting, else `plan`."""
+        """The plan that the run moves to: `rollback` while it is aborting, otherwise `plan`."""
         return self.rollback if self.aborting else self.plan
 
     @property
@@ -103,7 +103,7 @@ def others_than(run: Run | None, unfinished: Sequence[Run]) -> tuple[Run, ...]:
 
 
 def held(runs: Sequence[Run], setting: Setting) -> tuple[Taken, ...]:
-    """Return what the runs hold of one setting, in their order."""
+    """Return the values that the runs have set for one setting, in their order."""
     return tuple(run.taken[setting] for run in runs if setting in run.taken)
 
 
@@ -113,7 +113,7 @@ def taking(
     now: Mapping[Setting, str | None],
     others: Sequence[Run],
 ) -> Run:
-    """Return the run to record before `wanted` replaces `now`. `others` are open runs, oldest first."""
+    """Return the run to record before `wanted` replaces `now`. `others` are the other open runs, oldest first."""
     fresh = {
         setting: take(setting, now[setting], values, run.taken.get(setting), held(others, setting))
         for setting, values in wanted.items()
@@ -167,13 +167,16 @@ def without_values(run: Run, released: Mapping[Setting, Taken]) -> Run:
 
 
 def held_on(run: Run, brokers: Collection[BrokerId]) -> dict[Setting, Taken]:
-    """Return what the run still has to restore on these brokers."""
+    """Return the settings on these brokers that the run still has to restore."""
     names = {str(broker) for broker in brokers}
     return {s: taken for s, taken in run.taken.items() if s.kind == "broker" and s.name in names and taken.ours}
 
 
 def without_topics(run: Run, topics: Collection[str]) -> Run:
-    """Return the run without settings of `topics`, which were deleted. New topics of these names are not its own."""
+    """Return the run without settings of `topics`, which were deleted.
+
+    New topics of these names do not belong to it.
+    """
     taken = {s: mine for s, mine in run.taken.items() if s.kind != "topic" or s.name not in topics}
     return replace(run, taken=taken)
 
@@ -195,7 +198,7 @@ def changed_by_others(run: Run, now: Mapping[Setting, str | None], others: Seque
 def replacing(run: Run, changes: Sequence[Change], others: Sequence[Run]) -> tuple[Run, ...]:
     """Return the other open runs after `changes` of `run` replace a value that another client wrote over theirs.
 
-    The last of the runs to end must restore this value, not the one that it found itself. For lists, this concerns only
+    The last of these runs must restore this value, not the one that it found itself. For lists, this applies only to
     `*`.
     """
     open_runs, found = (run, *others), []

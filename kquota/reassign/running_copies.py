@@ -1,4 +1,4 @@
-"""The copies of running moves: the bytes that each new replica has, and the bytes that it still misses."""
+"""The copies of running moves: the bytes that each new replica has, and the bytes that it still needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningCopy:
-    """The bytes that a new replica has `copied`, and those that are `left` to copy. None means unknown, never 0."""
+    """The bytes that a new replica has `copied`, and the bytes that are `left` to copy. None means unknown, never 0."""
 
     copied: int | None
     left: int | None
@@ -21,7 +21,9 @@ class RunningCopy:
 def running_copies(
     running: Mapping[TopicPartition, PartitionReplicas], log_dirs: Iterable[LogDir]
 ) -> dict[ReplicaId, RunningCopy]:
-    """Return each replica that a running move adds, from `log_dirs` in detail. Its leader has everything already."""
+    """Return each replica that a running move adds, from `log_dirs` in detail. The replica of the leader is not one of
+    them.
+    """
     found = list(log_dirs)
     unread = {log_dir.broker for log_dir in found if log_dir.error is not None}
     answered = {log_dir.broker for log_dir in found} - unread
@@ -42,7 +44,10 @@ def running_copies(
 
 
 def _copy(own: Replica | None, leader: Replica | None, *, known: bool) -> RunningCopy:
-    """`known` is false if the replica may be in a log dir that its broker cannot read."""
+    """Return the copy of one replica.
+
+    `known` is false if the replica may be in a log dir that its broker cannot read.
+    """
     if not known:
         return RunningCopy(copied=None, left=None)
     copied = 0 if own is None else own.size
@@ -52,10 +57,10 @@ def _copy(own: Replica | None, leader: Replica | None, *, known: bool) -> Runnin
 
 
 def _left(own: Replica, leader: Replica) -> int | None:
-    """The difference of the sizes, because a follower stores the same batches as its leader.
+    """Return the difference of the sizes, because a follower stores the same batches as its leader.
 
-    Offsets show that nothing is left. They also count where the follower is not smaller although it is behind, for
-    example because the log of the leader was compacted meanwhile: then each missing offset has the mean size.
+    Equal offsets mean that nothing is left. If the follower is behind by offsets but not smaller, for example because
+    the log of the leader was compacted, each missing offset counts with the mean size.
     """
     missing = leader.size - own.size
     if leader.end_offset is None or own.end_offset is None:
@@ -71,7 +76,7 @@ def _left(own: Replica, leader: Replica) -> int | None:
 
 
 def before_the_move(log_dirs: Iterable[LogDir], copies: Mapping[ReplicaId, RunningCopy]) -> list[LogDir]:
-    """Return the log dirs without the replicas that are still copied, as if they did not exist yet."""
+    """Return the log dirs without the replicas that are still being copied, as if they did not exist yet."""
     return [
         replace(
             log_dir,
@@ -83,7 +88,7 @@ def before_the_move(log_dirs: Iterable[LogDir], copies: Mapping[ReplicaId, Runni
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveUnderWay:
-    """The running moves of a cluster, as an estimate of a plan sees them.
+    """The running moves of a cluster, in relation to the plan of an estimate.
 
     `partitions` of the plan are moving to the replicas of the plan, `elsewhere` to other replicas. `others` counts the
     moving partitions that are not in the plan. `copies` are the copies of `partitions`.
@@ -96,17 +101,17 @@ class MoveUnderWay:
 
     @property
     def copied(self) -> int | None:
-        """The bytes that the copies have already; None if one of them is unknown."""
+        """The bytes that the copies already have. None if one of them is unknown."""
         return _total(copy.copied for copy in self.copies.values())
 
     @property
     def left(self) -> int | None:
-        """The bytes that the copies still miss; None if one of them is unknown."""
+        """The bytes that the copies still need. None if one of them is unknown."""
         return _total(copy.left for copy in self.copies.values())
 
     @property
     def unknown(self) -> int:
-        """The number of copies whose missing bytes are unknown."""
+        """The number of copies for which the remaining bytes are unknown."""
         return sum(copy.left is None for copy in self.copies.values())
 
 

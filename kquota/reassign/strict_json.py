@@ -1,4 +1,4 @@
-"""JSON from operators. Every error names the place."""
+"""JSON from operators. Every error names its place in the document."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Value:
     path: str = ""
 
     def wrong(self, what: str) -> Invalid:
-        """Return the error to raise."""
+        """Return an error that names this place."""
         return Invalid(f"{self.where}: {self.path or 'the document'}: {what}")
 
     def fields(self) -> dict[str, object]:
@@ -40,7 +40,7 @@ class Value:
         if not isinstance(self.value, dict):
             raise self.wrong(f"must be an object, but is {_kind(self.value)}. Example: {self.example}")
         if isinstance(self.value, _Ambiguous):
-            raise self.wrong(f"key {brief(self.value.key)} occurs twice in one object; keep one of them")
+            raise self.wrong(f"key {brief(self.value.key)} occurs twice in one object. Keep one of them")
         return self.value
 
     def field(self, name: str, default: object = None) -> Value:
@@ -58,7 +58,7 @@ class Value:
         return self.value
 
     def item(self, n: int) -> Value:
-        """Return the n-th item of a list, counted from 0."""
+        """Return the item of a list at this index, counted from 0."""
         return Value(self.list()[n], self.where, self.example, f"{self.path}[{n}]")
 
     def items(self) -> Iterator[Value]:
@@ -96,10 +96,10 @@ def load(text: str, where: str, example: str, shorten: Shorten = lambda found: f
     if not text.strip():
         raise Invalid(f"{where}: is empty. Example: {example}")
     if len(text) > _SMALL and not _is_many_objects(text):
-        raise Invalid(f"{where}: is long, but is not a list of many objects. Example: {example}")
+        raise Invalid(f"{where}: is not a list of objects, and is too long for anything else. Example: {example}")
 
     def no_constant(name: str) -> NoReturn:
-        raise Invalid(f"{where}: {_token(name, text)}: {name} is not JSON; write a whole number")
+        raise Invalid(f"{where}: {_token(name, text)}: {name} is not JSON. Write a whole number")
 
     def object_(pairs: list[tuple[str, object]]) -> object:
         found = dict(pairs)
@@ -119,17 +119,19 @@ def load(text: str, where: str, example: str, shorten: Shorten = lambda found: f
 
 
 def _is_many_objects(text: str) -> bool:
-    """Return whether a long text can be a list of objects. Each byte of [[],[],…] would need 30 in memory."""
+    """Return whether a long text can be a list of objects. A list of lists, `[[],[],…]`, would need 30 times its size
+    in memory.
+    """
     objects, lists = text.count("{"), text.count("[")
     return len(text) / _LONGEST_OBJECT <= objects <= objects + lists <= len(text) / _SHORTEST_OBJECT
 
 
 def _not_json(text: str, error: json.JSONDecodeError) -> str:
     if error.msg == "Extra data":
-        return "there is more text after the end of the JSON; keep only one document"
+        return "there is more text after the end of the JSON. Keep only one document"
     object_ = re.search(r"^[ \t]*\{", text, re.MULTILINE)
     if object_ and not text[: error.pos].strip() and text[error.pos] not in '{["':
-        return f"is text, not JSON. The JSON begins in {place(text, object_.start())}; keep nothing else"
+        return f"is text, not JSON. The JSON begins in {place(text, object_.start())}. Keep nothing else"
     return f"is not JSON: {error.msg}"
 
 

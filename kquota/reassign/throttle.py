@@ -1,4 +1,4 @@
-"""The values to set and to restore, so that throttles of others stay exactly as they were."""
+"""The values to set and to restore, so that throttles of other clients stay exactly as they were."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ class Taken:
 def take(
     setting: Setting, now: str | None, wanted: tuple[str, ...], mine: Taken | None, others: Sequence[Taken]
 ) -> Taken:
-    """Return what a run takes of a setting: only values that others have not already set.
-
-    `mine` is what the run took of it before. `others` is what other unfinished runs hold, oldest first. The run also
+    """Return the values of a setting that a run takes: only those that others have not already set. `mine` are the
+    values that the run took before. `others` are the values that other unfinished runs hold, oldest first. The run also
     takes an entry or rate that another run set, so that the last of these runs restores it. `prior` is then the prior
     value of that run, so that no run restores a value of another run.
     """
@@ -33,7 +32,7 @@ def take(
     held = {value for other in others for value in other.ours}
     own = mine.ours if mine else ()
     if EVERY_REPLICA in present and setting.is_list:
-        # `*` of another run is removed after the last run that needs it. `*` of anyone else stays.
+        # `*` of another run is removed after the last run that needs it. `*` of another client stays.
         added: tuple[str, ...] = (EVERY_REPLICA,) if EVERY_REPLICA in held else ()
     else:
         added = tuple(value for value in wanted if value not in present or value in held)
@@ -50,8 +49,8 @@ def take(
 def restored_value(taken: Taken, now: str | None, others: Sequence[Taken]) -> str | None:
     """Return the value to write when a run ends. It equals `now` if nothing needs to change.
 
-    A list loses the entries of the run that no other unfinished run holds. A rate becomes `prior` if it still is a rate
-    that the run set. A rate that someone changed since, or that another unfinished run holds, stays.
+    A list loses the entries of the run that no other unfinished run holds. A rate becomes `prior` if it is still a rate
+    that the run set. A rate that another client has changed, or that another unfinished run holds, does not change.
     """
     if taken.setting.is_list and EVERY_REPLICA in taken.ours and EVERY_REPLICA in entries(now):
         return now if any(EVERY_REPLICA in other.ours for other in others) else taken.prior
@@ -65,7 +64,7 @@ def restored_value(taken: Taken, now: str | None, others: Sequence[Taken]) -> st
 
 
 def passed_on(taken: Taken, now: str | None, other: Taken) -> Taken:
-    """Return what the unfinished run `other` holds of a rate after the run of `taken` has ended.
+    """Return the values of a rate that the unfinished run `other` holds after the run of `taken` has ended.
 
     It also holds the values of the ended run, even if `now` is another value: a stale read does not show the last
     write.
@@ -77,14 +76,14 @@ def passed_on(taken: Taken, now: str | None, other: Taken) -> Taken:
 
 
 def changed_by_another(taken: Taken, now: str | None, others: Sequence[Taken]) -> bool:
-    """Return whether a rate of the run is now one that another client has set, so that it stays."""
+    """Return whether another client has changed a rate of the run, so that the rate must not be restored."""
     if taken.setting.is_list or not taken.ours or any(other.ours for other in others):
         return False
     return now not in (*taken.ours, taken.prior)
 
 
 def repeated(taken: Taken, now: str | None, others: Sequence[Taken]) -> Change | None:
-    """Return the write that repeats the old value, if a read that shows nothing of the run may be stale."""
+    """Return the write that repeats the old value, if a read without the values of the run may be stale."""
     if not _maybe_unseen(taken, now, others) or restored_value(taken, now, others) != now:
         return None
     return Change(setting=taken.setting, before=now, after=now)

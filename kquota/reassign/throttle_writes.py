@@ -1,4 +1,4 @@
-"""Setting and restoring the throttle of a run: each write is recorded first, and read back until it is seen."""
+"""Sets and restores the throttle of a run. Each write is recorded first, and read back until it is visible."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Unwitnessed(Unreachable):
 
 
 def wait_until(done: Callable[[], bool], clock: Clock, seconds: float = SEEN_SECONDS) -> bool:
-    """Return whether `done` became true within `seconds`. Only this loop waits for effects."""
+    """Return whether `done` became true within `seconds`. Only this loop waits for the effect of a write."""
     deadline = clock.monotonic() + seconds
     while not done():
         if clock.monotonic() >= deadline:
@@ -113,11 +113,11 @@ def _replaced(world: World, run: Run, changes: Sequence[Change]) -> tuple[Run, .
 
 
 def release(world: World, run: Run, *, close: bool = True, certain: bool = False) -> Released:
-    """Restore everything that the run took, lists before rates, and close the run unless something is pending.
+    """Restore every value that the run took, lists before rates, and close the run unless something is pending.
 
     A list without a rate throttles nothing, nor does a rate without a list. Lists are fewer and take effect at once, so
-    they come first. Without `close`, the run stays open and holds nothing. `certain`: this process wrote everything
-    itself and saw all of it, so a value that it does not find is not set.
+    they come first. Without `close`, the run stays open and holds nothing. With `certain`, this process wrote all
+    values itself and read them back, so a value that it does not find is not set.
     """
     released = _restore(world, run, certain=certain)
     if world.runs.late_seconds > 0:
@@ -125,7 +125,7 @@ def release(world: World, run: Run, *, close: bool = True, certain: bool = False
         again = _restore(world, run)
         released = replace(again, restored=tuple(dict.fromkeys((*released.restored, *again.restored))))
     if released.pending:
-        # A broker may stay dead for long. What later moves take of other settings must not pass to this run.
+        # A broker may stay dead for a long time. Values that later moves take must not pass to this run.
         record(world, run, without_values(run, _restored(run, released)))
     else:
         # A closed record keeps what the run took, because operators read it later.
@@ -176,7 +176,8 @@ def _restore(world: World, part: Run, *, certain: bool = False) -> Released:
 def _overwritten(world: World, part: Run, unread: Collection[Setting], others: Sequence[Run]) -> Released:
     """Restore settings of dead brokers through the controllers.
 
-    They cannot be read, so they are taken to be what the run wrote last. Another run that holds one restores it.
+    They cannot be read, so kquota assumes the values that the run wrote last. If another run holds a setting, that run
+    restores it.
     """
     dead = replace(part, taken={setting: part.taken[setting] for setting in unread})
     assumed = {setting: taken.ours[-1] for setting, taken in dead.taken.items()}
@@ -196,7 +197,10 @@ def _overwritten(world: World, part: Run, unread: Collection[Setting], others: S
 
 
 def clear_dead(cluster: MoveCluster, brokers: Collection[BrokerId], keys: Collection[str]) -> Released:
-    """Remove these settings of dead brokers through the controllers, whatever they are. `restored` stays empty."""
+    """Remove these settings of dead brokers through the controllers, whatever their values are.
+
+    `restored` stays empty.
+    """
     wanted = [Setting.of_broker(broker, key) for broker in brokers for key in keys]
     if not wanted:
         return Released()

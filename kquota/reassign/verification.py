@@ -1,4 +1,4 @@
-"""The order of reads and writes of --verify: read the state of a plan, and restore what has ended."""
+"""The order of reads and writes of --verify: read the state of a plan, and restore the throttle of ended moves."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Verification:
     """The result of --verify. `pending` has settings that are still to be restored, with the reason.
 
     `waiting` are partitions that were never submitted, because kquota was interrupted. `unknown` are throttles that
-    stay, with their values: another host may have set them, and its runs are not visible here. `lost` are settings of
-    the run that another client removed although the move needs them. With `clear_all`, `cleared_of` has the ids of the
-    open runs whose settings were cleared. `too_early`: nothing was cleared, because moves are running.
+    stay set, with their values: another host may have set them, and its runs are not visible on this host. `lost` are
+    settings of the run that another client removed although the move needs them. With `clear_all`, `cleared_of` has the
+    ids of the open runs whose settings were cleared. With `too_early`, nothing was cleared, because moves are running.
     `unread` are dead brokers with replicas of the plan's topics, whose rates an unrecorded run may have set. `undone`
     is the last run of this plan, if the replicas are elsewhere because it was aborted.
     """
@@ -79,7 +79,7 @@ def verify(
     clear_all: bool = False,
     cancelled: Iterable[Move] = (),
 ) -> Verification:
-    """Read the state of the plan, and restore what its run took: entries when a partition ends, rates at the end.
+    """Read the state of the plan, and restore the values of its run: entries when a partition ends, rates at the end.
 
     Partitions that ended elsewhere count as ended. Without a recorded run of this plan, kquota removes only list
     entries that the plan proves to be its own, alone or with the moves that were just `cancelled`. With `preserve`,
@@ -106,7 +106,7 @@ def verify(
 def unless_it_writes(
     cluster: MoveCluster, runs: Runs, clock: Clock, plan: Plan, dirs: ReplicaDirs | None = None
 ) -> Verification | None:
-    """Verify without the lock. Return None if `verify` would write, or may find out more.
+    """Verify without the lock. Return None if `verify` would write, or needs the lock for a certain result.
 
     Another kquota, which holds the lock, may be executing a plan that is not done.
     """
@@ -146,7 +146,9 @@ def _looked(seen: Snapshot, found: Sequence[PartitionStatus], plan: Plan, dirs: 
 
 
 def _reported(world: World, plan: Plan, look: _Look, done: Verification, unfinished: Sequence[Run]) -> Verification:
-    """Add the state of the plan, and the throttles that stay, to the result. `unfinished` are the runs now."""
+    """Add the state of the plan, and the throttles that stay set, to the result. `unfinished` are the current open
+    runs.
+    """
     shared = world.runs.shared
     staying: Mapping[Setting, str] = {}
     known = done.run
@@ -233,7 +235,9 @@ def _settled(cluster: MoveCluster, clock: Clock, plan: Plan) -> tuple[tuple[Part
 
 
 def _of_a_run(world: World, run: Run, look: _Look) -> Verification:
-    """Restore what has ended. Rates stay while partitions move, also between the log dirs of a broker."""
+    """Restore the values that are no longer needed. Rates stay while partitions move, also between the log dirs of a
+    broker.
+    """
     moving = {status.partition for status in look.statuses if status.progress is Progress.IN_PROGRESS}
     moving |= {status.partition for status in look.log_dirs if status.progress is Progress.IN_PROGRESS}
     at_rest = {s.partition for s in look.statuses if s.progress is Progress.ELSEWHERE and s.replicas}
@@ -283,7 +287,7 @@ def _without_a_record(world: World, changes: Sequence[Change]) -> Verification:
 
 
 def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfinished: Sequence[Run]) -> Verification:
-    """Clear all throttles, also those of other tools, as Kafka's --verify does, once no move is running anywhere."""
+    """Clear all throttles, including those of other tools, as Kafka's --verify does, once all moves have ended."""
     if seen.running:
         return replace(done, too_early=True)
     settings = [
@@ -330,7 +334,7 @@ def _of_released(
 
 
 def _foreign(staying: Mapping[Setting, str], run: Run | None) -> tuple[str, ...]:
-    """Return a note on throttles that stay while a move is running, or that no recorded run holds."""
+    """Return a note on throttles that stay set while a move is running, or that no recorded run holds."""
     if not staying or run is not None:
         return ()
     return (f"a throttle is set that no recorded open run holds: {named(staying)}; kquota leaves it unchanged",)

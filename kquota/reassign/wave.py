@@ -1,4 +1,4 @@
-"""The moves of a plan to submit next: throttled lists and znodes have limited space, and operators set limits."""
+"""The moves of a plan to submit next. Throttled lists and znodes have limited space, and operators set limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REPLICA_BYTES: Final = 11
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveLimits:
-    """The operator's limits on the moves that run at the same time; None means no limit.
+    """The operator's limits on the moves that run at the same time. None means no limit.
 
     At most `partitions` move, at most `per_broker` replicas are copied to one broker, and at most `in_flight` bytes are
     copied. A partition that alone exceeds `in_flight`, or has an unknown size, moves when nothing else is copied.
@@ -61,7 +61,7 @@ def wave(
     limits: MoveLimits = UNLIMITED,
     sizes: Mapping[TopicPartition, int] = NO_SIZES,
 ) -> tuple[Move, ...]:
-    """Return the moves to submit next, in the order of the plan: as many as fit, and all that are under way.
+    """Return the moves to submit next, in the order of the plan: as many as fit, and all that are running.
 
     `now` has the lists of the topics to throttle by entries. A topic without a list needs none. `largest` is how many
     bytes of moves the cluster accepts at once, or None without a limit. `sizes` are the known sizes of partitions.
@@ -101,7 +101,7 @@ def first_full(moving: Iterable[Move], now: Mapping[Setting, str | None]) -> Set
 
 
 def no_room(full: Setting) -> Refused:
-    """Return the error for a list that is full of entries of others."""
+    """Return the error for a list that is full of entries of other clients."""
     why = f"{full} has no room for another entry. Remove entries that are no longer needed ("
     return Refused(why, NextStep.EXAMINE_THROTTLES, " finds them)")
 
@@ -164,7 +164,7 @@ class _Load:
         self.bytes += self._bytes(move)
 
     def _bytes(self, move: Move) -> float:
-        """The bytes that a move copies. An unknown size counts as infinite."""
+        """Return the bytes that a move copies. An unknown size counts as infinite."""
         return len(move.destinations) * self.sizes.get(move.partition, math.inf) if move.destinations else 0
 
 

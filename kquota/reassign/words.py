@@ -77,7 +77,7 @@ def cancelled(partitions: Collection[TopicPartition]) -> str:
 
 
 def not_cancelled(errors: Mapping[TopicPartition, str]) -> str:
-    """Return the same for a cancellation."""
+    """Return the line for moves that the cluster did not cancel, with reasons."""
     plural = "" if len(errors) == 1 else "s"
     return f"Error cancelling partition reassignment{plural} for: {_errors(errors)}"
 

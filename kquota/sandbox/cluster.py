@@ -1,4 +1,4 @@
-"""A sandbox: real servers under one name, which are started, found again, stopped, and broken on purpose by tests."""
+"""A sandbox: real servers under one name. kquota starts, finds and stops them, and tests make them fail on purpose."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from kquota.sandbox.processes import Process, in_folder, stop_folder, told
 from kquota.sandbox.servers import HOST, SandboxBroker
 
 BROKERS: Final = 3
-"""Default number of brokers."""
+"""The default number of brokers."""
 MOST_BROKERS: Final = 9
 _PLAN: Final = "cluster.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """The servers of one sandbox. `kafka` is its version, None for a ZooKeeper alone; ports are on loopback."""
+    """The servers of one sandbox. `kafka` is its version, or None for a ZooKeeper alone. All ports are on loopback."""
 
     name: str
     kafka: str | None
@@ -43,17 +43,17 @@ class Sandbox:
 
     @property
     def bootstrap(self) -> str:
-        """The addresses of the brokers, joined by commas; empty without brokers."""
+        """The addresses of the brokers, separated by commas. Empty without brokers."""
         return ",".join(broker.address for broker in self.brokers)
 
     @property
     def zookeeper(self) -> str | None:
-        """The address of ZooKeeper; None on KRaft."""
+        """The address of ZooKeeper. None on KRaft."""
         return f"{HOST}:{self.zookeeper_port}" if self.zookeeper_port else None
 
     @property
     def keeper(self) -> Process | None:
-        """ZooKeeper's process."""
+        """The process of ZooKeeper."""
         return Process(name="zookeeper", directory=self.directory) if self.zookeeper_port else None
 
     @property
@@ -68,7 +68,7 @@ class Sandbox:
         return self.ready and all(process.pid is not None for process in self.processes)
 
     def broker(self, broker_id: int) -> SandboxBroker:
-        """The broker with this id. Raises Invalid if there is none."""
+        """Return the broker with this id. Raises Invalid if there is none."""
         for broker in self.brokers:
             if broker.id == broker_id:
                 return broker
@@ -79,7 +79,7 @@ class Sandbox:
         self.broker(broker_id).process.stop()
 
     def kill_broker(self, broker_id: int) -> None:
-        """End one broker as a crash does."""
+        """Kill one broker, like a crash."""
         self.broker(broker_id).process.kill()
 
     def start_broker(self, broker_id: int) -> None:
@@ -98,7 +98,7 @@ class Sandbox:
 
 
 def silent(_what: str, _share: float | None) -> None:
-    """Ignore progress, for callers that do not show it."""
+    """Ignore progress. This is the default callback."""
 
 
 def up(
@@ -114,10 +114,10 @@ def up(
     """Start a sandbox of this version of `kafka`, or a ZooKeeper alone (None), and wait until every server answers.
 
     `properties` are added to the configuration of every broker, or to that of a ZooKeeper alone. `tiered` gives them a
-    remote storage, which is a folder, so that topics can have `remote.storage.enable`. The servers outlive
-    the caller, unless `owner_pid` names a process: then they are stopped when that process ends. Raises Refused if the
-    sandbox is already running or a server dies while it starts (its log is kept), Busy while another kquota starts or
-    stops it, Unreachable if Kafka cannot be downloaded, and Invalid for an unsupported version or number of brokers.
+    remote storage, which is a folder, so that topics can have `remote.storage.enable`. The servers outlive the caller,
+    unless `owner_pid` names a process. In that case they stop when the process ends. Raises Refused if the sandbox is
+    already running or a server dies while it starts (its log is kept), Busy while another kquota starts or stops it,
+    Unreachable if Kafka cannot be downloaded, and Invalid for an unsupported version or number of brokers.
     """
     directory = places.directory(name)
     if kafka is not None:
@@ -153,7 +153,7 @@ def up(
 
 
 def down(name: str = "default") -> bool:
-    """Stop every server of a sandbox and remove its data, also after a crash. False if there was none."""
+    """Stop every server of a sandbox and remove its data, also after a crash. Return False if there was none."""
     directory = places.directory(name)
     if not directory.exists():
         return False
@@ -164,13 +164,13 @@ def down(name: str = "default") -> bool:
 
 
 def find(name: str = "default") -> Sandbox | None:
-    """The sandbox of this name, running or not; None if there is none."""
+    """Return the sandbox of this name, running or not. None if there is none."""
     directory = places.directory(name)
     return _read(directory) if (directory / _PLAN).exists() else None
 
 
 def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[str]:
-    """The command line of one of Kafka's tools. `kafka` is a version, or a sandbox that has one.
+    """Return the command line of one of Kafka's tools. `kafka` is a version, or a sandbox that has one.
 
     Raises Invalid for a sandbox that is only a ZooKeeper.
     """

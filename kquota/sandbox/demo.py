@@ -35,7 +35,7 @@ _NOT_YET: Final = 8
 
 
 class DemoCommand(enum.Enum):
-    """A command of the demo; `cli` has its command line."""
+    """A command of the demo. `cli` has its command line."""
 
     SET_QUOTA = enum.auto()
     SHOW_QUOTA = enum.auto()
@@ -55,7 +55,7 @@ class DemoCommand(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Output of the demo: `line` takes the parts of a line, `progress` shows a bar (text, share or None).
+    """The output of the demo. `line` takes the parts of a line, and `progress` shows a bar (text, share or None).
 
     A part of a line may be an error, as in the message of another error. `commands` has the command lines, without
     `kquota`, because only `cli` knows options.
@@ -67,7 +67,7 @@ class Story:
 
 
 def demo(story: Story) -> bool:
-    """Run the demo; the sandbox is always stopped. False if only the part with ZooKeeper was possible.
+    """Run the demo, and always stop the sandbox. Return False if only the part with ZooKeeper was possible.
 
     Raises KquotaError if a step fails, or if the prediction misses by more than 15 %.
     """
@@ -92,14 +92,14 @@ def demo(story: Story) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Cast:
-    """Runs kquota in its own process, as an operator would, and shows the command and its output."""
+    """A runner that starts kquota in its own process, as an operator would, and shows the command and its output."""
 
     story: Story
     where: dict[str, str]
     folder: Path
 
     def kquota(self, wanted: DemoCommand, *expected: int, show: bool = True) -> str:
-        """The command's stdout. Raises KquotaError for an unexpected exit code (by default all except 0)."""
+        """Return the command's stdout. Raises KquotaError for an unexpected exit code (by default all except 0)."""
         command = self.story.commands[wanted]
         if show:
             self.story.line(f"\n$ kquota {command}")
@@ -189,7 +189,7 @@ def _seen_elsewhere(cast: _Cast) -> None:
 
 
 def _watched(cast: _Cast, found: Sandbox, began: float, predicted: dict[str, Any]) -> float:
-    """Seconds from `began` until every client sees the new replicas. A bar shows the bytes that have arrived."""
+    """Return the seconds from `began` until every client sees the new replicas. A bar shows the copied bytes."""
     client, expected = traffic.admin(found.bootstrap), predicted["expected_seconds"]
     coming = predicted["bytes_to_copy"] + expected * _WRITES
     wanted, looked = frozenset({1, 3}), 0.0

@@ -20,12 +20,14 @@ from kquota import folders, java
 from kquota.errors import Invalid, KquotaError, Parameter, Refused, Unreachable
 
 Tell = Callable[[str, float | None], None]
-"""Receives the current step and the share of it that is done (0 to 1), None if unknown."""
+"""A callback that receives the current step and the share of it that is done (0 to 1), or None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """A folder of jars: `what` is in it, the text of its Ivy module, the number of its jars, and one that it needs."""
+    """A folder of jars to download: its contents in words, its Ivy module, the number of its jars, and one required
+    jar.
+    """
 
     what: str
     module: str
@@ -37,7 +39,7 @@ class _Wanted:
 class Release:
     """A Kafka release that the sandbox runs. `jars` is its number of files, to show the progress of a download.
 
-    `tiers`: the sandbox can give it a remote storage for tiered topics.
+    `tiers` is true if the sandbox supports tiered topics for it.
     """
 
     version: str
@@ -69,9 +71,9 @@ _TIERS: Final = """<ivy-module version="2.0" xmlns:e="http://ant.apache.org/ivy/
 </ivy-module>
 """
 _PATIENCE: Final = 40.0
-"""Seconds without output after which Maven Central counts as unreachable."""
+"""Seconds without output after which Maven Central is considered unreachable."""
 
-# `kafka-tools` depends on all of Kafka Connect, which our tools do not need; slf4j-simple sends logs to stderr.
+# `kafka-tools` depends on all of Kafka Connect, which kquota does not need. slf4j-simple sends logs to stderr.
 _MODULE: Final = """<ivy-module version="2.0">
   <info organisation="kquota" module="sandbox"/>
   <configurations><conf name="default"/></configurations>
@@ -88,14 +90,17 @@ _TOOLS: Final = (
 
 
 def release(version: str) -> Release:
-    """The release of this version. Raises Invalid, naming the supported versions."""
+    """Return the release of this version. Raises Invalid, naming the supported versions."""
     if version not in RELEASES:
         raise Invalid(Parameter("kafka"), f" {version}: the sandbox runs {', '.join(RELEASES)}")
     return RELEASES[version]
 
 
 def pyspark_jars() -> Path:
-    """The folder of PySpark's jars, which contains a ZooKeeper server and Ivy. Raises Refused without PySpark."""
+    """Return the folder of PySpark's jars, which contains a ZooKeeper server and Ivy.
+
+    Raises Refused without PySpark.
+    """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise Refused(
@@ -106,7 +111,7 @@ def pyspark_jars() -> Path:
 
 
 def kafka(version: str, tell: Tell) -> Path:
-    """The folder of Kafka's jars, which are downloaded first if they are missing (about 30 s).
+    """Return the folder of Kafka's jars. If they are missing, they are downloaded first (about 30 s).
 
     Concurrent downloads take turns. A folder is complete or absent. Raises Unreachable if Maven Central cannot be
     reached.
@@ -119,14 +124,16 @@ def kafka(version: str, tell: Tell) -> Path:
 
 
 def must_have_tiers(version: str | None) -> None:
-    """Raises Invalid for a release without tiered topics in the sandbox; None is a ZooKeeper alone."""
+    """Raise Invalid for a release without tiered topics in the sandbox. None means a ZooKeeper alone."""
     if version is None or not release(version).tiers:
         able = ", ".join(each.version for each in RELEASES.values() if each.tiers)
         raise Invalid(Parameter("tiered"), f": only Kafka {able} has tiered topics in the sandbox")
 
 
 def tiers(version: str, tell: Tell) -> Path:
-    """The folder with the remote storage of a release, downloaded like `kafka`. Raises Invalid, Unreachable."""
+    """Return the folder with the remote storage of a release. It is downloaded like `kafka`. Raises Invalid,
+    Unreachable.
+    """
     must_have_tiers(version)
     module = _TIERS.format(version=version)
     main = f"kafka-storage-{version}.jar"
@@ -172,9 +179,9 @@ def _download(wanted: _Wanted, partial: Path, turn: int, tell: Tell) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        # A session of its own: Ctrl-C must reach only us, so that we stop Ivy and clean up.
+        # A separate session: Ctrl-C must reach only kquota, so that it stops Ivy and cleans up.
         start_new_session=True,
-        # If we are killed, Ivy continues for a while. It keeps our lock, so no other process uses its folder then.
+        # If kquota is killed, Ivy continues for a while. It keeps the lock, so no other process uses its folder.
         pass_fds=[turn],
     )
     try:
@@ -188,7 +195,7 @@ def _download(wanted: _Wanted, partial: Path, turn: int, tell: Tell) -> None:
 
 
 def _command(partial: Path) -> list[str]:
-    """Ivy's command line, with timeouts, without the user's own Ivy, and with the proxy of the environment."""
+    """Return Ivy's command line, with timeouts, without the user's own Ivy, and with the proxy of the environment."""
     found = java.find()
     waits = ["-Dsun.net.client.defaultConnectTimeout=10000", "-Dsun.net.client.defaultReadTimeout=30000"]
     home = [f"-Divy.default.ivy.user.dir={partial / 'ivy'}"]
@@ -201,16 +208,16 @@ def _command(partial: Path) -> list[str]:
 
 
 def _proxy() -> list[str]:
-    """The proxy of the environment, as pip uses it, as Java options."""
+    """Return the proxy of the environment, as pip uses it, as Java options."""
     address = os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY") or ""
     match = re.fullmatch(r"(?:https?://)?(?:[^@/]*@)?([^:/@]+):(\d+)/?", address)
     return [f"-Dhttps.proxyHost={match[1]}", f"-Dhttps.proxyPort={match[2]}"] if match else []
 
 
 def _watched(ivy: subprocess.Popen[bytes], arrived: Callable[[int], None]) -> list[str]:
-    """The output of Ivy, which names each file when it is found and when it has arrived.
+    """Yield the output of Ivy, which names each file when it is found and when it is downloaded.
 
-    Silence for too long ends it.
+    Ivy is stopped if it prints nothing for too long.
     """
     assert ivy.stdout is not None
     said = ""

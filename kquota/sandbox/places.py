@@ -16,19 +16,22 @@ from kquota.errors import Busy, Invalid, Refused
 
 
 def state_folder() -> Path:
-    """The parent folder of sandboxes: `$XDG_STATE_HOME/kquota/sandbox`."""
+    """Return the parent folder of sandboxes: `$XDG_STATE_HOME/kquota/sandbox`."""
     return folders.state(os.environ).resolve() / "sandbox"
 
 
 def directory(name: str) -> Path:
-    """The folder of the sandbox with this name, even if it does not exist. Raises Invalid for an invalid name."""
+    """Return the folder of the sandbox with this name, even if it does not exist.
+
+    Raises Invalid for an invalid name.
+    """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
         raise Invalid(f"{name!r} is not a valid sandbox name: use up to 64 letters, digits, '.', '_' and '-'")
     return state_folder() / name
 
 
 def names() -> list[str]:
-    """The names of all sandboxes, running or not."""
+    """Return the names of all sandboxes, running or not."""
     folder = state_folder()
     return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
@@ -36,7 +39,7 @@ def names() -> list[str]:
 def remove(folder: Path) -> None:
     """Remove a sandbox's folder. Raises Refused if something remains after 5 s.
 
-    A process that has just ended may still be closing its files, so this is repeated.
+    A process that has just ended may still be closing its files, so kquota repeats the removal.
     """
     for _ in range(50):
         shutil.rmtree(folder, ignore_errors=True)
@@ -48,7 +51,9 @@ def remove(folder: Path) -> None:
 
 @contextlib.contextmanager
 def alone(name: str) -> Iterator[None]:
-    """Let one kquota at a time start or stop a sandbox. Raises Busy for another. The lock ends with its holder."""
+    """Let only one kquota at a time start or stop a sandbox. Raises Busy if another does. The lock ends with its
+    holder.
+    """
     folder = state_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f".{name}.lock").open("w") as file:

@@ -1,4 +1,7 @@
-"""The process of a server: it outlives its starter, is found after any crash, and is never mistaken for another."""
+"""The process of a server.
+
+It outlives its starter, can be found after any crash, and is never confused with another.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ from pathlib import Path
 from typing import Final
 
 _POLL: Final = 0.02
-"""Seconds between two checks of a process that is not our child, because nothing announces its end."""
+"""Seconds between two checks of a process that is not a child process, because no signal announces its end."""
 
 _MOMENTS: Final = 25
 
 # A shell starts the server and ends. So the server has no parent that must wait for it (no zombie), and its pid is on
-# disk even if we are killed at this moment.
+# disk even if kquota is killed at this moment.
 _LAUNCH: Final = 'cd "$1" || exit 1; log=$2; pid=$3; shift 3; "$@" >>"$log" 2>&1 </dev/null & echo $! >"$pid"'
 
 
@@ -37,7 +40,7 @@ class Process:
 
     @property
     def log(self) -> Path:
-        """The output of all its starts."""
+        """The log file with the output of all starts."""
         return self.directory / f"{self.name}.log"
 
     @property
@@ -48,7 +51,7 @@ class Process:
     def pid(self) -> int | None:
         """The process id while the server is running, otherwise None.
 
-        A pid that another process now has does not count.
+        A reused pid does not count.
         """
         try:
             pid = int(self._pid_file.read_text())
@@ -57,30 +60,30 @@ class Process:
         return pid if self.mark in _command_line(pid) else None
 
     def start(self, command: list[str]) -> None:
-        """Start `command`, which contains the mark, in a session of its own; its output goes to the log."""
+        """Start `command`, which contains the mark, in its own session. The output goes to the log."""
         assert self.mark in command
         arguments = [str(self.directory), str(self.log), str(self._pid_file), *command]
         subprocess.run(["sh", "-c", _LAUNCH, "sh", *arguments], check=True, start_new_session=True)
 
     def stop(self) -> None:
-        """Ask it to end, and kill it after 20 s. It need not be running."""
+        """Ask the process to end, and kill it after 20 s. It need not be running."""
         self.signal(signal.SIGTERM)
         if not self.gone_within(20.0):
             self.kill()
 
     def kill(self) -> None:
-        """Kill it like a crash: immediately, without flushing."""
+        """Kill the process like a crash: immediately, without flushing."""
         self.signal(signal.SIGKILL)
         self.gone_within(10.0)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal. It need not be running, and the current process is never signaled."""
+        """Send a signal to the process. It need not be running, and the current process is never signaled."""
         if (pid := self.pid) is not None and pid != os.getpid():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
     def gone_within(self, seconds: float) -> bool:
-        """Wait at most `seconds` for its end. Returns whether it ended."""
+        """Wait at most `seconds` for the process to end. Return whether it ended."""
         deadline = time.monotonic() + seconds
         while (pid := self.pid) is not None and pid != os.getpid():
             if time.monotonic() > deadline:
@@ -89,7 +92,7 @@ class Process:
         return True
 
     def last_words(self) -> str:
-        """The error in the log."""
+        """Return the error in the log."""
         try:
             return told(self.log.read_text(errors="replace"))
         except OSError:
@@ -97,26 +100,26 @@ class Process:
 
 
 def told(text: str) -> str:
-    """The last line of a Java program's output that names an error, otherwise its last line."""
+    """Return the last line of a Java program's output that names an error, otherwise the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if re.search(r"(^|[\w.])(Exception|Error): ", line)]
     return (telling or lines or ["no output"])[-1]
 
 
 def in_folder(directory: Path) -> list[Process]:
-    """All processes that were ever started for a sandbox, according to the files on disk."""
+    """Return all processes that were ever started for a sandbox, according to the files on disk."""
     return [Process(name=path.stem, directory=directory) for path in sorted(directory.glob("*.pid"))]
 
 
 def stop_folder(directory: Path, patience: float) -> None:
-    """Stop them all, brokers first, because without ZooKeeper they cannot shut down in a controlled way."""
+    """Stop all processes, brokers first, because without ZooKeeper they cannot shut down in a controlled way."""
     every = in_folder(directory)
     for group in ([p for p in every if p.name.startswith("broker-")], every):
         stop_all(group, patience)
 
 
 def stop_all(processes: Sequence[Process], patience: float) -> None:
-    """Ask all of them to end, and kill those that remain after `patience` seconds."""
+    """Ask all processes to end, and kill those that remain after `patience` seconds."""
     for process in processes:
         process.signal(signal.SIGTERM)
     deadline = time.monotonic() + patience
@@ -126,7 +129,9 @@ def stop_all(processes: Sequence[Process], patience: float) -> None:
 
 
 def _command_line(pid: int) -> str:
-    """The arguments of a process; empty if there is none, or if it has ended and waits for its parent."""
+    """Return the arguments of a process. There are none if it does not exist, or if it has ended and waits for its
+    parent.
+    """
     if pid <= 0:
         return ""
     if not Path("/proc/self/cmdline").exists():

@@ -1,6 +1,5 @@
-"""A server is ready when it has answered.
-
-Until then its process is watched, so that its death is reported immediately.
+"""Waits until servers answer. It checks their processes in the meantime, so that a failed start is reported
+immediately.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from kquota.sandbox.processes import Process
 from kquota.sandbox.servers import HOST, SandboxBroker
 
 _PATIENCE: Final = 180.0
-"""Seconds; a machine with two busy cores has needed 60."""
+"""Seconds. A machine with two busy cores has needed 60."""
 _POLL: Final = 0.05
 
 
@@ -48,14 +47,14 @@ def brokers(all_of_them: Sequence[SandboxBroker], wanted: Sequence[SandboxBroker
         return expected <= set(seen.brokers) and seen.controller_id in seen.brokers
 
     for broker in wanted:
-        # Refused connections are expected here, and need not be shown.
+        # Refused connections are expected here, so they are not shown.
         options = {"bootstrap.servers": broker.address, "log_level": 0, "reconnect.backoff.max.ms": 200}
         admin = AdminClient(options | {"error_cb": lambda _error: None})
         _until(functools.partial(sees_all, admin), [b.process for b in all_of_them])
 
 
 def _four_letters(port: int, word: bytes) -> str:
-    """ZooKeeper's answer to one of its four-letter words; empty if it does not answer."""
+    """Return ZooKeeper's answer to one of its four-letter words, or empty text if it does not answer."""
     try:
         with socket.create_connection((HOST, port), timeout=2.0) as connection:
             connection.sendall(word)

@@ -1,4 +1,4 @@
-"""The folders, configuration and command line of each server. Nothing here starts a server."""
+"""The folders, configuration and command line of each server. This module starts no server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ RACKS: Final = 3
 # A small machine runs several of these: little memory, one collector thread, no optimization of short programs.
 _LEAN: Final = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss512k"]
 _PORTS: Final = range(20_000, 32_000)
-"""Below the ports that systems use for outgoing connections, so that a stopped server finds its port free again."""
+"""The first port. The ports are below those that systems use for outgoing connections, so that a stopped server finds
+its port free again.
+"""
 _EACH: Final = 32
 _held: Final[set[int]] = set()
 _given: Final[set[int]] = set()
@@ -29,7 +31,7 @@ _given: Final[set[int]] = set()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxBroker:
-    """One broker. Its data, configuration and log are in `directory`, the folder of the sandbox."""
+    """One broker. `directory` is the folder of the sandbox, which contains its data, configuration and log."""
 
     id: BrokerId
     port: int
@@ -43,17 +45,17 @@ class SandboxBroker:
 
     @property
     def process(self) -> Process:
-        """Its process, running or not."""
+        """The process, running or not."""
         return Process(name=f"broker-{self.id}", directory=self.directory)
 
     @property
     def pid(self) -> int | None:
-        """Its process id while it is running, otherwise None."""
+        """The process id while the broker is running, otherwise None."""
         return self.process.pid
 
     @property
     def log_dirs(self) -> tuple[Path, Path]:
-        """Its two log dirs, so that replicas can move between them (KIP-113)."""
+        """The two log dirs, so that replicas can move between them (KIP-113)."""
         return self.directory / f"broker-{self.id}-a", self.directory / f"broker-{self.id}-b"
 
     @property
@@ -63,20 +65,20 @@ class SandboxBroker:
 
     @property
     def configuration(self) -> Path:
-        """Its server.properties."""
+        """The file server.properties."""
         return self.directory / f"broker-{self.id}.properties"
 
 
 def broker_plan(number: int, port: int, directory: Path) -> SandboxBroker:
-    """Broker `number` of a sandbox, counted from 1; racks are assigned in turn."""
+    """Return the broker with this `number`, counted from 1. Racks are assigned in turn."""
     return SandboxBroker(id=BrokerId(number), port=port, rack=f"rack-{(number - 1) % RACKS + 1}", directory=directory)
 
 
 def free_ports(count: int) -> list[int]:
-    """Unused loopback ports, all different. Raises Refused if there are not enough.
+    """Return unused loopback ports, all different. Raises Refused if there are not enough.
 
-    A server needs seconds until it listens, and another process may search meanwhile, so each process has its own
-    blocks.
+    A server needs seconds until it listens, and another process may look for ports in that time, so each process has
+    its own blocks.
     """
     found: list[int] = []
     first = os.getpid() * _EACH % len(_PORTS)
@@ -93,15 +95,17 @@ def free_ports(count: int) -> list[int]:
 
 
 def _hold(block: int) -> bool:
-    """True if this block of ports is ours until this process ends for any reason: its first port is the lock."""
+    """True if this process holds this block of ports. The first port is the lock, until this process ends for any
+    reason.
+    """
     if block not in _held and (lock := _bound(block, shared=False)) is not None:
-        lock.detach()  # this leaves the socket open, and nobody listens there
+        lock.detach()  # the socket stays open, but does not listen
         _held.add(block)
     return block in _held
 
 
 def _bound(port: int, *, shared: bool) -> socket.socket | None:
-    """A socket at this port, None if it is in use; `shared` ignores connections that have ended."""
+    """Return a socket at this port, or None if the port is in use. With `shared`, ended connections are ignored."""
     found = socket.socket()
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shared)
     try:
@@ -113,14 +117,16 @@ def _bound(port: int, *, shared: bool) -> socket.socket | None:
 
 
 def new_id() -> str:
-    """An id of a cluster or a log dir in Kafka's form: 16 random bytes, base64 for URLs, without a leading dash."""
+    """Return an id of a cluster or a log dir in Kafka's form: 16 random bytes in URL-safe base64."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text
 
 
 def zookeeper_files(port: int, directory: Path, extra: Mapping[str, str]) -> dict[Path, str]:
-    """ZooKeeper's configuration. A session lasts 1 to 10 s, so that the registration of a killed broker soon ends."""
+    """Return ZooKeeper's configuration. A session lasts 1 to 10 s, so that the registration of a killed broker soon
+    ends.
+    """
     return {
         directory / "zookeeper.cfg": _lines(
             {
@@ -138,7 +144,10 @@ def zookeeper_files(port: int, directory: Path, extra: Mapping[str, str]) -> dic
 
 
 def zookeeper_command(java: Path, jars: Path, process: Process) -> list[str]:
-    """ZooKeeper from PySpark's jars. Its log is not forced to disk, because nothing here must survive a power cut."""
+    """Return the command that starts ZooKeeper from PySpark's jars.
+
+    Its log is not forced to disk, because sandbox data need not survive a power failure.
+    """
     options = ["-Xmx256m", *_LEAN, "-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=1024", "-Dlog4j2.level=INFO"]
     main = ["org.apache.zookeeper.server.ZooKeeperServerMain", str(process.directory / "zookeeper.cfg")]
     return [str(java), *options, process.mark, "-cp", f"{jars}/*", *main]
@@ -156,7 +165,7 @@ KAFKA_NODES: Final = (
 
 
 def zookeeper_shell(java: Path, jars: Path, port: int) -> list[str]:
-    """ZooKeeper's own shell, which reads its commands from stdin."""
+    """Return the command of ZooKeeper's own shell, which reads its commands from stdin."""
     main = ["org.apache.zookeeper.ZooKeeperMain", "-server", f"{HOST}:{port}"]
     return [str(java), "-Xmx64m", *_LEAN, "-Dlog4j2.level=OFF", "-cp", f"{jars}/*", *main]
 
@@ -165,7 +174,7 @@ _LISTENERS: Final = ("listeners", "advertised.listeners", "listener.security.pro
 
 
 def tiered(broker: SandboxBroker) -> dict[str, Any]:
-    """The properties for tiered topics (KIP-405). A folder of the sandbox takes the place of remote storage.
+    """Return the properties for tiered topics (KIP-405). A folder of the sandbox replaces remote storage.
 
     Segments are copied and deleted soon, because a sandbox lives for minutes.
     """
@@ -189,9 +198,10 @@ def tiered(broker: SandboxBroker) -> dict[str, Any]:
 def broker_files(
     broker: SandboxBroker, metadata: Mapping[str, Any], extra: Mapping[str, str], *, tiers: bool = False
 ) -> dict[Path, str]:
-    """A broker's configuration: Kafka's defaults, except where a small cluster that starts fast needs other values.
+    """Return a broker's configuration: Kafka's defaults, except where a small cluster that starts fast needs other
+    values.
 
-    Listeners in `extra` are added to the sandbox's own, which are needed to find it again.
+    Listeners in `extra` are added to the sandbox's own listeners, which kquota needs to find the broker again.
     """
     properties = {
         "broker.rack": broker.rack,
@@ -214,7 +224,7 @@ def broker_files(
 
 
 def on_zookeeper(broker: SandboxBroker, zookeeper: str) -> dict[str, Any]:
-    """The properties with which a broker before 4.0 finds its cluster."""
+    """Return the properties with which a broker before 4.0 finds its cluster."""
     return {
         "broker.id": broker.id,
         "zookeeper.connect": zookeeper,
@@ -224,7 +234,10 @@ def on_zookeeper(broker: SandboxBroker, zookeeper: str) -> dict[str, Any]:
 
 
 def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
-    """The properties with which a broker finds its cluster without ZooKeeper: broker 1 is also the controller."""
+    """Return the properties with which a broker finds its cluster without ZooKeeper.
+
+    Broker 1 is also the controller.
+    """
     kraft: dict[str, Any] = {
         "node.id": broker.id,
         "process.roles": "broker",
@@ -243,23 +256,25 @@ def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
 
 
 def broker_command(java: Path, jars: Path, broker: SandboxBroker, *more: Path) -> list[str]:
-    """A broker, with its log at INFO on stderr. Its classes are in `jars` and `more`."""
+    """Return the command that starts a broker, with its log at INFO on stderr. Its classes are in `jars` and `more`."""
     options = ["-Xmx384m", *_LEAN, *_logging("info"), broker.process.mark]
     classes = os.pathsep.join(f"{folder}/*" for folder in (jars, *more))
     return [str(java), *options, "-cp", classes, "kafka.Kafka", str(broker.configuration)]
 
 
 def format_command(java: Path, jars: Path, broker: SandboxBroker, cluster_id: str) -> list[str]:
-    """The command that formats the folders of the KRaft controller. Only Kafka's tool writes its first metadata."""
+    """Return the command that formats the folders of the KRaft controller.
+
+    Only Kafka's tool writes its first metadata.
+    """
     return tool_command(
         java, jars, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(broker.configuration)
     )
 
 
 def formatted(broker: SandboxBroker, cluster_id: str) -> dict[Path, str]:
-    """The files that format the folders of a KRaft broker that is not a controller: Kafka's `meta.properties`.
-
-    They are written directly, because the tool takes more than a second for each broker.
+    """Return the files that format the folders of a KRaft broker without a controller: Kafka's `meta.properties`.
+    kquota writes them directly, because the tool takes more than a second for each broker.
     """
     folders = (*broker.log_dirs, broker.metadata_dir)
     return {
@@ -271,7 +286,7 @@ def formatted(broker: SandboxBroker, cluster_id: str) -> dict[Path, str]:
 
 
 def tool_command(java: Path, jars: Path, main_class: str, *arguments: str) -> list[str]:
-    """One of Kafka's tools, started as by its shell scripts, with logging off."""
+    """Return the command of one of Kafka's tools, started as by its shell scripts, with logging off."""
     return [str(java), "-Xmx256m", *_LEAN, *_logging("off"), "-cp", f"{jars}/*", main_class, *arguments]
 
 
@@ -286,7 +301,7 @@ def _lines(properties: Mapping[str, Any]) -> str:
 
 
 def _escaped(value: str) -> str:
-    """A value of a Java properties file, which is read as Latin-1 and uses backslash escapes."""
+    """Escape a value of a Java properties file, which is read as Latin-1 and uses backslash escapes."""
     pairs = value.encode("utf-16-be", "surrogatepass")
     units = [int.from_bytes(pairs[i : i + 2], "big") for i in range(0, len(pairs), 2)]
     return "".join(chr(u) if 0x20 <= u <= 0x7E and u != 0x5C else f"\\u{u:04x}" for u in units)

@@ -17,7 +17,7 @@ from kquota.errors import KquotaError, Unreachable
 
 MESSAGE: Final = 10_000
 _SECONDS: Final = 60.0
-# librdkafka writes to stderr by itself; what matters is returned as an error.
+# librdkafka writes to stderr by itself. Relevant messages are also errors.
 _QUIET: Final = {"log_level": 2}
 # Random, so that compression does not reduce the bytes.
 _PAYLOAD: Final = os.urandom(MESSAGE)
@@ -25,7 +25,7 @@ _PAYLOAD: Final = os.urandom(MESSAGE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientThrottling:
-    """How a client was throttled: the number of waits that brokers asked for (KIP-219), the longest, and its rate in
+    """How a client was throttled: the number of requested waits (KIP-219), the longest wait, and the client's rate in
     B/s.
     """
 
@@ -35,7 +35,7 @@ class ClientThrottling:
 
 
 def admin(bootstrap: str) -> AdminClient:
-    """librdkafka's admin client, without its own log output."""
+    """Return librdkafka's admin client, without its own log output."""
     return AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
 
 
@@ -53,13 +53,13 @@ def create(bootstrap: str, topic: str, assignment: list[list[int]]) -> None:
 
 
 def replicas(client: AdminClient, topic: str) -> dict[int, frozenset[int]]:
-    """The current replicas of each partition, as any client sees them."""
+    """Return the current replicas of each partition, as any client sees them."""
     found = client.list_topics(topic, timeout=_SECONDS).topics[topic].partitions
     return {number: frozenset(partition.replicas) for number, partition in found.items()}
 
 
 def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[[float], None]) -> None:
-    """Write `size` bytes, evenly over the partitions, at full speed; `tell` receives the share done.
+    """Write `size` bytes, evenly over the partitions, at full speed. `tell` receives the share that is done.
 
     Raises Unreachable if not everything arrives in time.
     """
@@ -83,7 +83,7 @@ def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[
 
 @contextmanager
 def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[None]:
-    """Write `rate` bytes per second, evenly over the partitions, as long as the context lasts.
+    """Write `rate` bytes per second, evenly over the partitions, while the context is open.
 
     Raises Unreachable if nothing arrives in time.
     """
@@ -138,7 +138,7 @@ def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> Cli
 
 
 def throttles(bootstrap: str, topics: Collection[str], brokers: Collection[int]) -> list[str]:
-    """All replication throttles of these topics and brokers, read with a client that is not kquota's."""
+    """Return all replication throttles of these topics and brokers, read with a client other than kquota's."""
     client = admin(bootstrap)
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
     resources += [ConfigResource(ConfigResource.Type.BROKER, str(broker)) for broker in brokers]

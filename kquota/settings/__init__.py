@@ -1,1 +1,1 @@
-"""Settings of topics and brokers, where each value comes from, and which values have no effect."""
+"""Configs of topics and brokers, the source of each value, and values without effect."""

@@ -20,9 +20,10 @@ class Altered:
 
 
 def describe_all(configs: Configs, kind: Kind) -> tuple[Mapping[Resource, tuple[Entry, ...]], tuple[Unreachable, ...]]:
-    """Every topic, or every broker and the default of all, in order, and the errors of brokers that did not answer.
+    """Describe every topic, or every broker and the default of all, in order, with the errors of brokers that did not
+    answer.
 
-    A topic that is deleted meanwhile is left out. Raises Unreachable if no broker answers.
+    A topic that is deleted in the meantime is left out. Raises Unreachable if no broker answers.
     """
     wanted = configs.configured(kind)
     try:
@@ -45,8 +46,9 @@ def describe_all(configs: Configs, kind: Kind) -> tuple[Mapping[Resource, tuple[
 def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) -> Altered:
     """Write `change`, then read until it is visible, because on KRaft a read right after a write is often stale.
 
-    Each item of `attempts` allows one more read. Reads before it writes, so that nothing is written that cannot be read
-    back. Raises Refused for a resource that does not exist, and Unseen if the change was sent but never became visible.
+    Each item of `attempts` allows one more read. It reads before it writes, so that it writes no value that it cannot
+    read back. Raises Refused for a resource that does not exist, and Unseen if the change was sent but never became
+    visible.
     """
     resource = change.resource
     before = entries(configs, resource)
@@ -64,14 +66,16 @@ def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) ->
 
 
 def entries(configs: Configs, resource: Resource) -> tuple[Entry, ...]:
-    """The entries of a topic or broker. Raises Refused if the topic does not exist or the broker is not alive."""
+    """Return the entries of a topic or broker.
+
+    Raises Refused if the topic does not exist or the broker is not alive.
+    """
     found = configs.describe([resource])
     if resource not in found:
         if resource.kind == TOPICS:
             raise Refused(f"{resource} does not exist")
         alive = ", ".join(str(broker.name) for broker in configs.resources(BROKERS))
         raise Refused(
-            f"{resource} is not alive, and only the broker itself can show or change its configs. Alive brokers: "
-            f"{alive}"
+            f"{resource} is not alive, and only the broker itself can show or change its configs. Live brokers: {alive}"
         )
     return found[resource]

@@ -28,8 +28,8 @@ class ConfigChange:
     def seen(self, before: Iterable[Entry], after: Iterable[Entry]) -> bool:
         """True if `after` shows this change. Other keys are ignored.
 
-        A broker reports a value as it understood it (` 0500` as `500`), and of a password only that it is set. So a
-        value counts as visible if it means the same, or if it has changed since `before`.
+        A broker reports a value as it understood it (` 0500` as `500`), and of a password only that it is set. A value
+        therefore counts as visible if it has the same meaning, or if it has changed since `before`.
         """
         stood = {entry.key: entry for entry in before if entry.dynamic}
         now = {entry.key: entry for entry in after if entry.dynamic}
@@ -41,7 +41,7 @@ class ConfigChange:
 
 
 def meaning(text: str) -> object:
-    """How a broker may read a value: a number, or words in any case, ignoring blanks around list items.
+    """Return the meaning of a value for a broker: a number, or words in any case, without blanks around list items.
 
     >>> meaning(" 0500") == meaning("500"), meaning("compact, DELETE") == meaning("compact,delete")
     (True, True)
@@ -56,14 +56,14 @@ def meaning(text: str) -> object:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One conditional write: `after` replaces `before`; None means unset, which differs from ""."""
+    """One conditional write: `after` replaces `before`. None means unset, which differs from ""."""
 
     setting: Setting
     before: str | None
     after: str | None
 
     def seen_in(self, value: str | None) -> bool:
-        """True if a value that was read shows this change, even if others changed the same list meanwhile."""
+        """True if a value that was read shows this change, even if other clients changed the same list."""
         if not self.setting.is_list:
             return value == self.after
         before, after, now = (set(entries(text)) for text in (self.before, self.after, value))
@@ -75,13 +75,14 @@ class Change:
 
 
 def lists_first(changes: Iterable[Change]) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
-    """Changes of lists, then those of rates, in the order of writing: lists are fewer, and take effect at once."""
+    """Sort the changes in the order of writing: lists, then rates. Lists are fewer, and take effect at once."""
     every = tuple(changes)
     return tuple(c for c in every if c.setting.is_list), tuple(c for c in every if not c.setting.is_list)
 
 
 def needed(wanted: Mapping[Setting, tuple[str, ...]], now: Mapping[Setting, str | None]) -> tuple[Change, ...]:
-    """The changes that put the wanted list entries and rates into force; none if they already are.
+    """Return the changes that put the wanted list entries and rates into force. There are none if they already are in
+    force.
 
     Raises Refused for a list that would be too long.
     """

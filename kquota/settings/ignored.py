@@ -26,7 +26,7 @@ _NO_LIMIT: Final = 2**63 - 1
 
 
 class OtherKind(Invalid):
-    """A key of the other `kind` of resource."""
+    """The error for a key that belongs to the other `kind` of resource."""
 
     def __init__(self, message: str, kind: Kind) -> None:
         super().__init__(message)
@@ -34,10 +34,9 @@ class OtherKind(Invalid):
 
 
 def value(resource: Resource, key: str, text: str) -> str:
-    """The value to store for a text: rates as whole bytes per second, lists without blanks.
-
-    Brokers check all other values. Raises Invalid for a key on the wrong kind of resource, for an invalid rate or list,
-    for text that is not valid UTF-8, and for more bytes than a broker can store.
+    """Return the value to store for a text: rates as whole bytes per second, lists without blanks. Raises Invalid for a
+    key on the wrong kind of resource, for an invalid rate or list, for text that is not valid UTF-8, and for more bytes
+    than a broker can store.
     """
     if key in BYTE_RATES:
         if resource.kind == TOPICS:
@@ -51,24 +50,24 @@ def value(resource: Resource, key: str, text: str) -> str:
         size = len(text.encode())
     except UnicodeEncodeError:
         # It may be a password, so it is not shown.
-        raise Invalid(f"{key}: the value is not valid UTF-8; check the shell's locale") from None
+        raise Invalid(f"{key}: the value is not valid UTF-8. Check the shell's locale") from None
     if size > LONGEST_VALUE:
         raise Invalid(
-            f"{key}: the value is {size:,} bytes long, and a broker can store {LONGEST_VALUE:,}. "
-            "Throttle some of the topic's partitions at a time"
+            f"{key}: the value is {size:,} bytes long, but a broker stores at most {LONGEST_VALUE:,}. "
+            "Throttle fewer of the topic's partitions at a time"
         )
     return text
 
 
 def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> tuple[str, ...]:
-    """Warnings about changes that may be a mistake; `release` is None if it is unknown.
+    """Return warnings about changes that may be a mistake. `release` is None if it is unknown.
 
     Raises Refused for values that this release stores and ignores.
     """
     warned = []
     rates = [key for key in THROTTLE_RATES if key in change.add]
     if change.resource.kind == BROKERS and change.resource.name is DEFAULT and rates:
-        words = "on the default of all brokers is ignored before Kafka 3.9 (KAFKA-10190)"
+        words = "in the broker defaults is ignored before Kafka 3.9 (KAFKA-10190)"
         if release is None:
             warned.append(
                 f"{', '.join(rates)} {words}, and ZooKeeper does not store the release. Set it on each broker"

@@ -1,4 +1,4 @@
-"""The interface of a cluster. `tests/settings/contract.py` defines it; the fake and the real stores pass it."""
+"""The interface of a cluster. `tests/settings/contract.py` defines it, and the fake and the real stores pass it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ class Configs(Protocol):
     """The configs of one cluster's topics and brokers."""
 
     def resources(self, kind: Kind) -> tuple[Resource, ...]:
-        """The topics that exist, by name, or the brokers that are alive, by id (without the default of all)."""
+        """Return the topics that exist, by name, or the brokers that are alive, by id (without the default of all)."""
         ...
 
     def configured(self, kind: Kind) -> tuple[Resource, ...]:
-        """The resources of a description of all, in order, the brokers' default last.
+        """Return the resources of a description of all, in order, the brokers' default last.
 
-        Through the Admin API these are the resources that exist. In ZooKeeper they are those that have configs there,
+        Through the Admin API these are the resources that exist. In ZooKeeper they are the resources that have configs,
         including brokers that are not alive.
         """
         ...
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
-        """The entries of each, sorted by key: through the Admin API all in force, in ZooKeeper those set there.
+        """Return the entries of each resource, sorted by key: through the Admin API all in force, in ZooKeeper those
+        set there.
 
-        A resource that does not exist is left out; a resource without entries has (). May be stale.
+        A resource that does not exist is left out. A resource without entries has (). The result may be stale.
         """
         ...
 
@@ -40,5 +41,5 @@ class Configs(Protocol):
         ...
 
     def release(self) -> tuple[int, ...] | None:
-        """The brokers' release, for example (3, 9), never newer than the real one; None if it is unknown."""
+        """Return the brokers' release, for example (3, 9), never newer than the real one. None if it is unknown."""
         ...

@@ -11,7 +11,7 @@ from kquota.settings.resource import Entry
 from kquota.terms import DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, THROTTLE_RATES
 
 DEFAULT_HAS_RATES: Final = (3, 9)
-"""Before this release brokers ignore a rate on the default of all brokers (KAFKA-10190)."""
+"""Brokers before this release ignore a rate on the default of all brokers (KAFKA-10190)."""
 _TEXT: Final = re.compile(r"[0-9]{1,19}")
 
 
@@ -25,7 +25,7 @@ class StoredRate:
 
 
 def stored_rates(entries: Iterable[Entry], release: tuple[int, ...] | None) -> dict[str, StoredRate]:
-    """The rates of one broker or of the default, by key.
+    """Return the rates of one broker or of the default, by key.
 
     A broker of 4.3.1 still reports a rate of its own that was deleted. It has no synonym, and is left out.
     """
@@ -37,7 +37,9 @@ def stored_rates(entries: Iterable[Entry], release: tuple[int, ...] | None) -> d
 
 
 def in_force(entry: Entry, release: tuple[int, ...] | None) -> bool:
-    """True if a broker enforces the value it reports: a rate only if it was set dynamically (KAFKA-20125)."""
+    """True if a broker enforces the value that it reports. It enforces a rate only if the rate was set dynamically
+    (KAFKA-20125).
+    """
     if entry.key not in THROTTLE_RATES or entry.source == DYNAMIC_BROKER:
         return True
     obeyed = release is not None and release >= DEFAULT_HAS_RATES
@@ -45,5 +47,5 @@ def in_force(entry: Entry, release: tuple[int, ...] | None) -> bool:
 
 
 def bytes_per_second(text: str) -> int | None:
-    """A stored rate. None for other text, which only ZooKeeper can hold."""
+    """Parse a stored rate. None for other text, which only ZooKeeper can hold."""
     return int(text) if _TEXT.fullmatch(text) else None

@@ -50,12 +50,12 @@ class Resource:
 
     @property
     def order(self) -> tuple[str, bool, int, str]:
-        """The display order of resources: topics by name, brokers by id, their default last."""
+        """The display order of resources: topics by name, brokers by id, and the brokers' default last."""
         number = int(self.name) if self.kind == BROKERS and self.name is not DEFAULT else 0
         return (self.kind, self.name is DEFAULT, number, str(self.name))
 
     def parts(self) -> Iterator[tuple[str, str | Default]]:
-        """Its kind and its name, in the form of a quota entity."""
+        """The kind and the name, in the form of a quota entity."""
         yield self.kind, self.name
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Resource:
 class Setting:
     """One config key of one topic or broker.
 
-    Settings are sorted as texts, also the ids of brokers: ids of runs and files on disk depend on this order.
+    Settings, including broker ids, are sorted as text, because ids of runs and files on disk depend on this order.
     """
 
     resource: Resource
@@ -74,17 +74,17 @@ class Setting:
 
     @classmethod
     def of_topic(cls, topic: str, key: str) -> Setting:
-        """The config `key` of a topic. Raises Invalid for a name that no topic can have."""
+        """Return the config `key` of a topic. Raises Invalid for a name that no topic can have."""
         return cls(Resource(kind=TOPICS, name=topic), key)
 
     @classmethod
     def of_broker(cls, broker: BrokerId, key: str) -> Setting:
-        """The dynamic config `key` of one broker."""
+        """Return the dynamic config `key` of one broker."""
         return cls(Resource(kind=BROKERS, name=str(broker)), key)
 
     @property
     def kind(self) -> Literal["broker", "topic"]:
-        """The kind of its resource in the singular, as JSON has it."""
+        """The kind of the resource in the singular, as in JSON."""
         return "topic" if self.resource.kind == TOPICS else "broker"
 
     @property
@@ -95,7 +95,7 @@ class Setting:
 
     @property
     def is_list(self) -> bool:
-        """True if its value is a list of throttled replicas (KIP-73)."""
+        """True if the value is a list of throttled replicas (KIP-73)."""
         return self.key in THROTTLE_LISTS
 
     def __lt__(self, other: Setting) -> bool:
@@ -118,8 +118,8 @@ class Synonym:
 class Entry:
     """One config of a resource that is in force. `value` is None if the broker does not report it, as for passwords.
 
-    `source` is Kafka's name (`DYNAMIC_TOPIC_CONFIG`, `STATIC_BROKER_CONFIG`, …). `dynamic`: it was set on this resource
-    itself. `synonyms` begins with the value in force.
+    `source` is Kafka's name (`DYNAMIC_TOPIC_CONFIG`, `STATIC_BROKER_CONFIG`, …). `dynamic` is true if it was set on
+    this resource itself. `synonyms` begins with the value in force.
     """
 
     key: str

@@ -14,7 +14,7 @@ _OF_THE_DRAFT: Final = re.compile(r"([0-9]+)-([0-9]+)")
 
 
 def parts(text: str | None) -> tuple[str, ...]:
-    """All entries of a list in order, including repeated ones.
+    """Return all entries of a list in order, including repeated ones.
 
     Blanks around an entry and empty entries are ignored, because Kafka accepts both.
 
@@ -25,7 +25,7 @@ def parts(text: str | None) -> tuple[str, ...]:
 
 
 def entries(text: str | None) -> tuple[str, ...]:
-    """The entries of a stored list, each once, in their order; none for unset and "".
+    """Return the entries of a stored list, each once, in their order. There are none for unset and "".
 
     >>> entries(",0:1, 0:2,0:1")
     ('0:1', '0:2')
@@ -34,7 +34,7 @@ def entries(text: str | None) -> tuple[str, ...]:
 
 
 class EmptyValue(Invalid):
-    """The value of `key` is empty: perhaps the key is to be deleted."""
+    """The value of `key` is empty. Perhaps the operator wants to delete the key."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"{key} is empty")
@@ -42,7 +42,7 @@ class EmptyValue(Invalid):
 
 
 def throttled_replicas(key: str, text: str) -> str:
-    """A list as it is stored: `*`, or `partition:broker` joined by commas.
+    """Parse a list into its stored form: `*`, or `partition:broker` separated by commas.
 
     >>> throttled_replicas("leader.replication.throttled.replicas", "0:1, 0:2,")
     '0:1,0:2'
@@ -77,13 +77,17 @@ def _must_be_a_replica(key: str, entry: str) -> None:
 
 
 def replica(setting: Setting, entry: str) -> ReplicaId | None:
-    """The replica that `partition:broker` names, even if it does not exist; None for `*` and malformed entries."""
+    """Return the replica that `partition:broker` names, even if it does not exist.
+
+    None for `*` and malformed entries.
+    """
     named = listed_replica(entry)
     return None if named is None else (TopicPartition(setting.name, named[0]), named[1])
 
 
 def merge(current: str | None, ours: Sequence[str]) -> str:
-    """The list with our entries added: others' entries first and in order, no duplicates, no leading comma; `*` stays.
+    """Return the list with `ours` added: others' entries first and in order, no duplicates, no leading comma. `*`
+    stays.
 
     `*` in `ours` replaces every entry. Raises Refused if the list is longer than a broker can store.
     """
@@ -95,7 +99,7 @@ def merge(current: str | None, ours: Sequence[str]) -> str:
     merged = ",".join(dict.fromkeys((*present, *ours)))
     if len(merged.encode()) > LONGEST_VALUE:
         raise Refused(
-            f"a throttled replica list would be {len(merged.encode()):,} bytes long, and a broker can store "
+            f"a throttled replica list would be {len(merged.encode()):,} bytes long, but a broker stores at most "
             f"{LONGEST_VALUE:,}. "
             "Split the plan into smaller ones"
         )
@@ -103,7 +107,7 @@ def merge(current: str | None, ours: Sequence[str]) -> str:
 
 
 def without(current: str | None, ours: Iterable[str], prior: str | None) -> str | None:
-    """The list without our entries: exactly `prior` if only its entries are left, unset if it was unset."""
+    """Return the list without `ours`: exactly `prior` if only its entries are left, and unset if it was unset."""
     gone = set(ours)
     left = tuple(entry for entry in entries(current) if entry not in gone)
     if current is None or set(left) == set(entries(prior)):

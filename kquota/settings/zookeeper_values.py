@@ -1,4 +1,6 @@
-"""The values that may be written to ZooKeeper, which accepts anything: a wrong one prevents a broker from starting."""
+"""The values that may be written to ZooKeeper, which accepts any value. A wrong value can prevent a broker from
+starting.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,7 @@ class NeedsBroker(Invalid):
 
 
 def must_be_sound(change: ConfigChange) -> None:
-    """Raises Invalid for a value that is wrong, or that only a broker can check."""
+    """Raise Invalid for a value that is wrong, or that only a broker can check."""
     for key, text in change.add.items():
         if key in THROTTLE_RATES or key in THROTTLE_LISTS:
             if value(change.resource, key, text) != text:
@@ -88,5 +90,5 @@ def must_be_sound(change: ConfigChange) -> None:
 
 
 def is_password(key: str) -> bool:
-    """True if a broker's config may hold a secret, judged by its name; in doubt it does."""
+    """True if the name of a broker's config suggests a secret. An unknown name counts as secret."""
     return _PASSWORD.search(key) is not None

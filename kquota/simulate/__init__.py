@@ -1,6 +1,6 @@
-"""The broker's own arithmetic: when it accepts a load and when it delays it. Pure; time is an argument, in ms.
+"""The broker's own arithmetic: when it accepts a load and when it delays it. A program needs only these names.
 
-A program needs only these names.
+The code is pure. Time is an argument, in ms.
 """
 
 from kquota.simulate.answer import Deploy, Flow, deploy, flow, rate_within

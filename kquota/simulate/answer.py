@@ -1,4 +1,4 @@
-"""The result of a load under its quotas: when it is done, its throughput in the long run, and how long it waits."""
+"""The result of a load under its quotas: its end, its throughput in the long run, and its waits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Deploy:
 
     @property
     def ms(self) -> int:
-        """The time from the first request to the last."""
+        """The time in ms from the first request to the last."""
         return self.rounds[-1].at if self.rounds else 0
 
     @property
@@ -42,7 +42,7 @@ class Deploy:
 def deploy(items: Sequence[int], quota: Admission, manner: Manner = Manner()) -> Deploy:  # noqa: B008 - frozen
     """Simulate a client that waits as long as the broker asks. `items` are numbers of partitions. Times are in ms.
 
-    Raises Invalid if that, or the wait of the next request, is more than 30 days. Source: KIP-599, and
+    Raises Invalid if the total time, or the wait of the next request, is more than 30 days. Source: KIP-599, and
     ControllerMutationQuotaManager as shipped.
 
     >>> from kquota.simulate import Bucket, Mutations
@@ -68,7 +68,7 @@ def rate_within(
     quota: Callable[[float], Admission],
     manner: Manner = Manner(),  # noqa: B008 - frozen
 ) -> int:
-    """The smallest whole rate, in mutations per second, under which all `items` are done within `ms`.
+    """Return the smallest whole rate, in mutations per second, under which all `items` are done within `ms`.
 
     `quota` creates a quota of a rate. Raises Invalid if another quota makes it late at any rate.
 
@@ -93,13 +93,15 @@ def rate_within(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """The throughput of a client in bytes and mutations, and how long it was muted; times in ms.
+    """The throughput of a client in bytes and mutations, and how long it was muted. Times are in ms.
 
-    `admitted` requests were accepted; `rejected` attempts were not, and were sent again. After `delayed` of both the
-    client had to wait. `first_at` and `worst_at` are the times of the first and of the longest wait. Steady rates are
-    per second, from the end of the second window, when the first burst is used up, to the last request; None if that is
-    less than one window. `costs` names the kinds of cost of its requests: bytes, thread_ms, mutations. `unfinished`: a
-    fetch never gets an answer, or the waits exceed 30 days.
+    `admitted` counts the accepted requests. `rejected` counts the attempts that were not accepted, and were sent again.
+    `delayed` counts the requests and attempts after which the client had to wait. `first_at` and `worst_at` are the
+    times of the first and of the longest wait.
+
+    Steady rates are per second. They cover the time from the end of the second window, when the first burst is used up,
+    to the last request. They are None if that time is shorter than one window. `costs` names the kinds of cost of the
+    requests: bytes, thread_ms, mutations. With `unfinished`, a fetch never gets an answer, or the waits exceed 30 days.
     """
 
     begin: int
@@ -145,7 +147,7 @@ class _Since:
 
 @dataclass(slots=True, kw_only=True)
 class Walk:
-    """One client during its load, summed up on the way, because a load may be larger than memory."""
+    """One client during its load. The sums are updated with each request, because a load may be larger than memory."""
 
     quotas: Quotas
     closed_loop: bool = False
@@ -165,7 +167,7 @@ class Walk:
         self._client = SimulatedClient(quotas=self.quotas, closed_loop=self.closed_loop)
 
     def take(self, request: Request) -> None:
-        """Process the next request; requests after waits of more than 30 days are ignored."""
+        """Process the next request. Requests after waits of more than 30 days are ignored."""
         if len(self._costs) < len(_COSTS):
             self._costs.update(name for name in _COSTS if getattr(request, name))
         for sent in self._client.send(request):
@@ -174,7 +176,7 @@ class Walk:
             self._add(sent)
 
     def flow(self) -> Flow:
-        """The result so far."""
+        """Return the result so far."""
         first_at, first_wait = self._first or (None, None)
         worst_wait, worst_at = self._worst
         steady_bytes, steady_mutations = self._steady()
@@ -236,7 +238,7 @@ class Walk:
 
 
 def flow(requests: Iterable[Request], quotas: Quotas, *, closed_loop: bool = False) -> Flow:
-    """The result of a whole load of one client, on one connection to one broker. Source: KIP-124, KIP-219.
+    """Return the result of a whole load of one client, on one connection to one broker. Source: KIP-124, KIP-219.
 
     >>> load = [Request(at, 1_000_000) for at in range(0, 60_000, 40)]  # 25 MB/s
     >>> flow(load, Quotas(producer_byte_rate=10e6)).worst_wait  # ms

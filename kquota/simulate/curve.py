@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 MOST: Final = 120
-"""Most cells of a curve. A curve is for people, and a trace may have a million seconds."""
+"""The most cells of a curve. A curve is for people, and a trace may have a million seconds."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Curve:
         self.cells[cell] += amount
 
     def within(self, cells: int) -> Curve:
-        """The same curve in at most this many cells."""
+        """Return the same curve in at most this many cells."""
         found = Curve(seconds=self.seconds, first=self.first, cells=list(self.cells))
         while len(found.cells) > cells:
             found._widen()
@@ -45,7 +45,7 @@ class Curve:
 
 
 def total(curves: Sequence[Curve]) -> Curve:
-    """The sum of all curves."""
+    """Return the sum of all curves."""
     told = [one for one in curves if one.cells]
     found = Curve(seconds=max((one.seconds for one in told), default=1))
     parts = [(one.first * one.seconds + n * one.seconds, cell) for one in told for n, cell in enumerate(one.cells)]

@@ -1,4 +1,4 @@
-"""How long a broker delays a client: its token bucket, its quota managers, and the two drafts of KIP-599."""
+"""The delay of a client: its token bucket, its quota managers, and the two drafts of KIP-599."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Bucket:
         return self.samples * (self.sample_ms / 1_000) * self.rate
 
     def tokens(self, now: int) -> float:
-        """The current tokens; negative means debt."""
+        """Return the current tokens. Negative means debt."""
         if self._seen is None:
             self._tokens = self.burst
         else:
@@ -49,7 +49,7 @@ class Bucket:
         self._tokens = min(self.burst, self.tokens(now) - mutations)
 
     def debt(self, now: int) -> float:
-        """How many tokens are missing until there are 0; 0 if none are."""
+        """Return how many tokens are missing until there are 0. The result is 0 if none are missing."""
         return max(0.0, -self.tokens(now))
 
 
@@ -57,25 +57,29 @@ _PERCENT_OF_A_NANOSECOND: Final = 100 / 1_000_000_000
 
 
 def delay_ms(observed: float, bound: float, window_ms: int) -> int:
-    """X = (O - T) / T x W, in whole ms as Java rounds them; 0 if the bound is kept. Source: KIP-124, QuotaUtils."""
+    """X = (O - T) / T x W, in whole ms as Java rounds them.
+
+    It is 0 if the bound is kept. Source: KIP-124, QuotaUtils.
+    """
     return rounded((observed - bound) / bound * window_ms) if observed > bound else 0
 
 
 def rounded(value: float) -> int:
-    """Java's Math.round: halves are rounded up."""
+    """Round like Java's Math.round: halves are rounded up."""
     return math.floor(value + 0.5)
 
 
 def percent(thread_ms: float) -> float:
-    """The cost of a request for request_percentage: 100 for each second of one thread, rounded as brokers do."""
+    """Return the cost of a request for request_percentage: 100 for each second of one thread, rounded as brokers round
+    it.
+    """
     return round(thread_ms * 1_000_000) * _PERCENT_OF_A_NANOSECOND
 
 
 @dataclass(slots=True)
 class Throughput:
-    """A quota on bytes or thread time: requests are always accepted, and the client is delayed afterwards.
-
-    `bound` is per second. The delay of a byte rate has no limit, that of a request quota is one sample (`longest_ms`,
+    """A quota on bytes or thread time. Requests are always accepted, and the client is delayed afterwards. `bound` is
+    per second. The delay of a byte rate has no limit. The delay of a request quota is at most one sample (`longest_ms`,
     KIP-124).
     """
 
@@ -96,15 +100,19 @@ class Throughput:
 
     @property
     def most(self) -> int:
-        """The most that one fetch returns: the quota of all samples but one, so that an idle client is never delayed.
+        """Return the most that one fetch returns: the quota of all samples except one, so that an idle client is never
+        delayed.
 
-        At least 1, because a broker returns a larger message anyway.
+        It is at least 1, because a broker returns a larger message anyway.
         """
         return max(1, int(self.bound * (self.rate.samples - 1) * self.rate.sample_ms / 1_000))
 
 
 def throughput(model: Model, bound: float, samples: int = SAMPLES) -> Throughput:
-    """A limit of this model on one broker: RATE for bytes per second, SHARE for the `percent` of each request."""
+    """Return a limit of this model on one broker:
+
+    RATE for bytes per second, SHARE for the `percent` of each request.
+    """
     rate = Rate(samples=samples)
     return Throughput(bound=bound, longest_ms=rate.sample_ms if model is Model.SHARE else None, rate=rate)
 
@@ -116,7 +124,9 @@ class Mutations:
     bucket: Bucket
 
     def admit(self, mutations: float, now: int) -> int | None:
-        """Request a topic that can be rejected: None if accepted, otherwise the ms to wait, and nothing is spent."""
+        """Request a topic that can be rejected. Return None if it is accepted, otherwise the ms to wait. A rejection
+        spends nothing.
+        """
         if self.bucket.tokens(now) < 0:
             return self._wait_ms(now)
         self.bucket.record(mutations, now)
@@ -132,10 +142,8 @@ class Mutations:
 
 
 class Spread(enum.Enum):
-    """How a burst is spread.
-
-    `EVEN`: over all samples alike (100 x 5.6). `FRONT`: each earlier sample is filled up to the quota, and the last one
-    gets the rest (99 x 5 + 65).
+    """How a burst is spread. `EVEN` spreads it over all samples alike (100 x 5.6). `FRONT` fills each earlier sample up
+    to the quota, and the last one gets the rest (99 x 5 + 65).
     """
 
     EVEN = "draft-even"
@@ -144,7 +152,7 @@ class Spread(enum.Enum):
 
 @dataclass(slots=True)
 class Draft:
-    """`rate` is in mutations per second; a burst of `samples` seconds of it is possible at once.
+    """A draft of KIP-599. `rate` is in mutations per second. A burst of `samples` seconds of it is possible at once.
 
     Raises Invalid for a rate that is not more than 0 and finite, and for less than 1 sample.
     """
@@ -161,7 +169,7 @@ class Draft:
         self._kept = [0.0] * self.samples
 
     def average(self, now: int) -> float:
-        """The average of the samples, per second."""
+        """Return the average of the samples, per second."""
         began = now if self._began is None else self._began
         ended = (now - began) // SAMPLE_MS
         self._kept = (self._kept + [0.0] * min(ended, self.samples))[-self.samples :]
@@ -169,7 +177,7 @@ class Draft:
         return sum(self._kept) / (self.samples * SAMPLE_MS / 1_000)
 
     def admit(self, mutations: float, now: int) -> int | None:
-        """None if accepted, otherwise the ms that the client must wait: (R - Q) / Q x S x W."""
+        """Return None if the request is accepted, otherwise the ms that the client must wait: (R - Q) / Q x S x W."""
         average = self.average(now)
         # One draft accepts requests only below the quota, the other also at the quota.
         if average < self.rate or (average == self.rate and self.spread is Spread.FRONT):

@@ -1,4 +1,4 @@
-"""A client under its quotas: when it sends each request, and how long it is muted in between (KIP-219)."""
+"""A client under its quotas: the time of each request, and how long the client is muted in between (KIP-219)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ BYTE_RATE: Final = "byte rate"
 REQUEST: Final = "request percentage"
 MUTATIONS: Final = "mutation rate"
 _PATIENCE: Final = 1_000
-"""Number of empty answers in a row after which a fetch is given up."""
+"""The number of empty answers in a row after which the client stops a fetch."""
 
 
 class Request(NamedTuple):
-    """A request that a client sends at `at` (ms) or later. A tuple, because a trace has millions of them.
-
-    It has its bytes, its thread time on a broker in ms, and the partitions that it creates or deletes.
+    """A request that a client sends at `at` (ms) or later. It is a tuple, because a trace has millions of them. It has
+    its bytes, its thread time on a broker in ms, and the partitions that it creates or deletes.
     """
 
     at: int
@@ -34,7 +33,7 @@ class Request(NamedTuple):
 class Sent(NamedTuple):
     """One attempt of a request: when the broker read it, what it accepted, and how long the client is then muted.
 
-    `served`: it need not be sent again. `by` is the quota that asks for the wait, if any.
+    With `served`, it need not be sent again. `by` is the quota that asks for the wait, if any.
     """
 
     at: int
@@ -47,12 +46,11 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Quotas:
-    """The quotas of a client on one broker, per second, by key: `Quotas(producer_byte_rate=10e6)`; None means no quota.
-
-    A client produces or consumes, not both. `strict`: its mutations are rejected; a client that is too old for that is
-    only delayed (KIP-599). `samples` is quota.window.num and controller.quota.window.num. Raises Invalid for a key that
-    is not simulated, for two keys of one model, for a limit that is not more than 0 and finite, and for less than 1
-    sample.
+    """The quotas of a client on one broker, per second, by key: `Quotas(producer_byte_rate=10e6)`. None means no quota.
+    A client produces or consumes, not both. With `strict`, its mutations are rejected. A client that is too old for
+    this is only delayed (KIP-599). `samples` is quota.window.num and controller.quota.window.num. Raises Invalid for a
+    key that is not simulated, for two keys of one model, for a limit that is not more than 0 and finite, and for less
+    than 1 sample.
     """
 
     limits: Mapping[str, float]
@@ -66,7 +64,7 @@ class Quotas:
         held = {key: limit for key in known if (limit := limits.get(key)) is not None}
         for model in Model:
             if len(rivals := [key for key in held if known[key].model is model]) > 1:
-                raise Invalid(f"one connection produces or consumes: {' or '.join(rivals)}, not both")
+                raise Invalid(f"one connection either produces or consumes: {' or '.join(rivals)}, not both")
         for key, limit in held.items():
             must_be_positive(limit, key)
         must_be_whole(samples, "samples")
@@ -74,23 +72,22 @@ class Quotas:
             object.__setattr__(self, name, value)
 
     def limit(self, model: Model) -> float | None:
-        """The limit of this model; None if there is none."""
+        """Return the limit of this model, or None if there is none."""
         return next((limit for key, limit in self.limits.items() if QUOTA_KEYS[key].model is model), None)
 
     def throughput(self, model: Model) -> Throughput | None:
-        """The broker's meter of that limit, with nothing counted yet."""
+        """Return the broker's meter of that limit, without any recorded amount."""
         bound = self.limit(model)
         return None if bound is None else throughput(model, bound, self.samples)
 
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedClient:
-    """One connection that sends each request in order, when it is due and the mute of the previous one is over.
-
-    `closed_loop`: the client pauses between two requests as in its load, so every wait delays all later requests.
-    Otherwise requests queue up meanwhile. Each request counts under every quota, and the longest wait applies, not the
-    sum. A fetch that has to wait gets an empty answer and is not counted in the byte rate; a rejected topic spends
-    nothing. Both are sent again after the wait.
+    """One connection. It sends each request in order, when the request is due and the mute of the previous one is
+    over.\n\nWith `closed_loop`, the client pauses between two requests as in its load, so every wait delays all later
+    requests. Otherwise requests queue up in the meantime. Each request counts under every quota, and the longest wait
+    applies, not the sum. A fetch that has to wait gets an empty answer and is not counted in the byte rate; a rejected
+    topic spends nothing. Both are sent again after the wait.
     """
 
     quotas: Quotas
@@ -110,7 +107,7 @@ class SimulatedClient:
         self._mutations = None if rate is None else Mutations(Bucket(rate=rate, samples=quotas.samples))
 
     def send(self, request: Request) -> Iterator[Sent]:
-        """All attempts until everything is accepted. Later requests must not be due earlier.
+        """Return all attempts until everything is accepted. Later requests must not be due earlier.
 
         A fetch never gets an answer if each attempt costs more thread time than the quota adds until the next. After a
         thousand attempts the client is `starved`, and sends nothing more.
@@ -170,7 +167,7 @@ class Admission(Protocol):
     """A mutation quota: `Mutations` as shipped, and the drafts."""
 
     def admit(self, mutations: float, now: int) -> int | None:
-        """Request a topic that can be rejected: None if accepted, otherwise the ms to wait."""
+        """Request a topic that can be rejected. Return None if it is accepted, otherwise the ms to wait."""
         ...
 
     def delay(self, mutations: float, now: int) -> int:
@@ -191,9 +188,9 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """How a client sends topics: the number in each request, None for all that remain, and its cost in thread time.
+    """How a client sends topics: the number in each request (None: all that remain), and its cost in thread time.
 
-    Only the request percentage of `quotas` counts, and whether it rejects the client. Raises Invalid for less than 1
+    Of `quotas`, only the request percentage counts, and whether it rejects the client. Raises Invalid for less than 1
     topic.
     """
 
@@ -207,7 +204,7 @@ class Manner:
 
 
 def rounds(items: Sequence[int], quota: Admission, manner: Manner = Manner()) -> Iterator[Round]:
-    """A client that sends its remaining items again as soon as it may, from 0 ms on, until all are accepted.
+    """Simulate a client that sends its remaining items again as soon as possible, from 0 ms on, until all are accepted.
 
     Each item is the number of partitions of a topic. All rejected items of a request get the same wait (KIP-599). If
     the wait of the request quota is longer, the client waits that long.

@@ -10,13 +10,13 @@ from kquota.terms import SAMPLE_MS, SAMPLES
 
 
 def must_be_positive(value: float, what: str) -> None:
-    """Raises Invalid, naming `what`, for an invalid quota: 0, negative, NaN, infinity."""
+    """Raise Invalid, naming `what`, for an invalid quota: 0, negative, NaN, infinity."""
     if not (value > 0 and math.isfinite(value)):
         raise Invalid(f"{what} {value:g}: must be more than 0 and finite")
 
 
 def must_be_whole(value: int, what: str) -> None:
-    """Raises Invalid, naming `what`, for less than 1."""
+    """Raise Invalid, naming `what`, for less than 1."""
     if value < 1:
         raise Invalid(f"{what} {value}: must be 1 or more")
 
@@ -36,9 +36,9 @@ class _Sample:
 class Rate:
     """The recorded amount per second, over at most `samples` samples of `sample_ms` each.
 
-    A sample begins with the first value after the previous one is full; there are no fixed slots of time.
-    `overlapping`: a sample that began before the window and has a value in it still counts, as in 3.9.1 and 4.3.1;
-    2.8.2 drops it.
+    A sample begins with the first value after the previous one is full. There are no fixed slots of time. With
+    `overlapping`, a sample that began before the window and has a value in it still counts, as in 3.9.1 and 4.3.1.
+    Kafka 2.8.2 drops it.
     """
 
     samples: int = SAMPLES
@@ -58,18 +58,18 @@ class Rate:
         sample.last = now
 
     def measure(self, now: int) -> float:
-        """The recorded amount per second. This drops samples that are too old, so it has side effects."""
+        """Return the recorded amount per second. This drops samples that are too old, so it has side effects."""
         return self.observed(now)[0]
 
     def window_ms(self, now: int) -> int:
-        """The time that the rate covers: since the oldest sample began, but at least all samples but one.
+        """Return the time that the rate covers: since the oldest sample began, but at least all samples except one.
 
-        So a first burst does not count as a high rate (KIP-13's quotas).
+        A first burst therefore does not count as a high rate (KIP-13's quotas).
         """
         return self.observed(now)[1]
 
     def observed(self, now: int) -> tuple[float, int]:
-        """The rate and its window. One pass, because a trace needs it millions of times."""
+        """Return the rate and its window. It is a single pass, because a trace calls it millions of times."""
         if not self._kept:
             self._kept.append(_Sample(now, now))
         age = self.samples * self.sample_ms

@@ -14,7 +14,7 @@ from kquota.simulate.answer import Flow, Walk
 from kquota.simulate.load import Quotas, Request
 
 COLUMNS: Final = ("ms", "bytes", "thread_ms", "mutations", "broker", "user", "client_id")
-"""`ms` is required, and at least one of the next three; the others are optional."""
+"""The columns. `ms` is required, and at least one of the next three. The others are optional."""
 WHOLE: Final = "[0-9]{1,15}"
 DECIMAL: Final = r"[0-9]{1,12}(\.[0-9]{1,9})?"
 _WHOLE: Final = re.compile(WHOLE)
@@ -38,9 +38,8 @@ class Answered:
 
 
 def header(line: str, where: str) -> tuple[str, ...]:
-    """The names of the columns in the first line of a CSV file.
-
-    Raises Invalid, naming `where`, if it is not a header.
+    """Return the names of the columns in the first line of a CSV file. Raises Invalid, naming `where`, if it is not a
+    header.
     """
     try:
         names = tuple(name.strip(" ") for name in next(csv.reader([line]), []))
@@ -55,7 +54,7 @@ def header(line: str, where: str) -> tuple[str, ...]:
 
 
 def of_csv(line: str, names: Sequence[str]) -> Mapping[str, str | None] | None:
-    """The cells of a line by column; None if their number differs from that of the columns."""
+    """Return the cells of a line by column. None if their number differs from the number of columns."""
     try:
         cells = next(csv.reader([line], strict=True), [])
     except csv.Error:
@@ -64,7 +63,7 @@ def of_csv(line: str, names: Sequence[str]) -> Mapping[str, str | None] | None:
 
 
 def of_json(line: str) -> Mapping[str, str | None] | None:
-    """The values of an object by name, numbers as they are written; None if the line is not such an object."""
+    """Return the values of an object by name, numbers as they are written. None if the line is not such an object."""
     try:
         found = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
     except (ValueError, RecursionError):
@@ -73,7 +72,7 @@ def of_json(line: str) -> Mapping[str, str | None] | None:
 
 
 def request(row: Mapping[str, str | None]) -> tuple[TraceStream, Request] | None:
-    """A row as values, None if it is not valid.
+    """Return a row as values, or None if it is not valid.
 
     A row is not valid without a whole `ms`, with an invalid or negative number, or with both mutations and bytes,
     because no request has both.
@@ -89,7 +88,7 @@ def request(row: Mapping[str, str | None]) -> tuple[TraceStream, Request] | None
 
 
 def answered(rows: Iterable[tuple[TraceStream, Request]], quotas: Quotas, *, closed_loop: bool) -> list[Answered]:
-    """Each stream separately, in the order of their names. Its requests are ordered by time, then by size."""
+    """Yield the result of each stream, in the order of their names. Its requests are sorted by time, then by size."""
     streams: dict[TraceStream, list[Request]] = {}
     for stream, one in rows:
         streams.setdefault(stream, []).append(one)

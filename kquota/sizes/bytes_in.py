@@ -17,10 +17,10 @@ from kquota.sizes import prometheus
 from kquota.terms import BrokerId, is_id
 
 ENOUGH: Final = 20
-"""With fewer rates, percentiles are unknown."""
+"""The number of rates below which percentiles are unknown."""
 _REST: Final = ("low", "high", "peak")
-_CSV: Final = "write a header broker,bytes_in and lines like 1,3MB/s"
-_JSON: Final = 'write {"1":"3MB/s"}, or [{"broker":1,"bytes_in":"3MB/s"}], or save a Prometheus query result'
+_CSV: Final = "Write a header broker,bytes_in and lines like 1,3MB/s"
+_JSON: Final = 'Write {"1":"3MB/s"}, or [{"broker":1,"bytes_in":"3MB/s"}], or save a Prometheus query result'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class BytesIn:
 
 
 def bytes_in(rates: Sequence[float]) -> BytesIn:
-    """The mean and the percentiles of rates in order of time; only the mean of fewer than ENOUGH rates."""
+    """Return the mean and the percentiles of rates in order of time. Fewer than ENOUGH rates have only the mean."""
     mean = statistics.fmean(rates)
     if len(rates) < ENOUGH:
         return BytesIn(mean=mean)
@@ -46,14 +46,14 @@ def bytes_in(rates: Sequence[float]) -> BytesIn:
 
 
 def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
-    """The rate of each broker, written `3=12MB/s`. Raises Invalid for another format or a repeated broker."""
+    """Parse the rate of each broker, written `3=12MB/s`. Raises Invalid for another format or a repeated broker."""
     rates: dict[BrokerId, BytesIn] = {}
     for text in texts:
         broker, equals, rate = text.partition("=")
         if not equals or not is_id(broker):
             raise Invalid(Parameter("bytes_in"), f" {text!r}: write a broker id and a rate, for example 1=3MB/s")
         if BrokerId(int(broker)) in rates:
-            raise Invalid(Parameter("bytes_in"), f" {text!r}: broker {int(broker)} has a rate already")
+            raise Invalid(Parameter("bytes_in"), f" {text!r}: broker {int(broker)} already has a rate")
         try:
             rates[BrokerId(int(broker))] = BytesIn(mean=_rate(rate, broker))
         except Invalid as error:
@@ -62,13 +62,13 @@ def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
 
 
 def parse(text: str, where: str) -> dict[BrokerId, BytesIn]:
-    """The rate of each broker in a file: CSV with a header, JSON by broker or in rows, or a Prometheus answer.
+    """Parse the rate of each broker in a file: CSV with a header, JSON by broker or in rows, or a Prometheus answer.
 
     Raises Invalid beginning with `where`, the name of the file. Source: Prometheus' HTTP API, `/api/v1/query` (one
     value for each broker) and `/api/v1/query_range` (mean and percentiles of its values).
     """
     if not text.strip():
-        raise Invalid(f"{where}: is empty; {_CSV}")
+        raise Invalid(f"{where}: is empty. {_CSV}")
     rates = _from_json(text, where) if text.lstrip().startswith(("{", "[")) else _from_csv(text, where)
     if not rates:
         raise Invalid(f"{where}: contains no rate of a broker")
@@ -81,13 +81,13 @@ def _from_csv(text: str, where: str) -> dict[BrokerId, BytesIn]:
     try:
         return _from_table(csv.DictReader(lines, delimiter=separator, skipinitialspace=True), where)
     except csv.Error as error:
-        raise Invalid(f"{where}: is not CSV: {error}; {_CSV}") from error
+        raise Invalid(f"{where}: is not CSV: {error}. {_CSV}") from error
 
 
 def _from_table(table: csv.DictReader[str], where: str) -> dict[BrokerId, BytesIn]:
     names = [name.strip() for name in table.fieldnames or ()]
     if missing := [name for name in ("broker", "bytes_in") if name not in names]:
-        raise Invalid(f"{where}: has no column {' and '.join(missing)}; {_CSV}")
+        raise Invalid(f"{where}: has no column {' and '.join(missing)}. {_CSV}")
     table.fieldnames = names
     # A short line gives None, an empty cell an empty text. Both mean unknown.
     rows = [{name: cell.strip() for name, cell in row.items() if name and cell and cell.strip()} for row in table]
@@ -115,11 +115,11 @@ def _from_rows(rows: Iterable[Mapping[str, object]], where: str) -> dict[BrokerI
     for row in rows:
         broker = str(row.get("broker"))
         if isinstance(row.get("broker"), bool) or not is_id(broker):
-            raise Invalid(f"{where}: {broker!r} is not a broker id; {_JSON}")
+            raise Invalid(f"{where}: {broker!r} is not a broker id. {_JSON}")
         if BrokerId(int(broker)) in rates:
             raise Invalid(f"{where}: broker {int(broker)} is listed twice")
         if row.get("bytes_in") is None:
-            raise Invalid(f"{where}: broker {int(broker)} has no bytes_in; leave out brokers with an unknown rate")
+            raise Invalid(f"{where}: broker {int(broker)} has no bytes_in. Leave out brokers with an unknown rate")
         told = {name: _rate(row[name], f"{where}: broker {broker}, {name}") for name in _REST if _told(row, name)}
         rate = _rate(row["bytes_in"], f"{where}: broker {broker}")
         rates[BrokerId(int(broker))] = _in_order(BytesIn(mean=rate, **told), f"{where}: broker {broker}")
@@ -131,7 +131,9 @@ def _told(row: Mapping[str, object], name: str) -> bool:
 
 
 def _in_order(told: BytesIn, what: str) -> BytesIn:
-    """Check the order of the values. Exchanged columns would give a band that does not contain the expected time."""
+    """Check the order of the values, because exchanged columns would give a band that does not contain the expected
+    time.
+    """
     rates = [("low", told.low), ("bytes_in", told.mean), ("high", told.high), ("peak", told.peak)]
     known = [(name, rate) for name, rate in rates if rate is not None]
     for (name, rate), (above, most) in itertools.pairwise(known):
@@ -142,7 +144,7 @@ def _in_order(told: BytesIn, what: str) -> BytesIn:
 
 def _rate(told: object, what: str) -> float:
     if isinstance(told, bool) or not isinstance(told, int | float | str):
-        raise Invalid(f"{what}: {told!r} is not a valid rate; write 3MB/s, for example")
+        raise Invalid(f"{what}: {told!r} is not a valid rate. Write 3MB/s, for example")
     if isinstance(told, str):
         # Unlike a throttle, a write rate can be 0.
         return 0.0 if told.strip() == "0" else float(byte_rate(told, what))
@@ -151,5 +153,5 @@ def _rate(told: object, what: str) -> float:
     except OverflowError:
         rate = math.inf
     if not math.isfinite(rate) or rate < 0:
-        raise Invalid(f"{what}: {told if math.isfinite(rate) else rate} is not a valid rate; write 0 or more")
+        raise Invalid(f"{what}: {told if math.isfinite(rate) else rate} is not a valid rate. Write 0 or more")
     return rate

@@ -1,4 +1,4 @@
-"""How much was written between two readings of the logs: the reference for Spark, and write rates of a live cluster."""
+"""The bytes written between two readings of the logs: the reference for Spark, and write rates of a live cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaReading:
-    """One replica in one snapshot. Size in bytes; None means unknown.
+    """One replica in one snapshot. The size is in bytes. None means unknown.
 
     `local_start_offset` belongs to the size: it is the first offset on the broker's disk. Snapshots of version 1 do not
     contain it.
@@ -29,12 +29,12 @@ class ReplicaReading:
 
 
 def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
-    """Bytes written to the replica since the previous snapshot, never negative; None if unknown.
+    """Return the bytes written to the replica since the previous snapshot, never negative. None if they are unknown.
 
-    A smaller log comes from retention, not from writes. The growth of a replica that is catching up is copy traffic,
-    not writes of producers. If the log was truncated at its start, or a start offset is unknown, each new offset counts
-    with the mean size of the existing ones. On a compacted topic this is an upper bound. Without a start offset, the
-    growth in size is a lower bound. Without a local start offset, the result is wrong for a tiered topic.
+    A log shrinks because of retention, not because of writes. The growth of a replica that is catching up is copy
+    traffic, not writes of producers. If the log was truncated at its start, or a start offset is unknown, each new
+    offset counts with the mean size of the existing ones. On a compacted topic this is an upper bound. Without a start
+    offset, the growth in size is a lower bound. Without a local start offset, the result is wrong for a tiered topic.
     """
     if before is None or before.in_sync is False:
         return None
@@ -54,7 +54,9 @@ def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
 
 
 def _starts(before: ReplicaReading, now: ReplicaReading) -> tuple[int | None, int | None]:
-    """The first offset on disk now and before. A start offset is never above the local one, which only increases."""
+    """Return the first offset on disk now and before. A start offset is never above the local one, which only
+    increases.
+    """
     if now.local_start_offset is None:
         return now.start_offset, before.start_offset
     local = before.local_start_offset
@@ -64,10 +66,10 @@ def _starts(before: ReplicaReading, now: ReplicaReading) -> tuple[int | None, in
 def write_rates(
     first: Iterable[LogDir], second: Iterable[LogDir], seconds: float
 ) -> dict[TopicPartition, float | None]:
-    """Bytes per second written to each partition that has a leader in the second of two detailed readings.
+    """Return the bytes per second written to each partition that has a leader in the second of two detailed readings.
 
-    `seconds` is the time between the readings. The bytes written are `grown` of the current leader's log; None, not 0,
-    if unknown, for example because the leader did not report its local start.
+    `seconds` is the time between the readings. The bytes written are `grown` of the current leader's log. The rate is
+    None, not 0, if it is unknown, for example because the leader did not report its local start.
     """
     leaders = {
         (log_dir.broker, replica.partition): replica

@@ -30,22 +30,22 @@ class SnapshotKey:
 
     @property
     def stamp(self) -> str:
-        """The time as rows of a snapshot write it."""
+        """The time in the format of the rows of a snapshot."""
         return self.time.strftime(STAMP)
 
 
 def taken(row: str | bytes, where: str) -> SnapshotKey:
-    """The key of a snapshot by its first row. Raises Invalid, naming `where`, if that is not a valid row."""
+    """Return the key of a snapshot by its first row. Raises Invalid, naming `where`, if that is not a valid row."""
     try:
         told = json.loads(row)
         return _taken(told)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Invalid(f"{where}: its first line is not a row of a snapshot; ", NextStep.TAKE_SNAPSHOT) from error
+        raise Invalid(f"{where}: its first line is not a row of a snapshot. ", NextStep.TAKE_SNAPSHOT) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """The time that a snapshot covers: since the previous one of its cluster, None for the first one."""
+    """The time that a snapshot covers: since the previous one of its cluster. The start is None for the first one."""
 
     taken: SnapshotKey
     before: SnapshotKey | None
@@ -74,7 +74,10 @@ class Listing:
         return sorted({each.cluster for each in (*self.held, *self.waiting.values())})
 
     def of(self, asked: str | None) -> Listing:
-        """The part of one cluster. Raises Invalid if it is missing, or if several exist and none is `asked` for."""
+        """Return the part of one cluster.
+
+        Raises Invalid if it is missing, or if several exist and none is `asked` for.
+        """
         cluster = chosen(self.clusters(), asked)
         return replace(
             self,
@@ -83,11 +86,11 @@ class Listing:
         )
 
     def newest(self) -> dict[str, SnapshotKey]:
-        """The last rolled snapshot of each cluster."""
+        """Return the last rolled snapshot of each cluster."""
         return {each.cluster: each for each in sorted(self.held)}
 
     def spans(self) -> list[Span]:
-        """The span of each waiting snapshot, in order."""
+        """Return the span of each waiting snapshot, in order."""
         before, spans = self.newest(), []
         for each in sorted(set(self.waiting.values())):
             spans.append(Span(taken=each, before=before.get(each.cluster)))
@@ -96,13 +99,15 @@ class Listing:
 
 
 def chosen(clusters: Collection[str], asked: str | None) -> str:
-    """The only cluster of a history, or the one that is `asked` for. Raises Invalid if it is missing or ambiguous."""
+    """Return the only cluster of a history, or the one that is `asked` for. Raises Invalid if it is missing or
+    ambiguous.
+    """
     known = ", ".join(clusters)
     if not clusters:
-        raise Invalid("the history contains no snapshot; ", NextStep.TAKE_SNAPSHOT)
+        raise Invalid("the history contains no snapshot. ", NextStep.TAKE_SNAPSHOT)
     if asked is None and len(clusters) > 1:
         raise Invalid(
-            f"the history contains {len(clusters)} clusters; name one with ", Parameter("cluster_id"), f": {known}"
+            f"the history contains {len(clusters)} clusters. Name one with ", Parameter("cluster_id"), f": {known}"
         )
     if asked is not None and asked not in clusters:
         raise Invalid(Parameter("cluster_id"), f" {asked}: not in the history, which contains {known}")
@@ -110,7 +115,10 @@ def chosen(clusters: Collection[str], asked: str | None) -> str:
 
 
 def listing(rolled: Iterable[str], held: Collection[SnapshotKey], snapshots: Mapping[Path, SnapshotKey]) -> Listing:
-    """The snapshots not in `held`, divided into waiting and late. Raises Invalid if two files have the same key."""
+    """Divide the snapshots that are not in `held` into waiting and late.
+
+    Raises Invalid if two files have the same key.
+    """
     rolled_to = {each.cluster: each.time for each in sorted(held)}
     waiting: dict[Path, SnapshotKey] = {}
     late: list[Path] = []
@@ -119,7 +127,7 @@ def listing(rolled: Iterable[str], held: Collection[SnapshotKey], snapshots: Map
         if each in held:
             continue
         if (other := first.setdefault(each, path)) != path:
-            raise Invalid(f"{path}: has the same cluster and time as {other}; keep only one of them")
+            raise Invalid(f"{path}: has the same cluster and time as {other}. Keep only one of them")
         if each.cluster in rolled_to and each.time < rolled_to[each.cluster]:
             late.append(path)
         else:
@@ -128,26 +136,26 @@ def listing(rolled: Iterable[str], held: Collection[SnapshotKey], snapshots: Map
 
 
 def batch_name(snapshots: Collection[SnapshotKey]) -> str:
-    """The folder of a batch: the time of its last snapshot, and a hash, so that histories can be merged."""
+    """Return the folder of a batch: the time of its last snapshot, and a hash, so that histories can be merged."""
     mark = hashlib.sha256("\n".join(f"{each.cluster} {each.stamp}" for each in sorted(snapshots)).encode())
     return f"batch={max(each.time for each in snapshots):%Y%m%dT%H%M%SZ}-{mark.hexdigest()[:8]}"
 
 
 def manifest(snapshots: Collection[SnapshotKey]) -> str:
-    """The snapshots of a batch, as one JSON object."""
+    """Return the snapshots of a batch as one JSON object."""
     rows = [{"cluster": each.cluster, "time": each.stamp} for each in sorted(snapshots)]
     return json.dumps({"version": VERSION, "snapshots": rows}, indent=1) + "\n"
 
 
 def manifested(text: str, where: str) -> frozenset[SnapshotKey]:
-    """The snapshots that a manifest lists. Raises Invalid, naming `where`, if it is not a valid manifest."""
+    """Return the snapshots that a manifest lists. Raises Invalid, naming `where`, if it is not a valid manifest."""
     try:
         found = json.loads(text)
         if found["version"] == VERSION:
             return frozenset(map(_taken, found["snapshots"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise Invalid(f"{where}: does not list the snapshots of its batch; restore it from a backup") from error
-    raise Invalid(f"{where}: version {found['version']} is newer than this kquota; use a newer kquota")
+        raise Invalid(f"{where}: does not list the snapshots of its batch. Restore it from a backup") from error
+    raise Invalid(f"{where}: version {found['version']} is newer than this kquota. Use a newer kquota")
 
 
 def _taken(row: Mapping[str, str]) -> SnapshotKey:

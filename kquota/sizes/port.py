@@ -1,4 +1,4 @@
-"""The cluster as this room needs it. `tests/sizes/contract.py` defines it; the fake and the real store pass it."""
+"""The cluster as this room needs it. `tests/sizes/contract.py` defines it, and the fake and the real store pass it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from kquota.sizes.replica import LogDir
-from kquota.terms import BrokerId
+from kquota.terms import BrokerId, TopicPartition
 
 
 class LogDirs(Protocol):
@@ -14,11 +14,11 @@ class LogDirs(Protocol):
 
     @property
     def cluster_id(self) -> str:
-        """The cluster's id."""
+        """The id of the cluster."""
         ...
 
     def brokers(self) -> Mapping[BrokerId, str | None]:
-        """The live brokers, each with its rack."""
+        """Return the live brokers, each with its rack."""
         ...
 
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
@@ -33,5 +33,12 @@ class LogDirs(Protocol):
         """Add the details that brokers report: end, start and local start offsets, leaders and in-sync replicas.
 
         Followers report their end and their local start, but not the start.
+        """
+        ...
+
+    def pending(self, log_dirs: list[LogDir]) -> Mapping[TopicPartition, int]:
+        """The first offset of each tiered partition that remote storage does not have yet, by its leader (KIP-1023).
+
+        `log_dirs` are in detail. Partitions that are not tiered are absent. Needs Kafka 4.3.
         """
         ...

@@ -14,7 +14,7 @@ from kquota.errors import Invalid
 _IDS: Final = ("broker_id", "kafka_broker_id", "brokerid", "node_id", "broker", "id")
 _NAMES: Final = ("pod", "kubernetes_pod_name", "instance", "host", "hostname", "nodename")
 _TOPIC: Final = "topic"
-_SAVE: Final = "save the answer of /api/v1/query or /api/v1/query_range"
+_SAVE: Final = "Save the answer of /api/v1/query or /api/v1/query_range"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,22 +32,22 @@ def is_answer(found: object) -> bool:
 
 
 def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
-    """The values of each broker in order of time; none if all of them are NaN.
+    """Return the values of each broker in order of time. There are none if all of them are NaN.
 
-    The series of a broker may differ in their topic. Then their sum counts, or the series without a topic, which is the
-    total. Raises Invalid, beginning with `where`, for series that differ in other labels, for a series without a label
-    for the broker, and for a counter.
+    The series of a broker may differ in their topic. The series without a topic is the total. Without it, the sum of
+    the topics counts. Raises Invalid, beginning with `where`, for series that differ in other labels, for a series
+    without a label for the broker, and for a counter.
     """
     if answer.get("status", "success") != "success":
-        raise Invalid(f"{where}: Prometheus answered: {answer.get('error') or answer['status']}; ask again")
+        raise Invalid(f"{where}: Prometheus answered: {answer.get('error') or answer['status']}. Ask again")
     data = answer.get("data", answer)
     kind = data.get("resultType") if isinstance(data, dict) else None
     if kind not in ("vector", "matrix"):
-        raise Invalid(f"{where}: contains neither a vector nor a matrix ({kind or 'nothing'}); {_SAVE}")
+        raise Invalid(f"{where}: contains neither a vector nor a matrix ({kind or 'nothing'}). {_SAVE}")
     try:
         series = [_series(each, kind, where) for each in data["result"]]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise Invalid(f"{where}: not a valid Prometheus answer; {_SAVE}") from error
+        raise Invalid(f"{where}: not a valid Prometheus answer. {_SAVE}") from error
     of_broker: defaultdict[int, list[_Series]] = defaultdict(list)
     for each in series:
         of_broker[each.broker].append(each)
@@ -57,7 +57,7 @@ def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
 def _series(found: Mapping[str, Any], kind: str, where: str) -> _Series:
     labels = {str(key): str(value) for key, value in found["metric"].items()}
     if labels.get("__name__", "").endswith(("_total", "_count")):
-        raise Invalid(f"{where}: {labels['__name__']} is a counter, not a rate; ask for rate({labels['__name__']}[5m])")
+        raise Invalid(f"{where}: {labels['__name__']} is a counter, not a rate. Ask for rate({labels['__name__']}[5m])")
     pairs = [found["value"]] if kind == "vector" else found["values"]
     told = {float(time): float(value) for time, value in pairs}
     broker = _broker(labels, where)
@@ -76,11 +76,14 @@ def _broker(labels: Mapping[str, str], where: str) -> int:
         if (number := _only_number(labels.get(label, ""))) is not None:
             return number
     shown = ", ".join(f'{key}="{value}"' for key, value in sorted(labels.items())) or "no label"
-    raise Invalid(f"{where}: no label names the broker ({{{shown}}}); add one, broker_id, with label_replace()")
+    raise Invalid(f"{where}: no label names the broker ({{{shown}}}). Add one, broker_id, with label_replace()")
 
 
 def _only_number(name: str) -> int | None:
-    """The number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`; None for an address or a name with two numbers."""
+    """Return the number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`.
+
+    None for an address or a name with two numbers.
+    """
     host = re.sub(r":[0-9]+$", "", name)
     if re.fullmatch(r"[0-9.]+\.[0-9.]+|.*:.*", host):
         return None
@@ -89,7 +92,7 @@ def _only_number(name: str) -> int | None:
 
 
 def _checked(series: list[_Series], where: str) -> list[_Series]:
-    """The series whose sum is the broker's rate: the one of all topics, otherwise one for each topic."""
+    """Return the series whose sum is the broker's rate: the one of all topics, otherwise one for each topic."""
     differing = sorted(
         label
         for label in {label for each in series for label in each.labels}
@@ -99,7 +102,7 @@ def _checked(series: list[_Series], where: str) -> list[_Series]:
     topics = [each.labels.get(_TOPIC) for each in series]
     if differing or len(set(topics)) < len(topics):
         by = f" that differ in {', '.join(differing)}" if differing else ""
-        raise Invalid(f"{where}: broker {series[0].broker} has {len(series)} series{by}; narrow the query to one")
+        raise Invalid(f"{where}: broker {series[0].broker} has {len(series)} series{by}. Narrow the query to one")
     return whole or series
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from kquota.terms import BrokerId, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """The log of one replica. Sizes in bytes; None always means that the cluster did not report it, never zero.
+    """The log of one replica. Sizes are in bytes. None means that the cluster did not report the value, never zero.
 
     `start_offset` is the first offset that consumers can read. Only leaders report it. On a tiered topic (KIP-405),
     `size` counts only the segments on the broker's disk, and these begin at `local_start_offset`.
@@ -44,6 +44,23 @@ class LogDir:
     cordoned: bool = False
 
 
+def without_remote(log_dirs: Iterable[LogDir], pending: Mapping[TopicPartition, int]) -> list[LogDir]:
+    """The log dirs with the bytes of tiered partitions that remote storage does not have yet: a new replica copies only
+    these if its broker has `follower.fetch.last.tiered.offset.enable` (KIP-1023). `pending` has their first offsets.
+    """
+    return [
+        replace(log_dir, replicas=tuple(_pending_only(one, pending.get(one.partition)) for one in log_dir.replicas))
+        for log_dir in log_dirs
+    ]
+
+
+def _pending_only(replica: Replica, first: int | None) -> Replica:
+    start, end = replica.local_start_offset, replica.end_offset
+    if first is None or start is None or end is None or first <= start:
+        return replica
+    return replace(replica, size=replica.size * max(0, end - first) // (end - start) if end > start else 0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cordon:
     """The cordoned log dirs of one broker, sorted. If `whole` is set, no log dir of the broker accepts a replica."""
@@ -54,7 +71,7 @@ class Cordon:
 
 
 def cordons(log_dirs: Iterable[LogDir]) -> tuple[Cordon, ...]:
-    """The brokers with cordoned log dirs, by id. An offline log dir accepts no replica either."""
+    """Return the brokers with cordoned log dirs, by id. An offline log dir accepts no replica either."""
     held: dict[BrokerId, list[LogDir]] = {}
     for log_dir in log_dirs:
         held.setdefault(log_dir.broker, []).append(log_dir)
@@ -70,14 +87,14 @@ def cordons(log_dirs: Iterable[LogDir]) -> tuple[Cordon, ...]:
 
 
 def hidden(log_dirs: Iterable[LogDir]) -> Iterator[str]:
-    """A warning for each log dir that its broker cannot read, because its replicas are missing in all sums."""
+    """Return a warning for each log dir that its broker cannot read, because all sums lack its replicas."""
     for log_dir in log_dirs:
         if log_dir.error is not None:
             yield f"broker {log_dir.broker} cannot read {log_dir.path}, so its replicas are missing: {log_dir.error}"
 
 
 def partition_sizes(log_dirs: Iterable[LogDir]) -> dict[TopicPartition, int]:
-    """The size of each partition in bytes: that of its largest replica, without copies between log dirs."""
+    """Return the size of each partition in bytes: that of its largest replica, without copies between log dirs."""
     found: dict[TopicPartition, int] = {}
     for log_dir in log_dirs:
         for replica in log_dir.replicas:

@@ -1,4 +1,4 @@
-"""The lines of a snapshot: one flat JSON object for each replica, so that any tool can still read it in years."""
+"""The lines of a snapshot: one flat JSON object for each replica, which any tool can read."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kquota.terms import BrokerId, TopicPartition
 VERSION: Final = 2
 """Version 2 has `local_start_offset`. Rows of version 1 do not show whether a topic is tiered."""
 VERSIONS: Final = (1, VERSION)
-"""The versions that kquota reads."""
+"""The snapshot versions that kquota reads."""
 STAMP: Final = "%Y-%m-%dT%H:%M:%SZ"
 """The format of times in rows: UTC, to the second."""
 
 
 def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterator[str]:
-    """One line for each replica, sorted by broker, log dir, topic, partition. Sizes in bytes, time in UTC.
+    """Yield one line for each replica, sorted by broker, log dir, topic, partition. Sizes are in bytes, times in UTC.
 
     null means that the broker did not report the value, never zero.
     """
@@ -51,7 +51,7 @@ def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterat
 
 
 def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
-    """The log dirs in the lines of a snapshot, sorted. A log dir without replicas has no line.
+    """Parse the log dirs in the lines of a snapshot, and sort them. A log dir without replicas has no line.
 
     Raises Invalid, naming `where` and the line, for an invalid row.
     """
@@ -62,7 +62,7 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
             row = json.loads(line)
             if row["version"] not in VERSIONS:
                 raise Invalid(
-                    f"{where}: unknown version {row['version']}; use the kquota that wrote it, or a newer one"
+                    f"{where}: unknown version {row['version']}. Use the kquota that wrote it, or a newer one"
                 )
             place = (BrokerId(int(row["broker"])), str(row["log_dir"]))
             volumes[place] = (row["rack"], row["volume_total"], row["volume_usable"])
@@ -81,7 +81,7 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
                 )
             )
         except (ValueError, KeyError, TypeError) as error:
-            raise Invalid(f"{where}: line {number} is not a row of a snapshot; take a new one") from error
+            raise Invalid(f"{where}: line {number} is not a row of a snapshot. Take a new one") from error
     return [
         LogDir(
             broker=broker,

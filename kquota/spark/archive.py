@@ -1,8 +1,8 @@
 """An archive of Spark's loaded classes in one file. The JVM starts from it in half the time.
 
-The file fits one JVM and one class path. A separate process creates it once, after a successful command, without
-delaying any command. Everything works without it, only slower. An incomplete file is not used. The JVM checks the
-checksums of a complete one, and ignores it if they do not match.
+The file fits one JVM and one class path. A separate process creates it once, after a successful command, so it delays
+no command. kquota also works without it, but more slowly. An incomplete file is not used. The JVM checks the checksums
+of a complete file, and ignores the file if they do not match.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kquota.spark import jvm
 
 SETTING: Final = "KQUOTA_SPARK_ARCHIVE"
 _AOT: Final = 25
-"""The first Java that creates the newer kind of archive in one run."""
+"""The first Java version that creates the newer kind of archive in one run."""
 _SPARE: Final = 2 << 30
 _DAY: Final = 86_400
 _MAKE: Final = "make:"
@@ -53,7 +53,7 @@ _ROW: Final = {
 
 
 def flags() -> tuple[str, ...]:
-    """The JVM options to start from the archive if it exists, or to create it."""
+    """Return the JVM options that start from the archive if it exists, or create it."""
     if _setting() == "off":
         return ()
     found = java.find()
@@ -64,20 +64,22 @@ def flags() -> tuple[str, ...]:
         return ()
     # The newer kind of archive does not work with -Xshare.
     use = (f"-XX:AOTCache={file}",) if found.version >= _AOT else (f"-XX:SharedArchiveFile={file}", "-Xshare:auto")
-    # Wrong checksums are not worth a message.
+    # Wrong checksums only cost time, so the JVM reports none.
     return (*use, "-XX:+VerifySharedSpaces", "-Xlog:disable", "-Xlog:all=off")
 
 
 def making() -> Path | None:
-    """The archive that this command creates: its JVM writes the file at its end, and must not be killed before."""
+    """Return the archive that this command creates. Its JVM writes the file when it ends, and must not be killed
+    before.
+    """
     return Path(_setting().removeprefix(_MAKE)) if _setting().startswith(_MAKE) else None
 
 
 def wanted(environment: Mapping[str, str], *, terminal: bool) -> bool:
     """True if a command may start a process in the background that creates the archive.
 
-    A command at a terminal may; a command from cron, a build server or a container may not. KQUOTA_SPARK_ARCHIVE=on
-    allows it there, and `off` prevents both creating and using an archive.
+    A command at a terminal may start it. A command from cron, a build server or a container may not, unless
+    KQUOTA_SPARK_ARCHIVE=on allows it. `off` prevents both creating and using an archive.
     """
     setting = environment.get(SETTING) or "auto"
     return setting == "on" or (setting == "auto" and terminal and not environment.get("CI"))
@@ -96,7 +98,8 @@ def build_later() -> None:
 
 
 def build() -> Path | None:
-    """Create the archive and return it; None if another process creates it. Raises Refused without Spark or Java.
+    """Create the archive and return it. Return None if another process is creating it. Raises Refused without Spark or
+    Java.
 
     Older archives of the same Java and PySpark are deleted.
     """
@@ -127,10 +130,10 @@ def _setting() -> str:
 
 
 def place(found: Java) -> Path:
-    """The path of the archive, whether it exists or not.
+    """Return the path of the archive, whether it exists or not.
 
-    Its name contains a hash of the places of Java and PySpark, so that older archives are found, and one of everything
-    else that it depends on.
+    Its name contains a hash of the folders of Java and PySpark, so that older archives are found, and a hash of
+    everything else on which it depends.
     """
     spark = jvm.home()
     where = [str(found.home), str(spark)]
@@ -165,7 +168,7 @@ def _digest(texts: list[str]) -> str:
 
 
 def _rehearsed(folder: Path, made: Path) -> str:
-    """Run the command on two rows, so that the JVM records the classes that it needs. Returns its stderr."""
+    """Run the command on two rows, so that the JVM records the classes that it needs. Return its stderr."""
     (folder / "plan.json").write_text(json.dumps({"version": 1, "partitions": [{**_PARTITION, "replicas": [1, 3]}]}))
     with gzip.open(folder / "sizes.jsonl.gz", "wt") as file:
         file.writelines(json.dumps({**_ROW, **_PARTITION, "broker": b, "leader": b == 1}) + "\n" for b in (1, 2))
@@ -197,7 +200,7 @@ def _room(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[bool]:
-    """Yields True if no other process creates an archive now."""
+    """Yields True if no other process is creating an archive."""
     with (folder / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""The job that rolls a history: one pass over snapshots gives the two tables of the history."""
+"""The job that rolls a history. One pass over snapshots creates the two tables of the history."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> Tabl
     )
     write(ordered, folder / "replicas")
     if found := seen.get["first"]:
-        raise Invalid(f"{files.name(found['file'])}: {found['bad']}; move it out of the history and try again")
+        raise Invalid(f"{files.name(found['file'])}: {found['bad']}. Move it out of the history and try again")
     if found := twice.get["first"]:
         where = f"{found['topic']}-{found['partition']} on broker {found['broker']} at {found['time']}"
-        raise Invalid(f"a snapshot lists {where} twice; move it out of the history and try again")
+        raise Invalid(f"a snapshot lists {where} twice. Move it out of the history and try again")
     replicas = spark.read.schema(schema(REPLICAS)).parquet(str(folder / "replicas"))
     brokers = by_broker(replicas).coalesce(1).sortWithinPartitions("cluster", "date", "time", "broker")
     write(brokers, folder / "brokers")

@@ -1,4 +1,4 @@
-"""A Spark Connect server through its small client: without a local JVM, and without local files on the server."""
+"""A Spark Connect server through its small client: no local JVM is needed, and the server cannot see local files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OURS: Final = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOT
 
 @contextlib.contextmanager
 def starting(engine: Engine, options: Mapping[str, str]) -> Iterator[Callable[[], SparkSession]]:
-    """Yields a function that connects, and sets `options` for the session. Everything is undone at the end.
+    """Yields a function that connects, and sets `options` for the session. The session ends with the block.
 
     Raises Refused if the client is not installed.
     """
@@ -68,7 +68,7 @@ def _connected(engine: Engine, options: Mapping[str, str]) -> SparkSession:
         spark: SparkSession = SparkSession.builder.remote(engine.remote).create()
     except PySparkException as error:
         raise Invalid(Parameter("spark_remote"), f" {engine.name!r}: {str(error).splitlines()[0]}") from error
-    # A server that dies must not take longer than one that does not exist.
+    # A stopped server must be reported as quickly as a missing one.
     spark.client.set_retry_policies([DefaultPolicy(max_retries=6)])
     _set(spark, {"spark.sql.session.timeZone": "UTC", **options, **engine.conf})
     return spark

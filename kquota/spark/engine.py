@@ -1,4 +1,6 @@
-"""Where a job runs: in the JVM of this command, on a cluster with the driver here, or on a Spark Connect server."""
+"""The place where a job runs: the JVM of this command, a cluster with the driver on this machine, or a Spark Connect
+server.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,17 @@ _OURS: Final = {
     "spark.remote": ("give ", _REMOTE),
     "spark.submit.deployMode": ("the driver runs on this machine",),
     "spark.driver.extraClassPath": ("give spark.jars or spark.jars.packages",),
-    "spark.driver.extraJavaOptions": ("kquota starts the JVM itself; set JDK_JAVA_OPTIONS in the environment",),
-    "spark.local.dir": ("it is in a folder that exists only during the command; set TMPDIR to move it",),
+    "spark.driver.extraJavaOptions": ("kquota starts the JVM itself. Set JDK_JAVA_OPTIONS in the environment",),
+    "spark.local.dir": ("it is in a folder that exists only during the command. Set TMPDIR to move it",),
 }
 _FIXED_ON_A_SERVER: Final = ("spark.driver.", "spark.executor.", "spark.jars", "spark.local.", "spark.hadoop.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """`master` in Spark's format, or `remote`, the address of a Spark Connect server; neither means in this process.
+    """The place where a job runs. `master` is in Spark's format, and `remote` is the address of a Spark Connect server.
 
-    `conf` are Spark's own settings, as the operator gave them.
+    Without both, the job runs in this process. `conf` are Spark's own settings, as the operator gave them.
     """
 
     master: str | None = None
@@ -37,12 +39,12 @@ class Engine:
 
     @property
     def local(self) -> bool:
-        """True if the work is done on this machine, in the JVM of this command."""
+        """True if the work runs on this machine, in the JVM of this command."""
         return self.remote is None and (self.master or EMBEDDED_MASTER).partition("[")[0] == "local"
 
     @property
     def name(self) -> str:
-        """The name for people, without the part after a server's address, which can contain a token."""
+        """The name for people, without the part after a server's address, because that part can contain a token."""
         return self.master or EMBEDDED_MASTER if self.remote is None else self.remote.partition(";")[0].rstrip("/")
 
     @property
@@ -55,7 +57,9 @@ EMBEDDED: Final = Engine()
 
 
 def engine(master: str | None, remote: str | None, conf: Iterable[str]) -> Engine:
-    """The engine that the options name. Raises Invalid for two engines, and for a setting without effect there."""
+    """Return the engine that the options name. Raises Invalid for two engines, and for a setting that has no effect on
+    the engine.
+    """
     if master is not None and remote is not None:
         raise Invalid("give ", _MASTER, " or ", _REMOTE, ", not both")
     if master is not None and not _names_a_master(master):
@@ -84,4 +88,4 @@ def _check(text: str, key: str, equals: str, remote: str | None) -> None:
     if key in _OURS:
         raise Invalid(_CONF, f" {key}: cannot be set: ", *_OURS[key])
     if remote is not None and key.startswith(_FIXED_ON_A_SERVER):
-        raise Invalid(_CONF, f" {key}: is fixed when a Spark Connect server starts; set it on the server")
+        raise Invalid(_CONF, f" {key}: is fixed when a Spark Connect server starts. Set it on the server")

@@ -1,4 +1,4 @@
-"""The job of `move estimate`: it calculates the few sums for each broker that `pace` needs, from sizes and a plan."""
+"""The job of `move estimate`. From sizes and a plan, it calculates the few sums for each broker that `pace` needs."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ _T = TypeVar("_T")
 class Writes:
     """Write rates in bytes per second: by broker, and by partition as a DataFrame (topic, partition, w).
 
-    The rate of a broker is divided among the partitions that it leads (`pace.allot`). Without either, rates are
-    unknown.
+    The rate of a broker is divided among the partitions that it leads (`pace.allot`). Without both, rates are unknown.
     """
 
     by_broker: Mapping[BrokerId, float]
@@ -57,16 +56,14 @@ class Unsized:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The sums of a move. Sizes in bytes.
-
-    `max_bytes_in` is the highest write rate of one leader, None unless the rates of all leaders are known. `rates_told`
-    is true if any rate is known. `unallotted` are brokers whose rate no partition got. `leaders_assumed` and
-    `in_sync_assumed` count moving partitions without this information. `lagging` counts current followers out of sync:
-    they use the throttle while they catch up, and no sum includes that. `behind` counts followers out of sync in
-    partitions of the plan that already have all their replicas. Each partition of `assumed` is assumed to have
-    the size that the operator gave, and the plan's first replica as its only replica and leader. `unseen` are brokers
-    of the plan that the sizes do not contain: they are empty, or from another cluster. `least_replicas` is the plan's
-    smallest replication factor.
+    """The sums of a move. Sizes are in bytes. `max_bytes_in` is the highest write rate of one leader, or None unless
+    the rates of all leaders are known. `rates_told` is true if any rate is known. `unallotted` are brokers whose rate
+    no partition got. `leaders_assumed` and `in_sync_assumed` count moving partitions without this information.
+    `lagging` counts current followers out of sync: they use the throttle while they catch up, and no sum includes that.
+    `behind` counts followers out of sync in partitions of the plan that already have all their replicas. Each partition
+    of `assumed` is assumed to have the size that the operator gave, and the plan's first replica as its only replica
+    and leader. `unseen` are brokers of the plan that the sizes do not contain: they are empty, or from another cluster.
+    `least_replicas` is the plan's smallest replication factor.
     """
 
     health: Health
@@ -90,7 +87,7 @@ class Measured:
 
     @property
     def works(self) -> tuple[Work, ...]:
-        """The works that run one after the other: each wave's work, or the whole work at once."""
+        """The works that run one after the other: the work of each wave, or the whole work at once."""
         return tuple(wave.work for wave in self.waves) or (self.work,)
 
 
@@ -106,11 +103,13 @@ def measure(
     detailed: bool = False,
     left: DataFrame | None = None,
 ) -> Measured:
-    """The sums of `plan` over `replicas` (columns of `spark.sizes`). Raises Invalid, naming it, for unusable input.
+    """Calculate the sums of `plan` over `replicas` (columns of `spark.sizes`). Raises Invalid for unusable input, and
+    names the input.
 
     `assumed_size`, in bytes, is for partitions that the sizes do not contain. `moved` is only calculated if `detailed`
-    is set, because it needs two more jobs and only a report shows it. So are `waves`, if a `split` is given. `left` has
-    the bytes that running copies still miss (topic, partition, broker, left). `replicas` must not contain these copies.
+    is set, because it needs two more jobs and only a report shows it. `waves` are calculated only if a `split` is
+    given. `left` has the bytes that running copies still need (topic, partition, broker, left). `replicas` must not
+    contain these copies.
     """
     # Rolled files are read twice quickly. Parsing text twice would be slow.
     rows = judged(replicas).persist() if files.told() else judged(replicas)
@@ -149,7 +148,7 @@ def measure(
 
 
 def bytes_left(reader: Reader, copies: Mapping[ReplicaId, RunningCopy]) -> DataFrame | None:
-    """The bytes that each running copy still misses, where they are known; None without any."""
+    """Return the bytes that each running copy still needs, where they are known. None without running copies."""
     rows = [
         {"topic": name.topic, "partition": name.partition, "broker": broker, "left": copy.left}
         for (name, broker), copy in copies.items()
@@ -159,7 +158,7 @@ def bytes_left(reader: Reader, copies: Mapping[ReplicaId, RunningCopy]) -> DataF
 
 
 def _beside(work: Callable[[], _T]) -> Callable[[], _T]:
-    """Start `work` in a thread, and return a function that waits for its result, so that two jobs run in parallel.
+    """Start `work` in a thread, so that two jobs run in parallel. Return a function that waits for the result.
 
     If the function is not called, nothing waits for the work. A job ends with its session.
     """
@@ -195,7 +194,7 @@ class _WaveFrames:
 
 
 def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> _WaveFrames:
-    """The moving partitions in the order of topic and partition, split into waves."""
+    """Split the moving partitions into waves, in the order of topic and partition."""
     ordered = moving.withColumn("n", F.row_number().over(Window.orderBy(*KEY)) - 1)
     # Only bytes leave Spark, as one list. A million names would be a hundred times larger.
     copied = F.struct("n", (F.col("size") * F.size("adds")).alias("bytes"))
@@ -218,7 +217,7 @@ def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> _WaveFrames:
 
 
 def _rows(cuts: Iterable[tuple[int, int]], step: int) -> Iterator[str]:
-    """Each wave, once for every step that it touches, so that the join finds it by the step."""
+    """Return each wave once for every step that it touches, so that the join finds it by the step."""
     for wave, (start, stop) in enumerate(cuts, 1):
         for touched in range(start // step, (stop - 1) // step + 1):
             yield f'{{"step":{touched},"start":{start},"stop":{stop},"wave":{wave}}}'
@@ -232,10 +231,10 @@ def _refuse(leaders: Collection[Row], told: DataFrame, plan: PlanFrame) -> None:
     if not (unknown := _sum((row for row in leaders if row["leader"] is None), "planned")):
         return
     if unknown == planned:
-        raise Refused(f"the sizes contain none of the plan's {planned} partitions; give sizes of the same cluster")
+        raise Refused(f"the sizes contain none of the plan's {planned} partitions. Give sizes of the same cluster")
     named = _unsized(told, F.col("leader").isNull(), unknown)
     raise Refused(
-        f"the plan names partitions that the sizes do not contain: {named}; give ", Parameter("assume_size"), " 10GB"
+        f"the plan names partitions that the sizes do not contain: {named}. Give ", Parameter("assume_size"), " 10GB"
     )
 
 
@@ -249,14 +248,17 @@ def _sum(rows: Iterable[Row], column: str) -> int:
 
 
 def _max_bytes_in(leaders: Iterable[Row], writes: Writes) -> float | None:
-    """Brokers that lead nothing do not count. If a partition of a broker is unknown, that broker may be the busiest."""
+    """Return the highest write rate of a broker. Brokers that lead nothing do not count.
+
+    It is None if a partition of a broker is unknown, because that broker may be the busiest.
+    """
     rates = [writes.by_broker.get(row["leader"], part(row).writes) for row in leaders]
     known = [rate for rate in rates if rate is not None]
     return max(known, default=None) if len(known) == len(rates) else None
 
 
 def _rate(leaders: Iterable[Row], writes: Writes) -> Rate:
-    """The given rate of a broker, divided among its partitions; otherwise the known rates of the partitions."""
+    """Return the given rate of a broker, divided among its partitions, otherwise the known rates of the partitions."""
     allotted: dict[int, Allotment] = {}
     for row in leaders:
         if (rate := writes.by_broker.get(row["leader"])) is not None:

@@ -1,4 +1,6 @@
-"""A failure of Spark in one line: problem, cause and next step. The stack trace of the JVM is kept as the cause."""
+"""Formats a failure of Spark in one line: problem, cause and next step. The stack trace of the JVM is kept as the
+cause.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.spark.engine import Engine
 from kquota.spark.jvm import MORE_MEMORY, Jvm
 
-_ROOM: Final = ("Spark's temporary files are in TMPDIR (default /tmp); set it to a folder with more space",)
+_ROOM: Final = ("Spark's temporary files are in TMPDIR (default /tmp). Set it to a folder with more space",)
 _LIMIT: Final = ("Spark's temporary files are in TMPDIR (default /tmp) and exceed the largest file size (ulimit -f)",)
-_VERSIONS: Final = ("the cluster's Spark and the local PySpark have different versions",)
+_VERSIONS: Final = ("The cluster's Spark and the local PySpark have different versions",)
 _ADVICE: Final[Mapping[str, tuple[str, ...]]] = {
     "No space left on device": _ROOM,
     "File too large": _LIMIT,
@@ -41,7 +43,7 @@ def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """True if the error comes from a Ctrl-C: an unread answer of the JVM is an error for the next request."""
+    """True if the error comes from a Ctrl-C. An unread answer of the JVM then makes the next request fail."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
@@ -55,20 +57,20 @@ def _told(error: Exception, jvm: Jvm | None, engine: Engine) -> KquotaError:
     if gone is not None:
         return Refused("Spark's JVM ended: ", *gone, "; nothing was written")
     if engine.remote is not None and "UNAVAILABLE" in text:
-        return Unreachable(f"the Spark Connect server {engine.name} does not answer any more; nothing was written")
-    advice = next((("; ", *advice) for mark, advice in _ADVICE.items() if mark in text), ())
+        return Unreachable(f"the Spark Connect server {engine.name} no longer answers; nothing was written")
+    advice = next(((". ", *advice) for mark, advice in _ADVICE.items() if mark in text), ())
     return Refused(f"Spark could not finish: {cause(_details(error) or text)}", *advice, "; nothing was written")
 
 
 def _details(error: Exception) -> str | None:
-    """The message of a server. In gRPC's own text it is on the third line."""
+    """Return the message of a server. It is the third line of gRPC's own text."""
     details = getattr(error, "details", None)
     said = details() if callable(details) else None
     return said if isinstance(said, str) else None
 
 
 def answered() -> tuple[type[Exception], ...]:
-    """The errors that Spark raises when it runs and rejects a request."""
+    """Return the errors that Spark raises when it runs and rejects a request."""
     from pyspark.errors import PySparkException
 
     with contextlib.suppress(ImportError):
@@ -79,7 +81,7 @@ def answered() -> tuple[type[Exception], ...]:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    """The errors of the installed libraries: py4j comes with Spark, gRPC with the client of Spark Connect."""
+    """Return the errors of the installed libraries. py4j comes with Spark, gRPC with the client of Spark Connect."""
     from pyspark.errors import PySparkException
 
     found: list[type[Exception]] = [PySparkException, ConnectionError]
@@ -90,7 +92,9 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 def cause(text: str) -> str:
-    """The error of a Python worker, otherwise the innermost "Caused by" of a stack trace, otherwise the first line."""
+    """Return the error of a Python worker, otherwise the innermost "Caused by" of a stack trace, otherwise the first
+    line.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     if (python := _python(lines)) is not None:
@@ -99,7 +103,7 @@ def cause(text: str) -> str:
 
 
 def _python(lines: Sequence[str]) -> str | None:
-    """The last line of the last Python traceback, before Java's frames."""
+    """Return the last line of the last Python traceback, before Java's frames."""
     begins = [number for number, line in enumerate(lines) if line.endswith("Traceback (most recent call last):")]
     raised = list(takewhile(lambda line: not line.startswith("at "), lines[begins[-1] + 1 :])) if begins else []
     return raised[-1] if raised else None

@@ -1,6 +1,6 @@
-"""The files with sizes that a job reads. They are checked and laid out in one folder before Spark starts.
+"""The files with sizes that a job reads. kquota checks them and links them in one folder before Spark starts.
 
-Spark reads links with names of kquota, so special characters in the operator's file names have no meaning.
+Spark reads links with names of kquota, so special characters in the operator's file names have no effect.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MUCH: Final = 2**40
 class Files:
     """A folder with only the files that the job reads. `names` maps each link in it to the operator's name.
 
-    `elsewhere` are places that Spark reads itself, such as `s3a://`. Nothing is known about them in advance.
+    `elsewhere` are paths that Spark opens itself, such as `s3a://`. Their contents are unknown until then.
     """
 
     folder: Path
@@ -35,11 +35,11 @@ class Files:
     elsewhere: tuple[str, ...] = ()
 
     def name(self, link: str) -> str:
-        """The operator's name of the file behind `link`."""
+        """Return the operator's name of the file behind `link`."""
         return self.names.get(link, link)
 
     def told(self) -> tuple[str, ...]:
-        """The operator's names of all files."""
+        """The names that the operator gave to all files."""
         return (*self.names.values(), *self.elsewhere)
 
     def size(self) -> int:
@@ -57,7 +57,9 @@ def is_elsewhere(path: str) -> bool:
 
 
 def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
-    """Output of kafka-log-dirs in files or globs, plain or gzipped. Raises Invalid without a file or without JSON."""
+    """Return the output of kafka-log-dirs in files or globs, plain or gzipped. Raises Invalid without a file or without
+    JSON.
+    """
     given = list(dict.fromkeys(patterns))
     paths = dict.fromkeys(
         path for pattern in given if not is_elsewhere(pattern) for path in matching(pattern, Parameter("log_dirs"))
@@ -65,12 +67,14 @@ def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
     files = laid_out(paths, scratch / "log-dirs", ".json", elsewhere=filter(is_elsewhere, given))
     for link, name in files.names.items():
         if not any(line.lstrip().startswith(b"{") for line in _lines(files.folder / link, name)):
-            raise Invalid(f"{name}: contains no JSON line of kafka-log-dirs; ", NextStep.TAKE_SIZES)
+            raise Invalid(f"{name}: contains no JSON line of kafka-log-dirs. ", NextStep.TAKE_SIZES)
     return files
 
 
 def matching(pattern: str, name: Parameter, what: str = "file") -> list[Path]:
-    """The files (or `what` else) of a name or a glob. Raises Invalid, naming the parameter, if there is none."""
+    """Return the files (or `what` else) that match a name or a glob. Raises Invalid, naming the parameter, if there are
+    none.
+    """
     try:
         # The name of an existing file is not a glob, even if it looks like one.
         known = bool(pattern) and is_folder(Path(pattern)) is not None
@@ -97,7 +101,7 @@ def is_packed(path: Path) -> bool:
 
 
 def laid_out(paths: Iterable[Path], folder: Path, suffix: str, elsewhere: Iterable[str] = ()) -> Files:
-    """The files, as links with names of kquota. Raises Invalid for a file that cannot be read."""
+    """Link the files under names of kquota. Raises Invalid for a file that cannot be read."""
     folder.mkdir()
     names = {}
     for number, path in enumerate(paths):
@@ -110,7 +114,7 @@ def laid_out(paths: Iterable[Path], folder: Path, suffix: str, elsewhere: Iterab
 
 
 def _laid(path: Path, place: Path) -> Path:
-    """A link to a file, or a copy of a pipe, `<(zcat ...)`. Spark recognizes gzip by the suffix .gz."""
+    """Create a link to a file, or a copy of a pipe, `<(zcat ...)`. Spark recognizes gzip by the suffix .gz."""
     if path.is_file():
         place.symlink_to(path.resolve())
     else:

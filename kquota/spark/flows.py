@@ -1,4 +1,4 @@
-"""The sums of a move's partitions: how much goes from which broker to which, for each wave and in all."""
+"""The sums of a move's partitions: the bytes from each broker to each other broker, for each wave and in total."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COPIED: Final = 1
 HELD: Final = 2
 
 Rate = Callable[[int, Led], float | None]
-"""The write rate of some of the partitions that a broker leads, in bytes per second; None if unknown."""
+"""The write rate of some of the partitions that a broker leads, in bytes per second. None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +39,13 @@ class Flows:
 
 
 def summed(partitions: DataFrame, places: DataFrame | None, left: DataFrame | None = None) -> list[Row]:
-    """The sums of partitions that have a `wave`, in one pass: what each broker leads, receives and holds.
+    """Return the sums of partitions that have a `wave`, in one pass: the partitions that each broker leads, receives
+    and holds.
 
     `kind` is LED, COPIED or HELD. `broker` is the leader, the destination or the holder, and `leader` is the leader of
     these partitions, null if no broker holds them. Only the row of a leader has `led`. The rate of a leader can be
-    divided among sums afterwards, because it is linear. `places` are the log dirs that a plan names. `left` has
-    the bytes that running copies still miss. `missing` sums these, and the whole sizes of all other copies.
+    divided among sums afterwards, because it is linear. `places` are the log dirs that a plan names. `left` has the
+    bytes that running copies still need. `missing` sums these, and the whole sizes of all other copies.
     """
     kind = F.when(F.col("at") == 0, LED).when(F.col("at") <= F.size("adds"), COPIED).otherwise(HELD)
     # The kind depends on the position in one list, because a lambda would run uncompiled for each of a million
@@ -92,13 +93,13 @@ def _led() -> dict[str, Column]:
 
 
 def part(row: Row) -> Led:
-    """A row of `summed` as some of the partitions that its leader leads."""
+    """Return a row of `summed` as some of the partitions that its leader leads."""
     known = row["written"] == row["partitions"]
     return Led(partitions=row["partitions"], bytes=row["bytes"], writes=row["writes"] if known else None)
 
 
 def flows(rows: Iterable[Row], rate: Rate) -> Flows:
-    """The flows of rows of `summed`. `rate` knows the write rates of their leaders."""
+    """Return the flows of rows of `summed`. `rate` returns the write rates of their leaders."""
     by_kind = _by("kind", rows)
     copies, leading = by_kind[COPIED], [row for row in by_kind[LED] if row["led"]["moving"]]
     copies_by_wave, leading_by_wave = _by("wave", copies), _by("wave", leading)
@@ -111,7 +112,7 @@ def flows(rows: Iterable[Row], rate: Rate) -> Flows:
 
 
 def _by(column: str, rows: Iterable[Row]) -> defaultdict[int, list[Row]]:
-    """Rows by a column, sorted once, because there may be a hundred thousand waves."""
+    """Group rows by a column. They are sorted once, because there may be a hundred thousand waves."""
     found: defaultdict[int, list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row[column]):
         found[row[column]].append(row)
@@ -142,7 +143,7 @@ def _written(rows: Iterable[Row], rate: Rate) -> float | None:
 
 
 def _kept_up(row: Row, rate: Rate) -> float | None:
-    """The follower traffic of a leader's moving partitions: each partition's write rate x its in-sync followers."""
+    """Return the follower traffic of a leader's moving partitions: each write rate x its in-sync followers."""
     led = row["led"]
     if not led["follow"]:
         return 0.0

@@ -59,16 +59,16 @@ BROKERS: Final = {
 }
 NO_REPLICA: Final = "contains a row without a replica or a valid size"
 _MOST_UNKNOWN: Final = 10
-"""The rate of a broker is unknown if more than one in this many of its bytes has an unknown growth."""
+"""A limit: the rate of a broker is unknown if more than one in this many of its bytes has an unknown growth."""
 
 
 def schema(table: dict[str, str]) -> str:
-    """The columns of a table for Spark. Without them, a cluster id of digits would become a number."""
+    """Return the columns of a table for Spark. Without them, a cluster id of digits would become a number."""
     return ", ".join(f"`{name}` {kind}" for name, kind in table.items())
 
 
 def spanned(reader: Reader, spans: Iterable[Span]) -> DataFrame:
-    """The columns cluster, stamp, time, before and seconds, one row for each snapshot."""
+    """Return the columns cluster, stamp, time, before and seconds, with one row for each snapshot."""
     rows = (
         {
             "cluster": span.taken.cluster,
@@ -83,7 +83,7 @@ def spanned(reader: Reader, spans: Iterable[Span]) -> DataFrame:
 
 
 def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
-    """Each row with the span of its snapshot, and with `bad`: the reason why it is invalid, or null."""
+    """Return each row with the span of its snapshot, and with `bad`: the reason why it is invalid, or null."""
     whole = F.col("broker").isNotNull() & (F.col("topic") != "") & (F.col("partition") >= 0) & (F.col("size") >= 0)
     for name in ("start_offset", "local_start_offset", "end_offset"):
         whole = whole & F.coalesce(F.col(name) >= 0, F.lit(True))
@@ -97,7 +97,7 @@ def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def before(reader: Reader, listing: Listing) -> DataFrame | None:
-    """The rows of the last rolled snapshot of each cluster that has waiting snapshots."""
+    """Return the rows of the last rolled snapshot of each cluster that has waiting snapshots."""
     clusters = {each.cluster for each in listing.waiting.values()}
     newest = [each for each in listing.newest().values() if each.cluster in clusters]
     if not newest:
@@ -112,10 +112,10 @@ def before(reader: Reader, listing: Listing) -> DataFrame | None:
 
 
 def rolled(reader: Reader, listing: Listing, table: str) -> DataFrame:
-    """One of the two tables, `replicas` or `brokers`, of everything that is rolled.
+    """Return one of the two tables, `replicas` or `brokers`, of all rolled snapshots.
 
     Local files are sent to a remote engine, which would otherwise fail or read its own folder of the same name. Raises
-    Refused if they are too large, or cannot be read here.
+    Refused if the files are too large, or cannot be read on this machine.
     """
     columns, pattern = {"replicas": REPLICAS, "brokers": BROKERS}[table], f"{table}-*.parquet"
     sent = [path for path in listing.rolled if reader.uploads and not is_elsewhere(path)]
@@ -130,12 +130,12 @@ def rolled(reader: Reader, listing: Listing, table: str) -> DataFrame:
 
 
 def _column(frame: DataFrame, name: str) -> Column:
-    """A column of a table that an older kquota may have written without it."""
+    """Return a column of a table. A table of an older kquota may not have the column."""
     return F.col(name) if name in frame.columns else F.lit(None)
 
 
 def with_growth(rows: DataFrame, before: DataFrame | None) -> DataFrame:
-    """The table of replicas: `rows` of snapshots with the columns of `spanned`, each with its growth.
+    """Return the table of replicas: `rows` of snapshots with the columns of `spanned`, each with its growth.
 
     `before` has the previous snapshot of each cluster, in the columns of this table. The growth is equal to
     `sizes.growth.grown`. An additional column, `twice`, marks a replica that is listed twice in its snapshot.
@@ -156,11 +156,11 @@ def with_growth(rows: DataFrame, before: DataFrame | None) -> DataFrame:
 
 
 def by_broker(replicas: DataFrame) -> DataFrame:
-    """The table of brokers, from the table of replicas.
+    """Return the table of brokers, from the table of replicas.
 
     `bytes_in` is the growth per second of the partitions that a broker leads. If leaders changed, the later leader
-    counts. Partitions with an unknown growth are not included; `unknown` counts them. `unproven` counts the partitions
-    whose growth is wrong if their topic is tiered.
+    counts. Partitions with an unknown growth are not included, and `unknown` counts them. `unproven` counts the
+    partitions whose growth is wrong if their topic is tiered.
     """
     led = F.coalesce("leader", F.lit(True)) & ~F.col("future")
     unknown = led & (F.col("grown").isNull() | F.col("leader").isNull())
@@ -203,9 +203,9 @@ def unproven() -> Column:
 
 
 def ordinary(snapshot: DataFrame) -> DataFrame:
-    """The topics that a snapshot shows not to be tiered: their local logs begin with their first offset.
+    """Return the topics that a snapshot shows not to be tiered: their local logs begin with their first offset.
 
-    Sizes that were recorded before are then also those of whole logs.
+    Earlier sizes of these topics are then also sizes of whole logs.
     """
     whole = F.coalesce(F.col("start_offset") == F.col("local_start_offset"), F.lit(False))
     led = snapshot.where(F.col("leader") & ~F.coalesce("future", F.lit(False)))
@@ -213,7 +213,7 @@ def ordinary(snapshot: DataFrame) -> DataFrame:
 
 
 def proven(replicas: DataFrame, ordinary: DataFrame) -> DataFrame:
-    """The table of replicas, with null for each growth that is wrong if its topic, not in `ordinary`, is tiered."""
+    """Return the table of replicas, with null for growth that is wrong if its topic, not in `ordinary`, is tiered."""
     grown = F.when(~unproven() | F.coalesce("ordinary", F.lit(False)), F.col("grown"))
     return replicas.join(F.broadcast(ordinary), "topic", "left").withColumn("grown", grown).select(*REPLICAS)
 
@@ -228,7 +228,7 @@ def _sum(column: Column, where: Column) -> Column:
 
 
 def _grown() -> Column:
-    """`sizes.growth.grown`, line by line."""
+    """Return the same growth as `sizes.growth.grown`, which this follows line by line."""
     size, end, local = F.col("size"), F.col("end_offset"), F.col("local_start_offset")
     start = F.coalesce(local, F.col("start_offset"))
     earlier = F.coalesce(F.when(local.isNotNull(), F.col("last.local_start_offset")), F.col("last.start_offset"))

@@ -1,4 +1,4 @@
-"""A history for an estimate: the newest sizes of one cluster, and the write rates until then."""
+"""A history for an estimate: the newest sizes of one cluster, and its write rates up to then."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class History:
     unproven: int = 0
 
     def by_partition(self, window: float | None = None) -> DataFrame | None:
-        """The columns topic, partition and w: the mean write rate in bytes per second, if any of it is known.
+        """Return the columns topic, partition and w: the mean write rate in bytes per second. None if no rate is known.
 
-        It covers the last `window` seconds, or everything if None. The leaders are those of each snapshot. The result
-        is None for a single snapshot, because it shows no growth.
+        It covers the last `window` seconds, or the whole history if `window` is None. The leaders are those of each
+        snapshot. A single snapshot shows no growth, so its result is None.
         """
         if self.first == self.last:
             return None
@@ -52,7 +52,8 @@ class History:
         return led.groupBy("topic", "partition").agg((F.sum("grown") / F.sum("seconds")).alias("w"))
 
     def by_broker(self, window: float | None = None) -> dict[BrokerId, BytesIn]:
-        """The write rate of what each broker led in the same window, without brokers of which nothing is known.
+        """Return the write rate of each broker's led partitions in the same window, without brokers whose rate is
+        unknown.
 
         Percentiles are those of the rates between two snapshots, each with the same weight.
         """
@@ -67,14 +68,14 @@ class History:
         return {row["broker"]: _bytes_in(row["mean"], row["percentiles"]) for row in found.orderBy("broker").collect()}
 
     def check(self, window: float | None) -> None:
-        """Raises Invalid if the history is shorter than `window` seconds before its newest snapshot."""
+        """Raise Invalid if the history does not cover `window` seconds before its newest snapshot."""
         covered = (self.last - self.first).total_seconds()
         if window is not None and covered < window:
             names = f"{SnapshotKey('', self.first).stamp} to {SnapshotKey('', self.last).stamp}"
             raise Invalid(
                 Parameter("history_window"),
                 f" {human_duration(window)}: the history covers {human_duration(covered)} of cluster {self.cluster}, "
-                f"{names}; give a shorter time, or for the whole history leave out ",
+                f"{names}. Give a shorter time, or for the whole history leave out ",
                 Parameter("history_window"),
             )
 
@@ -89,7 +90,7 @@ class History:
 def opened(
     reader: Reader, found: Listing, files: Files, cluster: str | None = None, live: Files | None = None
 ) -> History:
-    """The history in `found`. `files` lays out its waiting snapshots, `live` a snapshot of the live cluster.
+    """Open the history in `found`. `files` lays out its waiting snapshots, `live` a snapshot of the live cluster.
 
     Raises Invalid for no snapshot, for an invalid file, for several clusters, and if the requested cluster is missing.
     """
@@ -132,14 +133,16 @@ def opened(
 
 
 def _proven(replicas: DataFrame, snapshot: DataFrame) -> tuple[DataFrame, int]:
-    """The replicas without growth that is wrong if a topic is tiered, and the number of topics that may be tiered."""
+    """Return the replicas without growth that is wrong if a topic is tiered, and the number of topics that may be
+    tiered.
+    """
     whole = ordinary(snapshot)
     others = snapshot.where("leader").select("topic").distinct().join(whole, "topic", "left_anti")
     return proven(replicas, whole), others.count()
 
 
 def _known(reader: Reader, found: Listing) -> Listing:
-    """The listing with the contents of tables elsewhere, because only Spark can read their manifests.
+    """Return the listing with the contents of tables elsewhere, because only Spark can read their manifests.
 
     Raises Invalid for a snapshot that is older than these tables and not in them.
     """
@@ -171,9 +174,9 @@ def _newest(reader: Reader, listing: Listing, files: Files, replicas: DataFrame,
 
 
 def _left_out(rows: DataFrame, files: Files) -> tuple[int, bool]:
-    """The number of invalid rows in valid files, and whether a leader's row has no local start.
+    """Return the number of invalid rows in valid files, and whether a leader's row has no local start.
 
-    Raises Invalid, naming it, for a file that is unusable.
+    Raises Invalid for an unusable file, and names the file.
     """
     unusable = F.max(F.when(F.col("bad") != NO_REPLICA, F.struct("file", "bad")))
     bad, old = (
@@ -182,7 +185,7 @@ def _left_out(rows: DataFrame, files: Files) -> tuple[int, bool]:
     )
     found, count, older = rows.agg(unusable, bad, old).collect()[0]
     if found:
-        raise Invalid(f"{files.name(found['file'])}: {found['bad']}; move it out of the history and try again")
+        raise Invalid(f"{files.name(found['file'])}: {found['bad']}. Move it out of the history and try again")
     return int(count), older > 0
 
 

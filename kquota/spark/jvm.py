@@ -1,4 +1,6 @@
-"""The JVM of Spark, started directly: faster than spark-submit, on any Java from 17, and never left behind."""
+"""The JVM of Spark, started directly. This is faster than spark-submit, works on Java 17 and newer, and leaves no
+process behind.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from kquota.errors import Parameter, Refused
 START_SECONDS: Final = 90
 LOOPBACK: Final = "127.0.0.1"
 OUT_OF_MEMORY: Final = "OutOfMemoryError"
-MORE_MEMORY: Final = ("give it more with ", Parameter("conf"), " spark.driver.memory=8g")
+MORE_MEMORY: Final = ("Give it more with ", Parameter("conf"), " spark.driver.memory=8g")
 _DYING_SECONDS: Final = 2.0
 _OPENED: Final = (
     # The packages that Spark's own launcher opens (org.apache.spark.launcher.JavaModuleOptions). A test compares the
@@ -57,14 +59,14 @@ class Gateway:
 
 
 def home() -> Path:
-    """The folder of the installed PySpark, found without importing it. Raises Refused if there is none."""
+    """Return the folder of the installed PySpark, found without importing it. Raises Refused if there is none."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise Refused("this command needs Spark, which is not installed; run: pip install 'kquota[spark]'")
+        raise Refused("this command needs Spark, which is not installed. Run: pip install 'kquota[spark]'")
     found = Path(spec.origin).parent
     if not (found / "jars").is_dir():
         raise Refused(
-            "this environment has only the client of Spark Connect; give ",
+            "this environment has only the client of Spark Connect. Give ",
             Parameter("spark_remote"),
             " sc://HOST:PORT, or install Spark in a separate environment with: pip install 'kquota[spark]'",
         )
@@ -72,14 +74,14 @@ def home() -> Path:
 
 
 class Jvm:
-    """A JVM with Spark that was just started; see `jvm`."""
+    """A JVM with Spark that was just started. See `jvm`."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path, told: Path) -> None:
         self._process, self._log, self._told = process, log, told
         self.pid = process.pid
 
     def gateway(self) -> Gateway:
-        """The gateway, as soon as the JVM answers. Raises Refused if the JVM does not start."""
+        """Return the gateway as soon as the JVM answers. Raises Refused if the JVM does not start."""
         deadline = time.monotonic() + START_SECONDS
         while not self._told.exists():
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -91,7 +93,7 @@ class Jvm:
         return Gateway(port=int.from_bytes(answer[:4], "big"), secret=answer[8:].decode())
 
     def ended(self) -> tuple[str, ...] | None:
-        """Why the JVM ended; None if it runs. Waits for a JVM that is ending."""
+        """Return why the JVM ended, or None if it is running. It waits for a JVM that is ending."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_DYING_SECONDS)
             return self._why_ended()
@@ -102,7 +104,7 @@ class Jvm:
         self._process.kill()
 
     def exits(self, seconds: float) -> bool:
-        """Wait for the JVM to end normally, which is slow. Returns True if it does within `seconds`."""
+        """Wait for the JVM to end normally, which is slow. Return True if it ends within `seconds`."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.communicate(timeout=seconds)
             return self._process.returncode == 0
@@ -111,7 +113,7 @@ class Jvm:
     def _why_ended(self) -> tuple[str, ...]:
         code = self._process.returncode
         if OUT_OF_MEMORY in self._log.read_text(errors="replace"):
-            return ("it ran out of memory; ", *MORE_MEMORY)
+            return ("it ran out of memory. ", *MORE_MEMORY)
         if code == -signal.SIGKILL:
             return ("it was killed (SIGKILL), by a user or by a kernel without free memory",)
         return (f"code {code}: {last_words(self._log)}",)
@@ -121,9 +123,9 @@ class Jvm:
 def jvm(
     options: Mapping[str, str], flags: Iterable[str], scratch: Path, address: str | None = LOOPBACK
 ) -> Iterator[Jvm]:
-    """A JVM with Spark, configured by `options` and the JVM's own `flags`. All its files are in `scratch`.
+    """Start a JVM with Spark, configured by `options` and the JVM's own `flags`. All its files are in `scratch`.
 
-    `address` is the interface that it listens on, None for Spark's default. The JVM ends with the block, and also if
+    `address` is the interface that it listens on, or None for Spark's default. The JVM ends with the block, and also if
     this process dies, because it reads a pipe from this process. Ctrl-C reaches only this process. Raises Refused
     without Spark or Java.
     """
@@ -157,13 +159,13 @@ def jvm(
 
 
 def class_path(spark: Path) -> str:
-    """The jars of Spark, then the Hadoop configuration, if the environment names one (hdfs, s3a)."""
+    """Return the jars of Spark, then the Hadoop configuration, if the environment names one (hdfs, s3a)."""
     hadoop = os.environ.get("HADOOP_CONF_DIR")
     return f"{spark}/jars/*{os.pathsep}{hadoop}" if hadoop else f"{spark}/jars/*"
 
 
 def _escaped(text: str) -> str:
-    """A text in the format of Java properties."""
+    """Escape a text for the format of Java properties."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "._-/") else _code_units(c) for c in text)
 
 
@@ -173,13 +175,15 @@ def _code_units(character: str) -> str:
 
 
 def last_words(log: Path) -> str:
-    """The end of a log, in one line for an error message."""
+    """Return the end of a log, in one line for an error message."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return " | ".join(lines[-3:]) or "its log is empty"
 
 
 def heap() -> int:
-    """Bytes of heap: half of the memory of this machine or its cgroup, limited so that the process stays below 3 GB."""
+    """Return the bytes of heap: half of the memory of this machine or its cgroup, limited so that the process stays
+    below 3 GB.
+    """
     return max(_LEAST, min(_MOST, min(_memories()) // 2))
 
 
@@ -196,7 +200,7 @@ def _memories() -> Iterator[int]:
 
 
 def _limits() -> Iterator[Path]:
-    """The files with the memory limits of this process's cgroup and its parents, for both versions of cgroups."""
+    """Return the files with the memory limits of this process's cgroup and its parents, in cgroup v1 and v2."""
     try:
         own = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The sums of a plan's moves between the log dirs of a broker: how much each broker copies from one to another."""
+"""The sums of a plan's moves between the log dirs of a broker: the bytes that each broker copies."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ _REPLICA = (*KEY, "broker")
 
 
 def log_dir_moves(replicas: DataFrame, places: DataFrame, rates: DataFrame | None) -> tuple[LogDirWork, ...]:
-    """The work of each broker, by id. `replicas` has the columns of `spark.sizes`, `places` the log dirs of a plan.
+    """Return the work of each broker, by id. `replicas` has the columns of `spark.sizes`, `places` the log dirs of a
+    plan.
 
-    A replica that is in its log dir already is no work. If it is being copied there, only the rest counts. `rates` has
-    `w`, the write rate of partitions in bytes per second. A broker with an unknown rate has unknown writes.
+    A replica that is already in its log dir does not count. If it is being copied there, only the remaining bytes
+    count. `rates` has `w`, the write rate of partitions in bytes per second. A broker with an unknown rate has unknown
+    writes.
     """
     # A path in a plan may end with a slash.
     wanted = places.select(*_REPLICA, F.regexp_replace("log_dir", "(?<=.)/+$", "").alias("target"))

@@ -1,4 +1,4 @@
-"""The master of a cluster: whether it answers, at which local address it reaches this machine, and its executors."""
+"""The master of a cluster: whether it answers, the local address that it can reach, and its executors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ EXECUTOR_SECONDS: Final = 60.0
 
 
 def own_address(engine: Engine) -> str | None:
-    """The local address at which a standalone master reaches this machine; None if only Spark knows (yarn, k8s).
+    """Return the local address at which a standalone master reaches this machine. None if only Spark knows it (yarn,
+    k8s).
 
     Raises Unreachable if none of its masters answers, because Spark would retry for minutes. Raises Invalid for an
     invalid address.
@@ -40,7 +41,9 @@ def own_address(engine: Engine) -> str | None:
 
 
 def reached(place: str) -> str:
-    """The local address of a connection to HOST:PORT, or to HOST:7077. Raises OSError if there is none within 10 s."""
+    """Return the local address of a connection to HOST:PORT, or to HOST:7077. Raises OSError if there is none within 10
+    s.
+    """
     with socket.create_connection(_address(place), timeout=REACH_SECONDS) as connection:
         return str(connection.getsockname()[0])
 
@@ -54,14 +57,14 @@ def _address(place: str) -> tuple[str, int]:
 
 
 def await_executors(spark: SparkSession) -> None:
-    """Return when one executor exists. Raises Refused if none comes, because Spark would wait without end."""
+    """Return when one executor exists. Raises Refused if none starts, because Spark would wait without end."""
     context = spark.sparkContext
     deadline = time.monotonic() + EXECUTOR_SECONDS
     # The driver also counts as an executor.
     while len(context._jsc.sc().statusTracker().getExecutorInfos()) < 2:
         if time.monotonic() > deadline:
             raise Refused(
-                f"Spark's master {context.master} gave no executor in {EXECUTOR_SECONDS:.0f} s; check that its workers "
+                f"Spark's master {context.master} gave no executor in {EXECUTOR_SECONDS:.0f} s. Check that its workers "
                 "have free cores and memory (",
                 Parameter("conf"),
                 " spark.executor.memory=…), and reach this machine",

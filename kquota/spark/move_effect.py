@@ -10,11 +10,13 @@ from pyspark.sql import functions as F
 from kquota.sizes.move_effect import BrokerBytes, Moved, MovingTopic
 
 TOPICS: Final = 20
-"""The most topics that are named, because a plan can contain ten thousand."""
+"""The most topics that are listed by name, because a plan can contain ten thousand."""
 
 
 def moved(partitions: DataFrame) -> Moved:
-    """The effect of a move on `spark.estimate`'s partitions: bytes on each broker, and the topics that copy most."""
+    """Return the effect of a move on `spark.estimate`'s partitions: bytes on each broker, and the topics that copy
+    most.
+    """
     topics = (
         partitions.where(F.size("adds") > 0)
         .groupBy("topic")

@@ -46,9 +46,9 @@ class Health:
 
 
 def judged(replicas: DataFrame) -> DataFrame:
-    """The rows with only the columns of sums, and `why` a row is left out.
+    """Return the rows with only the columns of sums, and `why` a row is left out.
 
-    It is null for a replica that counts, and `empty` for a row that only shows that its broker exists.
+    `why` is null for a replica that counts, and `empty` for a row that only shows that its broker exists.
     """
     whole = F.col("broker").isNotNull() & (F.col("topic") != "") & (F.col("partition") >= 0) & (F.col("size") >= 0)
     empty = F.col("broker").isNotNull() & F.col("topic").isNull() & F.col("size").isNull()
@@ -62,7 +62,7 @@ def judged(replicas: DataFrame) -> DataFrame:
 
 
 def health(rows: DataFrame, files: Files) -> Health:
-    """The health of rows from `judged`. Raises Invalid for unusable rows, naming the file."""
+    """Return the health of rows from `judged`. Raises Invalid for unusable rows, naming the file."""
     # Grouped by columns with few values. Sets of these values would take ten times as long.
     counts = [F.count_if(F.col("why") == why).alias(why) for why in ("bad", "future", "offline")]
     good, problems = F.count_if(F.col("why").isNull()), F.count("problem")
@@ -70,14 +70,14 @@ def health(rows: DataFrame, files: Files) -> Health:
     found = told.collect()
     if any(row["problems"] for row in found):
         file, problem = rows.where(F.col("problem").isNotNull()).agg(F.max(F.struct("file", "problem"))).collect()[0][0]
-        cure = ("; give its folder with ", Parameter("history")) if problem == SNAPSHOT else ()
+        cure = (". Give its folder with ", Parameter("history")) if problem == SNAPSHOT else ()
         raise Invalid(f"{files.name(file)}: {problem}", *cure)
     everything = ", ".join(files.told()) or "the history"
     if not any(row["good"] for row in found):
         raise Invalid(f"{everything}: contains no replica")
     taken = {(row["cluster"], row["time"]) for row in found}
     if len(taken) > 1:
-        raise Invalid(f"{everything}: contains rows of {len(taken)} snapshots; give files with one snapshot")
+        raise Invalid(f"{everything}: contains rows of {len(taken)} snapshots. Give files with one snapshot")
     ((cluster, time),) = taken
     return Health(
         cluster=cluster,
@@ -92,7 +92,7 @@ def health(rows: DataFrame, files: Files) -> Health:
 
 
 def _volumes(found: Iterable[Row]) -> tuple[Volume, ...]:
-    """The volume of each log dir. If one row has an error and another has its sizes, the sizes count."""
+    """Return the volume of each log dir. If one row has an error and another has its sizes, the sizes count."""
     known: dict[tuple[int, str], Volume] = {}
     for row in found:
         place = (row["broker"], row["log_dir"])
@@ -105,7 +105,8 @@ def _volumes(found: Iterable[Row]) -> tuple[Volume, ...]:
 def partitions(
     rows: DataFrame, plan: PlanFrame, rates: DataFrame | None, assumed_size: int | None, *, detailed: bool
 ) -> DataFrame:
-    """One row for each partition of the judged rows and the plan. `rates` has `w`, the write rate in bytes per second.
+    """Return one row for each partition of the judged rows and the plan. `rates` has `w`, the write rate in bytes per
+    second.
 
     The leader is the one in the input, otherwise the plan's first replica that holds the partition already, otherwise
     the lowest broker that holds it. In sync are the replicas in the input, otherwise all current ones. A partition of
@@ -117,7 +118,9 @@ def partitions(
 
 
 def _joined(rows: DataFrame, plan: PlanFrame, rates: DataFrame | None) -> DataFrame:
-    """All values of a partition in one row. This takes one exchange of rows; a join would sort both of its sides."""
+    """Return all values of a partition in one row. This takes one exchange of rows. A join would sort both of its
+    sides.
+    """
     held = rows.where(F.col("why").isNull()).withColumn("replica", F.struct("broker", "size", "leader", "in_sync"))
     # Only an entry that breaks a rule has an empty list of replicas.
     wanted = F.when(F.col("wrong").isNull(), F.col("targets")).otherwise(_no_brokers())
@@ -164,7 +167,9 @@ def _no_brokers() -> Column:
 
 
 def _standing(told: DataFrame, assumed_size: int | None) -> DataFrame:
-    """Columns in few steps. Each step is analysed again with all steps below it, which takes a tenth of a second."""
+    """Add columns in few steps. Spark analyzes each step again with all steps below it, which takes a tenth of a
+    second.
+    """
     # Lambdas run uncompiled, so they are used only for the few partitions that need one.
     once = F.filter("every", lambda row, n: (n == 0) | (F.get("every", n - 1)["broker"] != row["broker"]))
     lagging = F.filter("replicas", lambda r: ~r["in_sync"] & (r["broker"] != F.col("leader")))

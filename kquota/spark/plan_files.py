@@ -1,4 +1,4 @@
-"""The kind of a plan, found by the contents of its files before Spark starts."""
+"""Finds the kind of a plan from the contents of its files, before Spark starts."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class PlanFiles:
 
 
 def opened(name: str, scratch: Path) -> Plan | PlanFiles:
-    """The plan of a JSON file of kafka-reassign-partitions, or the files of JSON lines or Parquet.
+    """Return the plan of a JSON file of kafka-reassign-partitions, or the files of JSON lines or Parquet.
 
-    A folder must contain files of one kind. The kind of a place elsewhere (s3a://, hdfs://) follows from its name: JSON
-    lines by its ending, otherwise Parquet. Raises Invalid for an invalid plan.
+    A folder must contain files of one kind. A path that Spark opens (s3a://, hdfs://) is JSON lines if its name ends
+    like JSON lines, otherwise Parquet. Raises Invalid for an invalid plan.
     """
     if is_elsewhere(name):
         lines = name.removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json"))
@@ -44,7 +44,7 @@ def opened(name: str, scratch: Path) -> Plan | PlanFiles:
     parts = _parts(path) if folder else [path]
     kinds = {_is_parquet(part) for part in parts if part.is_file()}
     if len(kinds) > 1:
-        raise Invalid(f"{name}: the folder contains Parquet and other files; keep one kind")
+        raise Invalid(f"{name}: the folder contains Parquet and other files. Keep one kind")
     if True in kinds:
         return PlanFiles(name=name, parquet=True, files=files.laid_out(parts, scratch / "plan-files", ".parquet"))
     if folder or _is_lines(path):

@@ -43,7 +43,7 @@ class PlanFrame:
 
 
 def planned(reader: Reader, plan: Plan) -> PlanFrame:
-    """A plan that is already read and checked."""
+    """Return a plan that is already read and checked."""
     frame = reader.objects("plan", _rows(plan), _PLAN).withColumn("wrong", _no_complaint())
     if not plan.log_dirs:
         return PlanFrame(name=_READ, frame=frame)
@@ -56,9 +56,9 @@ def planned(reader: Reader, plan: Plan) -> PlanFrame:
 
 
 def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
-    """A plan that only Spark reads. `measure` raises Invalid for its first invalid entry.
+    """Return a plan that only Spark reads. `measure` raises Invalid for its first invalid entry.
 
-    Raises Invalid at once for Parquet without the columns topic, partition and replicas.
+    This raises Invalid at once for Parquet without the columns topic, partition and replicas.
     """
     if plan.parquet:
         found = reader.parquet(plan.files, plan.name)
@@ -97,7 +97,7 @@ def targets_of(reader: Reader, plan: PlanFrame, partitions: Iterable[TopicPartit
 
 
 def _rows(plan: Plan) -> Iterator[str]:
-    """JSON is written directly, because there may be a million entries."""
+    """Return the entries of a plan as JSON. They are written directly, because there may be a million."""
     names = {topic: json.dumps(topic) for topic in plan.topics}
     for (topic, number), replicas in plan.targets.items():
         yield f'{{"topic":{names[topic]},"partition":{number},"targets":[{",".join(map(str, replicas))}]}}'
@@ -108,7 +108,7 @@ def _no_complaint() -> Column:
 
 
 def _complaint() -> Column:
-    """The reason why an entry is invalid, in the words of `reassign.plan`; null if it is valid."""
+    """Return the reason why an entry is invalid, in the words of `reassign.plan`. It is null for a valid entry."""
     name = F.concat_ws("-", "topic", "partition")
     shown = F.col("replicas").cast("string")
     # A lambda would run uncompiled for each of a million entries. A check of a list with null gives null.
@@ -126,7 +126,7 @@ def _complaint() -> Column:
         )
         .when(F.col("replicas").isNull(), F.concat(name, F.lit(": an entry without replicas")))
         .when(F.size("replicas") == 0, F.concat(name, F.lit(": Partition replica list cannot be empty")))
-        .when(out_of_range, F.concat(name, F.lit(f": brokers must be from 0 to {HIGHEST_ID}, are "), shown))
+        .when(out_of_range, F.concat(name, F.lit(f": broker ids must be from 0 to {HIGHEST_ID}, but are "), shown))
         .when(
             F.size(F.array_distinct("replicas")) < F.size("replicas"),
             F.concat(F.lit("Partition replica lists may not contain duplicate entries: "), name, F.lit(" has "), shown),

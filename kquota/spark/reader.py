@@ -38,7 +38,7 @@ class Reader:
     uploads: bool = False
 
     def lines(self, files: Files) -> DataFrame:
-        """Every line of text files, gzipped or not, as `value`, and its link as `file`."""
+        """Return every line of text files, gzipped or not, as `value`, with its link as `file`."""
         from pyspark.sql import functions as F
 
         frames = []
@@ -52,7 +52,7 @@ class Reader:
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def json_lines(self, files: Files, schema: str, corrupt: str) -> DataFrame:
-        """The JSON objects in the lines of files, by `schema`, and `file`. An invalid line is in `corrupt`."""
+        """Return the JSON objects in the lines of files, by `schema`, with `file`. An invalid line is in `corrupt`."""
         from pyspark.sql import functions as F
 
         if self.uploads:
@@ -69,7 +69,9 @@ class Reader:
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def parquet(self, files: Files, name: str) -> DataFrame:
-        """The rows of Parquet files with all their columns. Raises Invalid, naming `name`, if the columns differ."""
+        """Return the rows of Parquet files with all their columns. Raises Invalid, naming `name`, if the columns
+        differ.
+        """
         if self.uploads and files.names:
             return self._sent(str(files.folder), (name,))
         try:
@@ -79,15 +81,15 @@ class Reader:
             raise Invalid(f"{name}: cannot be read as Parquet: {cause(str(error))}") from error
 
     def hive(self, folder: Path, pattern: str, partitions: Iterable[str]) -> DataFrame:
-        """The rows of the Parquet files of a local history, with the columns in its folder names.
+        """Return the rows of the Parquet files of a local history, with the columns in its folder names.
 
-        They are sent to the engine. Raises Refused if they are too large.
+        The rows are sent to the engine. Raises Refused if they are too large.
         """
         files = sorted(folder.rglob(pattern))
         if sum(file.stat().st_size for file in files) > _MOST_SENT:
             raise Refused(
                 _HISTORY,
-                f" {folder}: more than {human_bytes(_MOST_SENT)} of Parquet is not sent to a remote Spark; copy "
+                f" {folder}: more than {human_bytes(_MOST_SENT)} of Parquet is not sent to a remote Spark. Copy "
                 "it to a place that Spark can read, and give that (s3a://BUCKET/history), or leave out ",
                 Parameter("spark_master"),
                 " and ",
@@ -127,11 +129,14 @@ class Reader:
         return self.spark.createDataFrame(found)
 
     def table(self, name: str, rows: Iterable[Mapping[str, object]], schema: str) -> DataFrame:
-        """A table from rows of kquota. They go through JSON lines, so it can be large, and no Python runs in Spark."""
+        """Return a table from rows of kquota.
+
+        They go through JSON lines, so it can be large, and Spark runs no Python.
+        """
         return self.objects(name, map(json.dumps, rows), schema)
 
     def objects(self, name: str, rows: Iterable[str], schema: str) -> DataFrame:
-        """A table from rows that are already JSON objects."""
+        """Return a table from rows that are already JSON objects."""
         from pyspark.sql import functions as F
 
         folder = self.scratch / name

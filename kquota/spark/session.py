@@ -54,7 +54,7 @@ _LARGE_OPTIONS: Final = {
 _SMALL: Final = 16_000_000
 _END_SECONDS: Final = 2.0
 Told: TypeAlias = Callable[[int, int, int], None]
-"""Receives the newest stage: its number, its finished tasks and all its tasks."""
+"""A callback that receives the newest stage: its number, its finished tasks and all its tasks."""
 _LOOK_SECONDS: Final = 0.2
 
 
@@ -75,7 +75,7 @@ class Start:
             self._failure = error
 
     def session(self) -> SparkSession:
-        """The session, as soon as it is ready. Raises the error if it cannot start."""
+        """Return the session as soon as it is ready. Raises the error if it cannot start."""
         self._thread.join()
         if self._failure is not None:
             raise self._failure
@@ -83,7 +83,7 @@ class Start:
         return self._session
 
     def ended(self) -> None:
-        """Wait for the thread, whose JVM has ended. A thread that still waits for a server is left behind."""
+        """Wait for the thread, whose JVM has ended. Do not wait for a thread that still waits for a server."""
         self._thread.join(_END_SECONDS)
 
 
@@ -145,11 +145,10 @@ def session(
     told: Told | None = None,
     start: Start | None = None,
 ) -> Iterator[SparkSession]:
-    """A Spark session, tuned for the size of `inputs`, with all its files in the folder `scratch`.
-
-    `start` is a session that is starting already. `say` gets one line when Spark starts, which takes seconds, and
-    `told` the progress of stages. Raises Refused without Spark or Java, and if a job fails in Spark: a damaged gzip, a
-    full disk, a killed JVM. Raises Unreachable if a master or a server does not answer.
+    """Yields a Spark session, tuned for the size of `inputs`, with all its files in the folder `scratch`. `start` is a
+    session that is already starting. `say` receives one line when Spark starts, which takes seconds, and `told` the
+    progress of stages. Raises Refused without Spark or Java, and if a job fails in Spark: a damaged gzip, a full disk,
+    a killed JVM. Raises Unreachable if a master or a server does not answer.
     """
     with contextlib.ExitStack() as stack:
         if start is None:
@@ -227,7 +226,7 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
 
 @contextlib.contextmanager
 def _python_side() -> Iterator[None]:
-    """PySpark keeps its gateway while the process lives. Here it ends with the block; the next session gets its own."""
+    """End PySpark's gateway with the block. PySpark would keep it for the next session, which gets its own."""
     try:
         yield
     finally:

@@ -36,7 +36,7 @@ _COLUMNS: Final = {
     "volume_usable": "bigint",
 }
 ROW: Final = tuple(_COLUMNS)
-"""The columns of a replica, in order. null means unknown, never zero. Sizes in bytes."""
+"""The columns of a replica, in order. null means unknown, never zero. Sizes are in bytes."""
 
 _CORRUPT: Final = "corrupt"
 _SNAPSHOT: Final = ", ".join(
@@ -49,7 +49,7 @@ _LOG_DIRS: Final = f"version int, brokers array<struct<broker: int, logDirs: arr
 
 
 def from_snapshots(reader: Reader, files: Files) -> DataFrame:
-    """The rows of gzipped JSON lines from `kquota log-dirs`, one flat object for each replica."""
+    """Return the rows of gzipped JSON lines from `kquota log-dirs`, one flat object for each replica."""
     rows = reader.json_lines(files, _SNAPSHOT, _CORRUPT)
     return rows.select(
         *ROW,
@@ -60,10 +60,9 @@ def from_snapshots(reader: Reader, files: Files) -> DataFrame:
 
 
 def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
-    """The replicas in the output of kafka-log-dirs. Its two header lines are skipped, and its one line of JSON is read.
-
-    It has no cluster, time, leader, end offset or in-sync set (KIP-113). The name of a topic can contain dashes, so the
-    partition is the number after the last dash.
+    """Return the replicas in the output of kafka-log-dirs. Its two header lines are skipped, and its one line of JSON
+    is read. The output has no cluster, time, leader, end offset or in-sync set (KIP-113). The name of a topic can
+    contain dashes, so the partition is the number after the last dash.
     """
     lines = reader.lines(files).where(F.ltrim("value").startswith("{"))
     told = F.from_json("value", _LOG_DIRS, {"columnNameOfCorruptRecord": _CORRUPT})

@@ -1,4 +1,4 @@
-"""The job of a large trace: each stream is simulated in order, all streams in parallel.
+"""The job of a large trace. It simulates each stream in order, and all streams in parallel.
 
 The answer of a broker depends on its previous answers, and rejected requests are sent again, so sums over columns are
 not enough. Therefore only this job runs Python in Spark, with the code for small traces. The code is sent by value, so
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _CORRUPT: Final = "corrupt"
 _CHUNK_MS: Final = 60_000
-"""A row that goes to Python costs ten times its calculation, so one minute of a stream is one row."""
+"""The milliseconds of a stream in one row. A row that goes to Python costs ten times its calculation."""
 _CURVE: Final = "struct<seconds: bigint, first: bigint, cells: array<bigint>>"
 _FLOW: Final = {
     **dict.fromkeys(("begin", "end", "admitted", "rejected", "delayed", "bytes", "mutations", "total_wait"), "bigint"),
@@ -45,7 +45,10 @@ _ANSWER: Final = ", ".join(
 
 
 def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, closed_loop: bool) -> list[Answered]:
-    """The result of `simulate.trace.answered` for the same rows, to the millisecond. Invalid rows go to `bad`."""
+    """Return the result of `simulate.trace.answered` for the same rows, to the millisecond.
+
+    Invalid rows go to `bad`.
+    """
     rows = _rows(reader, trace)
     streams, requests = TraceStream._fields, Request._fields
     minute = F.expr(f"at div {_CHUNK_MS}").alias("minute")
@@ -63,7 +66,7 @@ def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, clo
 
 
 def _rows(reader: Reader, trace: TraceFiles) -> DataFrame:
-    """The columns of a stream and a request, the original `file` and `value`, and whether the row is `bad`."""
+    """Return the columns of a stream and a request, the original `file` and `value`, and whether the row is `bad`."""
     lines = reader.lines(trace.files)
     skipped = F.trim("value") == ""
     if trace.header is None:

@@ -1,4 +1,6 @@
-"""The files of a trace, and their rows one by one: before Spark starts, or if a trace is too small for Spark."""
+"""The files of a trace, and their rows one by one. They are read before Spark starts, or instead of Spark for a small
+trace.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from kquota.spark import files
 from kquota.spark.files import Files, is_elsewhere, is_packed
 
 _PACKED: Final = 10
-"""About how many bytes of text are in one gzipped byte."""
+"""The approximate bytes of text in one gzipped byte."""
 
 _TRACE: Final = Parameter("trace")
 
@@ -31,13 +33,13 @@ class TraceFiles:
     header: str | None = None
 
     def text_size(self) -> int:
-        """About how many bytes of text are to be read."""
+        """The approximate bytes of text to read."""
         packed = [link for link in self.files.names if link.endswith(".gz")]
         more = sum((self.files.folder / link).stat().st_size for link in packed)
         return self.files.size() + (_PACKED - 1) * more
 
     def skipped(self, line: str) -> bool:
-        """True if a line is not a row: empty, or the header."""
+        """True if a line is not a row: it is empty, or the header."""
         return not line.strip(" ") or line == self.header
 
 
@@ -55,7 +57,8 @@ class Bad:
 
 
 def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
-    """Files or globs, plain or gzipped, or stdin (`-`). Places elsewhere (s3a://, hdfs://) must be JSON lines.
+    """Open files or globs, plain or gzipped, or stdin (`-`). Paths that Spark opens (s3a://, hdfs://) must be JSON
+    lines.
 
     Raises Invalid for no file, for an empty file, for files of different kinds, and for CSV without a header.
     """
@@ -68,7 +71,7 @@ def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
     if not tables:
         return TraceFiles(files=found)
     if len(tables) < len(heads) or found.elsewhere or len(set(tables.values())) > 1:
-        raise Invalid(_TRACE, ": different formats; give only JSON lines, or only CSV with the same first line")
+        raise Invalid(_TRACE, ": different formats. Give only JSON lines, or only CSV with the same first line")
     name, line = next(iter(tables.items()))
     try:
         names = trace.header(line, name)
@@ -78,7 +81,7 @@ def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
 
 
 def rows(found: TraceFiles, bad: Bad) -> Iterator[tuple[TraceStream, Request]]:
-    """Every valid row. The others go to `bad`. Raises Invalid for a damaged file."""
+    """Yield every valid row. The others go to `bad`. Raises Invalid for a damaged file."""
     for link in found.files.names:
         for line in _lines(found.files, link):
             if found.skipped(line):

@@ -1,4 +1,4 @@
-"""Local lines for an engine that cannot read local files. No path is sent, and no Python runs there."""
+"""Sends local lines to an engine that cannot read local files. No path is sent, and the engine runs no Python."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ _Row = tuple[str, str]
 
 
 def uploaded(spark: SparkSession, files: Files) -> DataFrame:
-    """Every line of the files as `value`, and its link as `file`.
-
-    Raises Invalid, naming it, for a file that is damaged or not a text.
+    """Return every line of the files as `value`, and its link as `file`. Raises Invalid for a file that is damaged or
+    not a text, and names the file.
     """
     from pyspark.sql.utils import is_remote
 
@@ -52,7 +51,7 @@ def _rows(files: Files) -> Iterator[_Row]:
 
 
 def _texts(rows: Iterable[_Row]) -> Iterator[str]:
-    """The rows as arrays of JSON; at least one array, which may be empty."""
+    """Yield the rows as arrays of JSON. There is at least one array, which may be empty."""
     chunk: list[dict[str, str]] = []
     size = 0
     for link, line in rows:

@@ -1,4 +1,4 @@
-"""The order of reads and writes: read what is set, measure throughput, and remove leftovers."""
+"""The order of reads and writes: read the throttles, measure throughput, and remove leftovers."""
 
 from __future__ import annotations
 
@@ -77,9 +77,8 @@ class Leftovers:
 
 
 def leftovers(ports: Ports, standing: Standing, clock: Clock, older_than: float) -> Leftovers:
-    """Return the values of `standing` that can be removed if they were seen for this many seconds.
-
-    The sightings are kept for the next check. Raises Refused if they cannot be kept.
+    """Return the values of `standing` that can be removed if they were seen for this many seconds. The sightings are
+    recorded for the next check. Raises Refused if they cannot be kept.
     """
     every = removable(standing)
     sightings = seen(ports.memory.recall(), every, clock.now())
@@ -92,14 +91,16 @@ def leftovers(ports: Ports, standing: Standing, clock: Clock, older_than: float)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """The changes that were made and seen, and the reason for each that was not, or may not have been."""
+    """The changes that were made and are visible, and the reason for each that was not, or may not have been, made."""
 
     done: tuple[Change, ...]
     undone: Mapping[Setting, str] = field(default_factory=dict)
 
 
 def remove(ports: Ports, clock: Clock, wanted: Sequence[Change]) -> Removal:
-    """Make each change if its `before` is still set, lists before rates, and wait until it is seen. No retries."""
+    """Make each change if its `before` is still set, lists before rates, and wait until it is visible. There are no
+    retries.
+    """
     done: list[Change] = []
     undone: dict[Setting, str] = {}
     for batch in lists_first(wanted):

@@ -1,4 +1,4 @@
-"""Findings about rates: without listed replicas, not in force, or different on brokers or sides."""
+"""Findings about rates: without listed replicas, not in force, or different between brokers or sides."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kquota.throttle.standing import SHORT, Standing, written
 
 
 def without_lists(standing: Standing) -> Iterator[Finding]:
-    """Report rates of brokers that are in no list and take part in no move."""
+    """Report rates of brokers that are in no list and in no running move."""
     listed = {broker for key in THROTTLE_LISTS for _, broker in standing.listed(key)}
     moving = {broker for now in standing.snapshot.running.values() for broker in now.replicas}
     for broker in standing.brokers:
@@ -35,7 +35,7 @@ def without_lists(standing: Standing) -> Iterator[Finding]:
                 where=f"broker {broker}",
                 what=", ".join(f"{SHORT[s.key]} rate {written(value)}" for s, (value,) in values.items())
                 + ", but no list names a replica of this broker",
-                effect="limits nothing now, but will limit whatever is listed next",
+                effect="limits nothing now, but will limit every replica that is listed later",
                 remedy=Remedy.REMOVE if idle else Remedy.REMOVE_AFTER_MOVES,
                 values=values,
                 fixable=idle,
@@ -43,7 +43,7 @@ def without_lists(standing: Standing) -> Iterator[Finding]:
 
 
 def removable_unread(standing: Standing) -> tuple[BrokerId, ...]:
-    """Return the brokers with unknown rates that nothing needs: no run, no list and no running move names them."""
+    """Return the brokers with unknown rates that are not needed, because no run, list or running move names them."""
     listed = {broker for key in THROTTLE_LISTS for _, broker in standing.listed(key)}
     moving = {broker for now in standing.snapshot.running.values() for broker in now.replicas}
     held = {
@@ -79,7 +79,7 @@ def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
 
 
 def differ_between_sides(standing: Standing) -> Iterator[Finding]:
-    """Report brokers with different leader and follower rates, or only one, unless a run holds one."""
+    """Report brokers with different leader and follower rates, or with only one of the two, unless a run holds one."""
     for broker in standing.brokers:
         settings = {key: Setting.of_broker(broker, key) for key in REPLICATION_RATES}
         values = {key: standing.foreign(setting) for key, setting in settings.items()}
@@ -102,7 +102,7 @@ def differ_between_sides(standing: Standing) -> Iterator[Finding]:
 
 
 def not_in_force(standing: Standing) -> Iterator[Finding]:
-    """Report stored rates that brokers ignore: broker defaults before 3.9, and those in server.properties."""
+    """Report stored rates that brokers ignore: broker defaults before 3.9, and rates in server.properties."""
     default = standing.limits.get(DEFAULT, {})
     if stored := [key for key in SHORT if key in default and not default[key].in_force]:
         known = "" if standing.release else "; ZooKeeper does not report the release"

@@ -32,9 +32,9 @@ class Remedy(enum.Enum):
 class Finding:
     """The problem, its place, its effect and its remedy. `rule` is a fixed word for scripts.
 
-    The remedy concerns the configs `keys` of `brokers` (or their default) or of `topic`. `values` has the rates and
-    list entries of the finding, by setting. `fixable`: kquota may remove these values, because no recorded run holds
-    them and no running move can use them.
+    The remedy applies to the configs `keys` of `brokers` (or their default) or of `topic`. `values` has the rates and
+    list entries of the finding, by setting. With `fixable`, kquota may remove these values, because no recorded run
+    holds them and no running move can use them.
     """
 
     rule: str

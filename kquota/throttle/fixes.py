@@ -26,8 +26,8 @@ def anything(_setting: Setting, _value: str) -> bool:
 def removable(standing: Standing, allowed: Callable[[Setting, str], bool] = anything) -> Values:
     """Return every leftover that is `allowed` to be removed, in order.
 
-    This includes rates that become leftovers when their lists are removed. It excludes what a recorded run holds or a
-    running move can use. After all of it is removed, no fixable and allowed finding remains.
+    This includes rates that become leftovers when their lists are removed. It excludes values that a recorded run holds
+    or a running move can use. After all leftovers are removed, no fixable and allowed finding remains.
     """
     gone: dict[Setting, tuple[str, ...]] = {}
     while True:
@@ -59,7 +59,7 @@ def changes(standing: Standing, gone: Values) -> tuple[Change, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sightings:
-    """When each leftover was first seen without interruption. `doctor` keeps this between checks."""
+    """When each leftover was first seen, without an interruption since. `doctor` keeps this between checks."""
 
     at: datetime
     first: Mapping[Setting, Mapping[str, datetime]] = field(default_factory=dict)
@@ -73,8 +73,8 @@ class Sightings:
 def seen(before: Sightings | None, leftovers: Values, now: datetime) -> Sightings:
     """Return the sightings to keep after a check at `now`.
 
-    A leftover that was missing, or in use, at an earlier check starts anew. If the clock went back, all leftovers start
-    anew, because a clock that cannot be trusted must not make a leftover old.
+    A leftover that was missing, or in use, at an earlier check starts with a new time. If the clock went back, all
+    leftovers do, because a wrong clock must not make a leftover old.
     """
     known = before.first if before is not None and before.at <= now else {}
     first = {

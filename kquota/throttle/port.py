@@ -13,7 +13,7 @@ from kquota.throttle.fixes import Sightings
 
 
 class Memory(Protocol):
-    """The memory of `doctor` for one cluster. It must survive a power failure once `keep` has returned."""
+    """The memory of `doctor` for one cluster. It survives a power failure once `keep` has returned."""
 
     def recall(self) -> Sightings | None:
         """Return the last kept sightings. None if there are none, or if they cannot be understood."""
@@ -26,8 +26,8 @@ class Memory(Protocol):
 class Ports:
     """One cluster through one connection. `log_dirs` is None over ZooKeeper, which does not store offsets.
 
-    `alone` is the reason why other hosts do not see the runs, None if they do. `hidden`: there may be recorded runs
-    that this user may not read.
+    `alone` is the reason why other hosts do not see the runs, or None if they do. With `hidden`, there may be recorded
+    runs that this user may not read.
     """
 
     cluster: MoveCluster

@@ -67,7 +67,7 @@ def bring(
     rate: ByteRate | None,
     reason: str | None = None,
 ) -> HeldThrottle:
-    """Set `wanted`: record first, then write lists before rates and see each. A second call changes nothing.
+    """Set `wanted`: record it, write lists before rates, and wait until each is visible. A second call changes nothing.
 
     Raises Refused or the error of the cluster if everything written was restored, Incomplete if something is still set,
     and Unknown if a write was not seen.
@@ -163,9 +163,9 @@ def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRecovery:
-    """One check of a returning broker: its replicas out of sync, and what was listed and restored now.
+    """One check of a returning broker: its replicas out of sync, and the values that were set and restored now.
 
-    `unlimited` are brokers that take part but have no rate, because they are not alive.
+    `unlimited` are brokers with listed replicas but no rate, because they are not alive.
     """
 
     run: Run | None
@@ -247,7 +247,7 @@ def _enforced(world: World, run: Run, wanted: Wanted) -> Run:
 def _stays(run: Run) -> tuple[str, StepFor, str]:
     """Return the end of the error message for a run that stays open."""
     ending = StepFor(NextStep.END_THROTTLE, run.id)
-    return f"; run {run.id} stays open. The same command continues it, and ", ending, " ends it"
+    return f". Run {run.id} stays open. The same command continues it, and ", ending, " ends it"
 
 
 def _undone(world: World, run: Run, error: KquotaError) -> KquotaError:

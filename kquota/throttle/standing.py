@@ -73,7 +73,7 @@ class Standing:
 
     @property
     def unread(self) -> tuple[BrokerId, ...]:
-        """Brokers, alive or with replicas, that did not report their rates. Unknown does not mean unset."""
+        """The brokers, alive or with replicas, that did not report their rates. Unknown does not mean unset."""
         known = self.snapshot.alive | {b for now in self.snapshot.partitions.values() for b in now.replicas}
         return tuple(sorted(known - set(self.brokers)))
 
@@ -89,7 +89,7 @@ class Standing:
         return {**own, **self.lists}
 
     def rate(self, broker: BrokerId, key: str) -> StoredRate | None:
-        """Return the rate that limits this side of a broker, or None if nothing does."""
+        """Return the rate that limits this side of a broker, or None without a limit."""
         limit = self.limits.get(broker, {}).get(key) or self.limits.get(DEFAULT, {}).get(key)
         return limit if limit is not None and limit.in_force else None
 
@@ -106,7 +106,7 @@ class Standing:
         return () if limit is None or limit.source != DYNAMIC_BROKER or limit.value in held else (limit.value,)
 
     def replicas(self, setting: Setting, entry: str) -> tuple[ReplicaId, ...]:
-        """Return the existing replicas that an entry of this list names: for `*`, all of the topic."""
+        """Return the existing replicas that an entry of this list names. `*` names all replicas of the topic."""
         partitions = self.snapshot.partitions
         if entry == EVERY_REPLICA:
             mine = self.topics.get(setting.name, ())

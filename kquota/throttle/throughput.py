@@ -145,7 +145,7 @@ def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
 def _rates(
     standing: Standing, names: Collection[TopicPartition], first: FlowReading, second: FlowReading, seconds: float
 ) -> dict[ReplicaId, float | None]:
-    """Return how fast the log of each replica grew. Replicas that are missing in a reading are left out."""
+    """Return the growth rate of each replica's log. Replicas that are missing in a reading are left out."""
     rates: dict[ReplicaId, float | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]

@@ -50,7 +50,8 @@ def behind(snapshot: Snapshot, broker: BrokerId) -> tuple[TopicPartition, ...]:
 
 
 def recovering(snapshot: Snapshot, broker: BrokerId, rate: ByteRate, readable: Collection[BrokerId]) -> Wanted:
-    """Return the settings that throttle only what a broker must catch up with. Empty if it is in sync.
+    """Return the settings that throttle only the replicas with which a broker must catch up. It is empty if it is in
+    sync.
 
     The follower lists have its replicas that are out of sync. The leader lists have the other replicas of these
     partitions, because each of them may become the leader. Brokers of the leader lists get the leader rate, and the
@@ -76,12 +77,12 @@ def title(settings: Collection[Setting]) -> str:
 
 
 def recovery(broker: BrokerId) -> str:
-    """Return the title for `--recovering`, whatever the broker is behind with at the moment."""
+    """Return the title for `--recovering`. It does not depend on the replicas that are out of sync."""
     return f"recovering {broker}"
 
 
 def new(name: str, rate: ByteRate | None, now: datetime, owner: Owner, reason: str | None = None) -> Run:
-    """Return a run without moves that only holds a throttle. Its id ends with the hash of its title."""
+    """Return a run without moves, which only holds a throttle. Its id ends with the hash of its title."""
     nothing = Plan(targets={})
     return Run(
         id=f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{_hash(name)}",

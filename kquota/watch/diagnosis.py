@@ -1,4 +1,4 @@
-"""Why a move makes no progress, from successive readings. Each symptom carries its values; `cli` words it."""
+"""Why a move makes no progress, from successive readings. Each symptom carries its values, and `cli` describes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kquota.watch.view import WatchView, rates_since, sent_by, throttles
 _AT_THE_RATE: Final = 0.8
 """A copy that uses this share of the rate is limited by it, because copies reach a few percent less than the rate."""
 _NO_PROGRESS: Final = 0.02
-"""A decrease of the bytes left by less than this share of the rate counts as none."""
+"""The share of the rate below which a decrease of the remaining bytes does not count as progress."""
 _IDLE_SECONDS: Final = 3 * QUOTA_WINDOW
 """A copy has stopped after this time without a byte. A throttled copy pauses for at most one window, and this is
 three windows."""
@@ -48,7 +48,7 @@ class StarvedCopies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationDown:
-    """A destination that is dead or fenced (`why` None), or that does not answer, for this reason."""
+    """A destination that is dead or fenced (then `why` is None), or that does not answer, for this reason."""
 
     broker: BrokerId
     copies: int
@@ -84,7 +84,7 @@ class NotStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastPartition:
-    """The only partition of a move that is left, after all others are done."""
+    """The only partition of a move that remains after all others are done."""
 
     run: str | None
     partition: TopicPartition
@@ -113,7 +113,7 @@ class IdleLogDir:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaughtReplica:
-    """A replica that is not moving, but fell out of sync and is now throttled (KIP-352)."""
+    """A replica that is not moving, but is out of sync and therefore throttled (KIP-352)."""
 
     partition: TopicPartition
     broker: BrokerId

@@ -1,4 +1,4 @@
-"""Successive readings of running moves: bytes that arrived and that were written, by link."""
+"""Successive readings of running moves: the bytes that arrived and that were written, by link."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ So every rate is measured over whole windows.
 _MOST_SAMPLES: Final = 240
 _ANCHOR_SECONDS: Final = 60.0
 _MOST_REPLICAS: Final = 100
-"""More copies than one partition can have."""
+"""More than the number of copies that one partition can have."""
 
 
 class WatchedLink(NamedTuple):
@@ -40,7 +40,9 @@ class WatchedLink(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkState:
-    """The copies of one link in the last reading. `sending` and `receiving`: some are in throttled replica lists."""
+    """The copies of one link in the last reading. `sending` and `receiving` are true if some of them are in throttled
+    replica lists.
+    """
 
     copies: int = 0
     done: int = 0
@@ -93,11 +95,11 @@ class WatchHistory:
     arrival: Mapping[int, float] = field(default_factory=dict)
     first_ends: Mapping[int, float] = field(default_factory=dict)
     futures: Mapping[ReplicaId, tuple[int, float]] = field(default_factory=dict)
-    """The size of each copy between log dirs, and the time since which it has this size."""
+    """The size of each copy between log dirs, and when it was first seen with this size."""
     alone: Mapping[int, float] = field(default_factory=dict)
-    """The time since which a move has only one partition left."""
+    """When a move was first seen with only one partition left."""
     caught: Mapping[ReplicaId, float] = field(default_factory=dict)
-    """The time since which a replica that is not moving is throttled and out of sync."""
+    """When a replica that is not moving was first seen throttled and out of sync."""
 
     @property
     def now(self) -> WatchSample:
@@ -106,7 +108,7 @@ class WatchHistory:
 
 
 def begin(moves: Sequence[WatchedMove], reading: WatchReading) -> WatchHistory:
-    """Return the history of one reading."""
+    """Return a history with only this reading."""
     found = tuple(copies(tuple(moves), reading, {}))
     behind = _behind(reading)
     empty = WatchSample(
@@ -130,7 +132,7 @@ def begin(moves: Sequence[WatchedMove], reading: WatchReading) -> WatchHistory:
 
 
 def after(history: WatchHistory, moves: Sequence[WatchedMove], reading: WatchReading) -> WatchHistory:
-    """Return the history with one more reading. `moves` may have grown: a move keeps its number."""
+    """Return the history with one more reading. `moves` may have grown, because a move keeps its number."""
     known = _seen_moving(history.destinations, reading)
     found = tuple(copies(tuple(moves), reading, known))
     behind = _behind(reading)
@@ -222,7 +224,7 @@ class _Totals:
             self._followed[leader] += (now - before) * sum(broker != leader for broker in isr)
 
     def sample(self, lag: Mapping[BrokerId, int | None]) -> WatchSample:
-        """Return the totals."""
+        """Return the totals so far as one sample."""
         return WatchSample(
             at=self._reading.at,
             arrived=dict(self._arrived),
@@ -295,7 +297,7 @@ def _seen_moving(known: Mapping[TopicPartition, Replicas], reading: WatchReading
 
 
 def _with_marks(history: WatchHistory, before: WatchHistory, behind: Iterable[ReplicaId]) -> WatchHistory:
-    """Return the history with the time since which each condition has lasted."""
+    """Return the history with the start time of each condition."""
     now = history.reading.at
     futures = {}
     for replica, log in ({} if history.reading.logs is None else history.reading.logs.futures).items():

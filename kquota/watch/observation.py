@@ -1,4 +1,4 @@
-"""The order of reads: which moves to watch, one reading for each interval, and the result of it."""
+"""The order of reads: the moves to watch, one reading for each interval, and the result of it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class MoveWatch:
     """Watches a plan, a run, or every move of a cluster: each `look` is one reading."""
 
     def __init__(self, ports: WatchPorts, *, plan: Plan | None = None, run: str | None = None) -> None:
-        """Without a plan and a run, watch every open run, and the moves that others started.
+        """Without a plan and a run, watch every open run, and the moves that other clients started.
 
         Raises Refused if there is no open run with this id.
         """

@@ -15,7 +15,7 @@ class LogReader(Protocol):
     def read(self, replicas: Collection[ReplicaId], ends: Collection[ReplicaId]) -> ReplicaLogs:
         """Return the logs of `replicas`, with log end offsets only for those that are also in `ends`.
 
-        Each broker gets at most one request for sizes and one for offsets, all in flight together. A broker that does
-        not answer is in `silent`, with the reason. Log dirs are reported for every broker that has a replica in
-        `replicas`, including log dirs without any of them.
+        Each broker gets at most one request for sizes and one for offsets, all at the same time. A broker that does not
+        answer is in `silent`, with the reason. Log dirs are reported for every broker that has a replica in `replicas`,
+        including log dirs without any of them.
         """

@@ -43,7 +43,7 @@ class ReplicaLogs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRates:
-    """The throttle rates of a broker in bytes per second. None: not set."""
+    """The throttle rates of a broker in bytes per second. None means that a rate is not set."""
 
     leader: int | None = None
     follower: int | None = None
@@ -51,7 +51,7 @@ class BrokerRates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleReading:
-    """The throttle of the watched topics. A broker that is missing in `rates` did not report them: they are unknown.
+    """The throttle of the watched topics. A broker that is missing in `rates` did not report them, so they are unknown.
 
     `leaders` and `followers` are the throttled replicas, with each `*` replaced by all replicas of its topic.
     """
@@ -77,11 +77,11 @@ class WatchReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedMove:
-    """A move to watch. `run` is the id of its run, None if no run of it is recorded here.
+    """A move to watch. `run` is the id of its run, or None if no run of it is recorded here.
 
     `sources` are the replicas before the move, as far as they are known. `submitted` are the partitions that were
-    submitted, None if this is unknown. `expected_seconds` is the expected time from the first reading, if it is known.
-    `open` is true while the run has values to restore. `log_dirs` are the log dirs that the plan names.
+    submitted, or None if this is unknown. `expected_seconds` is the expected time from the first reading, if it is
+    known. `open` is true while the run has values to restore. `log_dirs` are the log dirs that the plan names.
     """
 
     run: str | None
@@ -94,11 +94,11 @@ class WatchedMove:
 
 
 class CopyReading(NamedTuple):
-    """One new replica of a watched move. Bytes and offsets; None is unknown, never 0.
+    """One new replica of a watched move. The values are in bytes and offsets. None means unknown, never 0.
 
-    `copied` are the bytes on the destination, `left` those that are still to come, `lag` the offsets, `source` the
-    bytes of the leader. `done`: the partition has its target replicas. `begun` is false if the destination has no log
-    of the replica yet, None if this is unknown.
+    `copied` are the bytes on the destination, `left` those that are still missing, `lag` the offsets, `source` the
+    bytes of the leader. `done` is true if the partition has its target replicas. `begun` is false if the destination
+    has no log of the replica yet, or None if this is unknown.
     """
 
     move: int
@@ -152,7 +152,7 @@ def copies(
 
 
 def answering_brokers(reading: WatchReading) -> frozenset[BrokerId]:
-    """Return the live brokers that reported their logs. None do over ZooKeeper."""
+    """Return the live brokers that reported their logs. Over ZooKeeper there are none."""
     if reading.logs is None:
         return frozenset()
     return reading.snapshot.alive - reading.logs.silent.keys()
@@ -196,7 +196,7 @@ def _copy(
 
 
 def offsets_behind(own: ReplicaLog | None, leader: ReplicaLog | None) -> int | None:
-    """Return how many offsets a log is behind that of its leader, None if one of the two ends is unknown."""
+    """Return how many offsets a log is behind that of its leader, or None if one of the two ends is unknown."""
     if own is None or leader is None or own.end is None or leader.end is None:
         return None
     return max(0, leader.end - own.end)
@@ -205,8 +205,8 @@ def offsets_behind(own: ReplicaLog | None, leader: ReplicaLog | None) -> int | N
 def _left(copied: int | None, leader: ReplicaLog | None, lag: int | None) -> int | None:
     """Return the bytes that the copy lacks: the difference of the logs, because a follower copies batches unchanged.
 
-    Retention and compaction can make the log of the leader smaller. Then the lag counts with the mean size of the
-    leader's offsets.
+    Retention and compaction can make the log of the leader smaller. In this case the lag counts with the mean size of
+    the leader's offsets.
     """
     if lag == 0:
         return 0

@@ -30,7 +30,7 @@ class Trend(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowestCopy:
-    """The copy that ends last at its present pace. `seconds` is None if this is unknown, or if it makes no progress."""
+    """The copy that is expected to end last. `seconds` is None if this is unknown, or if the copy makes no progress."""
 
     partition: TopicPartition
     left: int | None
@@ -39,11 +39,12 @@ class SlowestCopy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationView:
-    """The copies of one move to one broker. Bytes, bytes per second, seconds; None is unknown, never 0.
+    """The copies of one move to one broker. The values are in bytes, bytes per second and seconds. None means unknown,
+    never 0.
 
-    `throttle` is the follower rate of the broker, None if the rate is unset, or no copy is in a throttled replica list.
-    `throttled` is None if it is unknown whether the copies are throttled. `seconds_left` is also None if the copies
-    make no progress.
+    `throttle` is the follower rate of the broker, or None if the rate is unset, or no copy is in a throttled replica
+    list. `throttled` is None if it is unknown whether the copies are throttled. `seconds_left` is also None if the
+    copies make no progress.
     """
 
     broker: BrokerId
@@ -114,7 +115,7 @@ class WatchedBroker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchView:
-    """All watched moves, and the brokers that take part."""
+    """All watched moves, and the brokers that send or receive their copies."""
 
     moves: tuple[WatchedMoveView, ...]
     brokers: tuple[WatchedBroker, ...]
@@ -149,7 +150,9 @@ def _view(history: WatchHistory) -> WatchView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkPace:
-    """The pace of the copies of one link, in bytes per second: the bytes that arrive, and the write rate meanwhile."""
+    """The pace of the copies of one link, in bytes per second: the bytes that arrive, and the write rate in the same
+    time.
+    """
 
     arriving: float
     written: float
@@ -161,7 +164,7 @@ class LinkPace:
 
 
 def paces(history: WatchHistory) -> Mapping[WatchedLink, LinkPace]:
-    """Return the lasting pace of each link, empty as long as it cannot be measured.
+    """Return the sustained pace of each link. It is empty until it can be measured.
 
     A copy may take a whole quota window at once, so a measured rate above the throttle does not last: it is reduced to
     the rate of the destination, and of the leader.
@@ -216,7 +219,7 @@ def rates_since(
 
 
 def trend(history: WatchHistory, broker: BrokerId) -> Trend | None:
-    """Return the trend of a broker's SumReplicaLag, None as long as it is unknown."""
+    """Return the trend of a broker's SumReplicaLag, or None until it is known."""
     since = window(history, 2 * QUOTA_WINDOW)
     if since is None or history.now.at - since.at < _LEAST_SECONDS:
         return None
@@ -263,7 +266,7 @@ def _move(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionCounts:
-    """The number of partitions in each state. `waiting`: not submitted yet."""
+    """The number of partitions in each state. `waiting` partitions are not submitted yet."""
 
     done: int
     elsewhere: int
@@ -319,7 +322,7 @@ def _at_throttle(lane: DestinationView) -> float | None:
 
 
 def time_left(left: int | None, net: float) -> float | None:
-    """Return the seconds for the bytes that are left. None if they are unknown, or do not decrease."""
+    """Return the seconds for the remaining bytes. None if they are unknown, or do not decrease."""
     if left is None:
         return None
     if left == 0:
@@ -337,7 +340,7 @@ def _throughput(history: WatchHistory, links: Iterable[WatchedLink]) -> float | 
 
 
 def _slowest(history: WatchHistory) -> Mapping[tuple[int, BrokerId], SlowestCopy]:
-    """Return for each move and destination the copy that ends last: one without progress before all others."""
+    """Return the copy of each move and destination that ends last. A copy without progress precedes all others."""
     older = history.anchors[0]
     seconds = history.reading.at - older.at
     worst: dict[tuple[int, BrokerId], tuple[float, int, CopyReading]] = {}

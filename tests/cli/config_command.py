@@ -35,7 +35,7 @@ ConfigCommands: TypeAlias = Callable[[str], ConfigCommand]
 def told(line: str) -> tuple[str, frozenset[str]]:
     """One described entity.
 
-    Kafka's tools print in hash map order and kquota sorts, so the words and the set of pairs must agree.
+    Kafka's tools print in hash map order and kquota sorts, so the words and the set of pairs must be equal.
     """
     head, are, tail = line.partition(" are ")
     assert are, line
@@ -53,6 +53,6 @@ def settled(read: Callable[[], T], fits: Callable[[T], bool]) -> T:
 def altered(alter: Callable[[], Ran]) -> Ran:
     """Alters through Kafka's tool.
 
-    Retries while the broker that the tool asked does not know yet what is to be deleted.
+    Retries while the broker that the tool asked does not have the deleted value yet.
     """
     return settled(alter, lambda ran: ran.code == 0 or "Invalid config(s)" not in ran.err)

@@ -127,7 +127,7 @@ class Team:
         until(lambda: self.standing(*topics) == wanted, f"{wanted} is all that is set")
 
     def closed(self) -> None:
-        """No host knows of an open run over either connection."""
+        """No host sees an open run over either connection."""
         for number in range(3):
             ran = kquota_here("move", "status", *self.host(number).where)
             assert (ran.code, "no run is open" in ran.err, "held" in ran.err) == (0, True, False), ran.err
@@ -148,7 +148,7 @@ def znodes(hand: OtherHand) -> Iterator[KazooClient]:
 def forget(hand: OtherHand, record: str | None) -> None:
     """Removes all moves, the topic and all znodes of kquota before the next test.
 
-    A controller on ZooKeeper keeps the move of a deleted topic for ever.
+    A controller on ZooKeeper keeps the move of a deleted topic forever.
     """
     hand.unthrottle()
     with Wire(hand.servers.bootstrap, {}) as wire:

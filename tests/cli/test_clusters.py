@@ -171,7 +171,7 @@ def test_arguments_that_name_no_cluster_or_two_clusters(
 CANARY = "CANARY-7f3a"
 WRONG_FILES = {
     "no TOML": ("[clusters", "is not TOML"),
-    "another table": ("[prod]\n", "'prod' is not a valid key; write [clusters.NAME]"),
+    "another table": ("[prod]\n", "'prod' is not a valid key. Write [clusters.NAME]"),
     "no table": ("clusters = 3\n", "clusters must be tables"),
     "no table either": ("clusters.prod = 3\n", "[clusters.prod] must be a table"),
     "an unknown key": ('[clusters.prod]\nbootstrap-servers = "b:1"\n', "'bootstrap-servers' is not one of boot"),

@@ -109,7 +109,7 @@ def test_a_name_outside_the_locale_is_escaped(tree: Tree) -> None:
     assert json.loads(document.out)["entities"][0]["user"] == "\u2603"
 
 
-def test_a_table_tells_the_default_from_a_user_of_that_name(tree: Tree) -> None:
+def test_a_table_distinguishes_the_default_from_a_user_of_that_name(tree: Tree) -> None:
     for names in (["--user-defaults", "--client", "\\N"], ["--user", "<default>", "--client-defaults"]):
         assert tree.kquota("--alter", *names, "--add-config", "request_percentage=12.5").code == 0
     ran = tree.kquota("--describe", "--entity-type", "users", "--entity-type", "clients", "--output", "tsv")

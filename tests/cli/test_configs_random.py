@@ -140,7 +140,9 @@ def tools(request: pytest.FixtureRequest, config_commands: ConfigCommands) -> To
 
 
 def described(ran: Ran) -> Described:
-    """Lines as words and pairs. Kafka prints in hash map order, and 2.8's tool also prints entities without a quota."""
+    """Return lines as words and pairs. Kafka prints in hash map order, and 2.8's tool also prints entities without a
+    quota.
+    """
     assert (ran.code, ran.err) == (0, ""), ran
     lines = (line.partition(" are ") for line in ran.out.splitlines())
     return sorted((head, frozenset(tail.replace(", ", ",").split(","))) for head, _, tail in lines if tail)

@@ -16,8 +16,8 @@ CASES: dict[str, tuple[KquotaError, str, str]] = {
     ),
     "another error's parts": (
         Invalid("h: ", *Invalid("no snapshot; ", NextStep.TAKE_SNAPSHOT).args),
-        "h: no snapshot; take a snapshot",
-        "h: no snapshot; take one with `kquota log-dirs --bootstrap-server HOST:PORT --snapshot DIR`",
+        "h: no snapshot. Take a snapshot",
+        "h: no snapshot. Take one with `kquota log-dirs --bootstrap-server HOST:PORT --snapshot DIR`",
     ),
     "a violated quota": (QuotaViolatedException(100, "wait"), "wait", "wait"),
 }

@@ -1,4 +1,6 @@
-"""A broker of a real KRaft cluster dies with throttle rates: the controllers accept what it finds when it starts."""
+"""A broker of a real KRaft cluster dies with throttle rates: the controllers accept the values that it finds when it
+starts.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ def controllers(servers: Sandbox) -> tuple[str, str]:
 
 
 def killed(servers: Sandbox) -> None:
-    """Kills broker 3, and waits until the others know."""
+    """Kills broker 3, and waits until the other brokers see it."""
     servers.kill_broker(3)
     with Wire(f"{servers.broker(1).address},{servers.broker(2).address}", {}) as wire:
 

@@ -86,7 +86,7 @@ def emptied(request: pytest.FixtureRequest, fixture: str, on_zookeeper: bool, fo
 
 
 def as_exported(document: Document) -> str:
-    """What `quota export` prints: a comment, then the document."""
+    """The output of `quota export`: a comment, then the document."""
     return HEADER + text(document)
 
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from pathlib import Path
 
 import pytest
 
-from kquota.cli import world
 from kquota.cli.connection import Connection
 from kquota.cli.contract import worded
 from kquota.cli.move.estimate.command import EstimateOptions
-from kquota.cli.move.estimate.inputs import GivenInputs, asked, enforcement, gathered
+from kquota.cli.move.estimate.inputs import GivenInputs, asked, gathered
 from kquota.errors import Invalid
-from kquota.pace.enforcement import AS_SHIPPED
 from kquota.reassign.plan import Plan
 from kquota.sizes.bytes_in import BytesIn
-from kquota.terms import SKIPS_TIERED, BrokerId
-from tests.settings.fake import FakeConfigs
+from kquota.terms import BrokerId
 from tests.spark.rows import row, written
 
 RATES = "broker,bytes_in\n1,5\n"
@@ -124,15 +120,3 @@ def test_a_cluster_is_sampled_unless_the_write_rate_of_every_leader_is_given(
     rates: tuple[str, ...], history: list[str] | None, holding: set[int], told: bool
 ) -> None:
     assert given(*rates, history=history).told(set(map(BrokerId, holding))) is told
-
-
-@pytest.mark.parametrize("value", ["true", "false", None])
-def test_a_note_where_new_replicas_skip_what_remote_storage_has(
-    value: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    configs = FakeConfigs(brokers=(1, 2), static={} if value is None else {SKIPS_TIERED: value})
-    monkeypatch.setattr(world, "configs", lambda _: contextlib.nullcontext(configs))
-    monkeypatch.setattr(world, "where", lambda _: None)
-    assert enforcement(Connection()) == AS_SHIPPED
-    note = f"note: {SKIPS_TIERED} is set, so of tiered topics less is copied: bytes and time are upper bounds"
-    assert capsys.readouterr().err == (f"kquota: {note}\n" if value == "true" else "")

@@ -82,8 +82,8 @@ def test_a_throttle_below_in_can_still_finish() -> None:
     assert "Expected     about 41 s" in told
     assert "MoveTime     none" in told
     assert "never" not in told.split("Other throttles")[0]
-    assert "NOT KEPT" not in told
-    assert "not kept, but only the next line is about the brokers of this move" in told
+    assert "NOT MET" not in told
+    assert "not met, but only the next line applies to the brokers of this move" in told
     assert "The move can finish" in page.text[""]
     assert "forbids nothing" in page.text["Limits of the throttle"]
     assert json.loads(document(answer))["window"]["broken"] == []

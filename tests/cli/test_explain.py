@@ -137,11 +137,11 @@ def test_explain_with_the_settings_of_brokers(name: str, case: tuple[dict[str, s
     golden(f"explain-{name}", Ran(0, text(explained(explain(quotas, cluster, client=client))), ""), "")
 
 
-def test_a_key_that_the_brokers_do_not_know_has_no_effect() -> None:
+def test_a_key_that_the_brokers_do_not_support_has_no_effect() -> None:
     quotas = {Entity(user="alice"): EVERY_KEY}
     found = explain(quotas, Capacity(brokers=None, release=(2, 6)), client=Client(user="alice", client_id="c"))
     answer = explained(found)
-    assert "controller_mutation_rate: unlimited, the brokers are too old for it\n" in text(answer)
+    assert "controller_mutation_rate: unlimited, because the brokers are too old for it\n" in text(answer)
     keys = {one["key"]: (one["unlimited"], one["ignored"]) for one in json.loads(document(answer))["keys"]}
     assert keys == dict.fromkeys(EVERY_KEY, (False, False)) | {CONTROLLER_MUTATION_RATE: (True, True)}
 
@@ -172,7 +172,7 @@ def test_quotas_without_findings_exit_0(messy: str) -> None:
     assert nothing == Ran(0, "no findings among 0 limits of 0 entities\n", "")
     unlimited = kquota("quota", "explain", "--user", "alice", "--zookeeper", messy)
     assert (unlimited.code, unlimited.err) == (0, "")
-    assert unlimited.out.count("unlimited, no level that applies is set") == 4
+    assert unlimited.out.count("unlimited, because no level that applies is set") == 4
 
 
 @pytest.mark.kafka

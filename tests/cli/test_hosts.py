@@ -245,7 +245,7 @@ def test_the_last_of_three_runs_to_end_restores_the_original_values(team: Team, 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])
 @pytest.mark.parametrize(("shared", "order"), [(TOPIC, (0, 1)), (NOTHING, (0, 1)), (NOTHING, (1, 0))])
 def test_two_moves_on_the_same_brokers(team: Team, shared: str, order: tuple[int, int]) -> None:
-    """B5: without a record no host knows the previous values, so no host reports that everything is restored."""
+    """B5: without a record no host has the previous values, so no host reports that everything is restored."""
     hosts = team.hosts()
     moves = [moving(team, hosts[0]), moving(team, hosts[1], "--additional", rate="30000")]
     codes = [ended(team, hosts[n], *moves[n], "--additional").code for n in order]

@@ -185,7 +185,9 @@ def test_verify_without_the_record_removes_only_what_the_plan_proves(desk: Desk)
     until(lambda: desk.standing(topic) == {leaders: "9:9"}, "everything is restored")
 
 
-@pytest.mark.parametrize("way", ["4.3.1 Admin API"])  # a controller on ZooKeeper takes no new partition meanwhile
+@pytest.mark.parametrize(
+    "way", ["4.3.1 Admin API"]
+)  # during this time, a controller on ZooKeeper accepts no new partition
 def test_a_topic_that_grows_during_its_move(desk: Desk) -> None:
     topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     plan = desk.plan({(topic, 0): (1, 3)})
@@ -217,7 +219,7 @@ def test_a_topic_that_is_deleted_and_created_again_during_its_move(desk: Desk, v
     until(told_as_gone, "it is told as gone")
     again = NewTopic(topic, num_partitions=1, replica_assignment=[[1, 2]])
     until(lambda: desk.hand.admin.create_topics([again])[topic].exception(30) is None, "it is there again")
-    # On ZooKeeper its move stays recorded for ever, because a controller never forgets the move of a deleted topic.
+    # On ZooKeeper its move stays recorded forever, because a controller never removes the move of a deleted topic.
     until(lambda: desk.hand.replicas(TopicPartition(topic, 0)) == [1, 2], "its replicas are told")
     theirs = {Setting.of_topic(topic, LEADER_REPLICAS): "0:1,0:2", Setting.of_topic(topic, FOLLOWER_REPLICAS): "0:3"}
     for setting, value in theirs.items():

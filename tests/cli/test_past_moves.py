@@ -49,7 +49,7 @@ class Moves:
         return kquota_here(*f"reassign-partitions {BROKER} --reassignment-json-file {file} {more}".split())
 
     def estimated(self, where: Placement, seconds: float, ago: float = 60.0) -> None:
-        """What `move estimate` said of this plan under 1 MB/s."""
+        """The output of `move estimate` for this plan under 1 MB/s."""
         targets = plan_hash(read(Path(self.plan(where))))
         at = self.house.clock.now() - timedelta(seconds=ago)
         self.kept.keep_estimate(KeptEstimate(plan=targets, throttle=ByteRate(10**6), expected=seconds, at=at))
@@ -100,7 +100,7 @@ def test_the_actual_time_is_between_the_two_looks(moves: Moves) -> None:
     assert not move.certain
 
 
-def test_an_end_that_nobody_saw_coming_has_no_lower_bound(moves: Moves) -> None:
+def test_an_end_without_an_earlier_reading_has_no_lower_bound(moves: Moves) -> None:
     moves.estimated(THERE, seconds=100)
     moves.start(THERE)
     moves.house.clock.sleep(100)

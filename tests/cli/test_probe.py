@@ -343,7 +343,7 @@ def test_only_expired_topics_of_killed_probes_are_removed(kafka_431: Sandbox, at
         ran = kquota("quota", "probe", *at, "--clean-up")
         assert (ran.code, ran.out) == (8, "")
         assert f"removed topics of an older probe: {old}\n" in ran.err
-        assert f"topic {foreign}: kept, because it has the name but not the seal" in ran.err
+        assert f"topic {foreign}: kept, because it has the name of a probe" in ran.err
         assert f"topic {running}: kept, because its probe may run until" in ran.err
         until(lambda: sorted(probes(kafka_431)) == sorted({foreign, running}), "the old one is gone, the others not")
         topics.send([Deletion(topic=topic, partitions=1) for topic in (foreign, running)], 30)

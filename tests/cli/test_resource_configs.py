@@ -205,7 +205,7 @@ class TestBrokers:
         else:
             assert (ran.code, ran.out) == (1, "")
             assert "broker '99' is not alive" in ran.err
-            assert "Alive brokers: 1, 2, 3" in ran.err
+            assert "Live brokers: 1, 2, 3" in ran.err
 
     def test_a_default_rate_is_accepted_only_where_brokers_apply_it(self, way: Way) -> None:
         """KAFKA-10190. Kafka's own tool prints `Completed` everywhere."""

@@ -156,7 +156,7 @@ def test_an_unreachable_server_prints_one_line_and_exits_1(option: str) -> None:
     ran = kquota("configs", "--describe", "--user", "a", option, "127.0.0.1:1")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("kquota: error: no ")
-    assert f"127.0.0.1:1: Connection refused); check {option}" in ran.err
+    assert f"127.0.0.1:1: Connection refused). Check {option}" in ran.err
 
 
 def test_a_server_that_is_not_kafka_is_reported_within_the_deadline() -> None:

@@ -229,7 +229,7 @@ def test_a_returning_broker_is_throttled_until_it_is_in_sync(desk: Desk) -> None
 
 @pytest.mark.parametrize("way", ["3.9.1 Admin API"])
 def test_a_broker_that_never_returns_can_be_released(desk: Desk) -> None:
-    """A throttle's run and a move's run wait for their values on it. On KRaft, the controllers would take them.
+    """A throttle's run and a move's run wait for their values on it. On KRaft, the controllers would accept them.
 
     A live broker is not released, not even by a dry run.
     """

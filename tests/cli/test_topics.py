@@ -84,7 +84,7 @@ def test_the_words_are_kafkas(desk: Desk, kafka_tools: Tools) -> None:
 
     def both(*words: str) -> None:
         ours, theirs = desk.run(*words), tool(TOOL, *at, *words)
-        # The harness cannot tell 0 from 1 for an exit inside one JVM.
+        # The harness cannot distinguish 0 from 1 for an exit inside one JVM.
         assert (ours.code, sorted_configs(ours.out)) == (0, sorted_configs(theirs.out)), (words, theirs.err)
 
     made = desk.run("--create", "--topic", one, "--replica-assignment", "1:2,2:3", "--config", "retention.ms=9")
@@ -166,7 +166,7 @@ def test_a_wait_for_a_throttling_broker_is_reported(desk: Desk) -> None:
     errs: list[str] = []
 
     def told() -> bool:
-        """The answer of a broker that knows the quota: one broker showed it, but another may answer."""
+        """Returns the answer of a broker with the quota: one broker showed it, but another may answer."""
         ran = desk.run("--list", "--topic", "no-such-topic")
         assert ran.code == 0
         errs.append(ran.err)

@@ -1,4 +1,4 @@
-"""ZooKeeper over TLS, with logins and with ACLs: who gets access, what the errors say, and no ACL becomes weaker."""
+"""ZooKeeper over TLS, with logins and with ACLs: the accepted logins, the errors, and that no ACL becomes weaker."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_tls_and_a_login_together(secured_zookeeper: SecuredZooKeeper) -> None:
 def test_a_wrong_login_prints_one_line(secured_zookeeper: SecuredZooKeeper, login: dict[str, str]) -> None:
     ran = describe(secured_zookeeper.plain, "--zk-sasl-config-file", str(secured_zookeeper.login(**login)))
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
-    assert ": the login was refused; check the user and the password in the file of" in ran.err
+    assert ": the login was refused. Check the user and the password in the file of" in ran.err
     assert CANARY not in ran.err
 
 

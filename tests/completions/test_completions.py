@@ -271,7 +271,7 @@ def test_a_key_is_pressed(shell: str, case: str, stage: Path, tmp_path: Path) ->
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_kquota_is_started_for_a_cluster_without_a_cache(shell: str, stage: Path, tmp_path: Path) -> None:
-    """kquota gets the address of the line, whatever it contains. Nothing else of the line is run."""
+    """kquota gets the address of the line, whatever it contains. No other part of the line is run."""
     line = "kquota configs --alter --bootstrap-server 'a$(touch evil)\"b`c`:1' --topic "
     (tmp_path / "work").mkdir()
     mark = tmp_path / "mark"

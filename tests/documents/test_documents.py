@@ -41,7 +41,9 @@ def _told() -> Sequence[object]:
 
 
 @pytest.mark.parametrize("document", _told())
-def test_every_shown_command_does_what_is_shown(document: Path, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_every_shown_command_prints_the_shown_output(
+    document: Path, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     steps = [step for step in steps_of(document) if isinstance(step, File) or step.bare not in NOT_RUN]
     if not any(isinstance(step, Command) for step in steps):
         return
@@ -58,7 +60,7 @@ def test_every_exception_is_still_shown() -> None:
 
 
 def unknown(text: str) -> str | None:
-    """The first word of a command line that kquota does not know: a command or an option."""
+    """The first word of a command line that is not a command or option of kquota."""
     found, words = tree(), text.split()[1:]
     while hasattr(found, "commands") and words and re.fullmatch("[a-z][a-z-]*", words[0]):
         if words[0] not in found.commands:

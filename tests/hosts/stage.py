@@ -181,7 +181,7 @@ class Stage:
             self.cluster.finish(name)
             self.say(f"{name} has arrived")
 
-    # The foreign tool: it overwrites any value, and does not know kquota.
+    # The foreign tool overwrites any value, and ignores the record of kquota.
 
     def foreign(self, rng: random.Random) -> None:
         what = rng.choice(("rate", "rate", "no rate", "list", "entry", "no list", "move", "cancel", "override"))

@@ -39,7 +39,7 @@ def test_the_end_of_a_move_is_between_two_looks() -> None:
     assert moves.certain == moves.ended
 
 
-def test_a_move_that_nobody_saw_moving_has_no_lower_bound_and_teaches_nothing() -> None:
+def test_a_move_that_was_never_seen_moving_has_no_lower_bound_and_is_not_used() -> None:
     moves = PastMoves().with_start(under_way()).seen_ended("a", at(4000))
     assert moves.ended == (past(0, 4000),)
     assert moves.certain == ()

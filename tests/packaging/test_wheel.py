@@ -125,5 +125,5 @@ def test_a_missing_extra_is_named(installed: Path, tmp_path: Path) -> None:
     sizes = tmp_path / "sizes.txt"
     sizes.write_text('{"version":1,"brokers":[{"broker":1,"logDirs":[]}]}')
     given = ("--log-dirs", str(sizes), "--reassignment-json-file", str(plan), "--throttle", "1MB/s")
-    needs = "this command needs Spark, which is not installed; run: pip install 'kquota[spark]'"
+    needs = "this command needs Spark, which is not installed. Run: pip install 'kquota[spark]'"
     assert kquota(installed, "move", "estimate", *given) == Ran(1, "", f"kquota: error: {needs}\n")

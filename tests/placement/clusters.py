@@ -60,7 +60,7 @@ def ids(*brokers: int) -> frozenset[BrokerId]:
 
 
 def after(cluster: ClusterLayout, planned: Planned) -> ClusterLayout:
-    """The cluster at the end of the plan: removed replicas are gone, and leaders are those of the plan."""
+    """The cluster at the end of the plan: removed replicas no longer exist, and leaders are those of the plan."""
     partitions = dict(cluster.partitions)
     for change in planned.changes:
         isr = tuple(b for b in change.after if b in cluster.partitions[change.partition].isr or b not in change.before)

@@ -61,7 +61,7 @@ class ReplaceContract:
 class ConditionalContract(ReplaceContract):
     """Additional contract for connections with conditional writes."""
 
-    def test_an_entity_that_changed_meanwhile_is_skipped_and_the_rest_is_written(self, quotas: ClusterQuotas) -> None:
+    def test_an_entity_that_changed_in_between_is_skipped_and_the_rest_is_written(self, quotas: ClusterQuotas) -> None:
         one, other = Entity(user="moved"), Entity(user="unmoved")
         applied(quotas, {one: {PRODUCER_BYTE_RATE: 1.0}, other: {PRODUCER_BYTE_RATE: 1.0}})
         read = quotas.everything()
@@ -75,7 +75,7 @@ class ConditionalContract(ReplaceContract):
         assert standing[other] == {PRODUCER_BYTE_RATE: 2.0}
         applied(quotas, {one: {}, other: {}})
 
-    def test_an_entity_that_was_deleted_or_created_meanwhile_is_skipped(self, quotas: ClusterQuotas) -> None:
+    def test_an_entity_that_was_deleted_or_created_in_between_is_skipped(self, quotas: ClusterQuotas) -> None:
         gone, new = Entity(user="gone"), Entity(client_id="new")
         applied(quotas, {gone: {PRODUCER_BYTE_RATE: 1.0}, new: {}})
         read = quotas.everything()

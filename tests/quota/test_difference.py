@@ -233,7 +233,7 @@ def test_a_lost_connection_ends_apply_and_every_entity_is_reported() -> None:
     assert apply(quotas, all_of(quotas), iter(range(2)), lambda _: None).done == tuple(MANY[1_000:])
 
 
-def test_an_entity_that_changed_meanwhile_is_skipped_and_reported() -> None:
+def test_an_entity_that_changed_in_between_is_skipped_and_reported() -> None:
     quotas = FakeQuotas()
     found = difference(Document(limits={MANY[0]: RATE, MANY[1]: RATE}), {}, prune=False)
     quotas.alter([QuotaChange(entity=MANY[1], add={PRODUCER_BYTE_RATE: 9.0})])

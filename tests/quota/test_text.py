@@ -87,7 +87,7 @@ def test_keys_that_are_not_quotas_are_not_deleted() -> None:
         ((4, 3), ()),
     ],
 )
-def test_older_brokers_do_not_know_every_quota(release: tuple[int, ...], ignored: tuple[str, ...]) -> None:
+def test_older_brokers_do_not_support_every_quota(release: tuple[int, ...], ignored: tuple[str, ...]) -> None:
     assert tuple(filter(Capacity(brokers=None, release=release).ignores, QUOTA_KEYS)) == ignored
 
 

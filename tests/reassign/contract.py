@@ -140,7 +140,7 @@ class ClusterContract:
         changes = [Change(setting=setting, before=None, after=value) for setting, value in throttle.items()]
         assert stage.cluster.change(changes) == {}
         eventually(lambda: stage.cluster.values(throttle) == throttle)
-        # A busy broker that does not know its rate yet would copy everything before the test can see the move.
+        # A busy broker without its new rate would copy everything before the test sees the move.
         stage.heard()
         for _ in range(2):
             assert stage.cluster.submit({name: (one, three)}) == {}
@@ -194,9 +194,9 @@ class DeadStage(Protocol):
 
 
 class DeadBrokerContract:
-    """What a cluster with controllers accepts for a dead broker. Subclass it with a `stage` fixture."""
+    """The changes that a cluster with controllers accepts for a dead broker. Subclass it with a `stage` fixture."""
 
-    def test_a_dead_broker_finds_at_its_start_what_was_written(self, stage: DeadStage) -> None:
+    def test_a_dead_broker_finds_the_written_values_when_it_starts(self, stage: DeadStage) -> None:
         leader, follower = (Setting.of_broker(stage.dead, key) for key in (LEADER_RATE, FOLLOWER_RATE))
         assert stage.cluster.values([leader, follower]) == {}
         for _ in range(2):

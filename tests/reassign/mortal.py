@@ -41,7 +41,7 @@ class Death(enum.Enum):
 
 @dataclass(slots=True)
 class Fate:
-    """Counts steps. `death` happens at the n-th step, and `reached` tells whether there was one."""
+    """Counts steps. `death` happens at the n-th step, and `reached` is true if there was one."""
 
     n: int
     death: Death

@@ -1,4 +1,4 @@
-"""The bytes that each broker copies in a move: FACTS' measured cases, and no guess for an unknown rate."""
+"""The bytes that each broker copies in a move: measured cases, and unknown rates that stay unknown."""
 
 from __future__ import annotations
 

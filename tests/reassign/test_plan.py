@@ -65,14 +65,14 @@ WRONG = {
     "truncated": (KAFKAS[:39], "line 1 column 40: is not JSON: Expecting ',' delimiter"),
     "two documents": (
         f"{KAFKAS}\n{KAFKAS}",
-        "line 2 column 1: there is more text after the end of the JSON; keep only one document",
+        "line 2 column 1: there is more text after the end of the JSON. Keep only one document",
     ),
     "all that generate printed": (GENERATED, GENERATE),
     "... without its first line": (GENERATED.partition("\n")[2], GENERATE),
     "all that execute printed": (EXECUTED, EXECUTE),
     "a warning before it": (
         WARNED,
-        "line 1 column 1: is text, not JSON. The JSON begins in line 2 column 1; keep nothing else",
+        "line 1 column 1: is text, not JSON. The JSON begins in line 2 column 1. Keep nothing else",
     ),
     "prose": ("move t to 3", "line 1 column 1: is not JSON: Expecting value"),
     "a file of topics": (
@@ -81,23 +81,29 @@ WRONG = {
     ),
     "an entry alone": (
         '{"topic":"t","partition":0,"replicas":[1]}',
-        "the document: a single entry is not a plan; put it in a list, for example "
+        "the document: a single entry is not a plan. Put it in a list, for example "
         + EXAMPLE.removeprefix("Example: "),
     ),
     "too deep": ("[" * 100_000, f"is nested too deeply. {EXAMPLE}"),
     "objects too deep": ('{"a":' * 100_000, f"is nested too deeply. {EXAMPLE}"),
-    "nothing but lists": ("[" + "[]," * 400_000 + "[]]", f"is long, but is not a list of many objects. {EXAMPLE}"),
-    "nothing but numbers": ("[" + "257," * 300_000 + "1]", f"is long, but is not a list of many objects. {EXAMPLE}"),
-    "NaN": ('{"NaN":"NaN","version":\nNaN}', "line 2 column 1: NaN is not JSON; write a whole number"),
-    "-Infinity": ('{"version":-Infinity}', "line 1 column 12: -Infinity is not JSON; write a whole number"),
+    "nothing but lists": (
+        "[" + "[]," * 400_000 + "[]]",
+        f"is not a list of objects, and is too long for anything else. {EXAMPLE}",
+    ),
+    "nothing but numbers": (
+        "[" + "257," * 300_000 + "1]",
+        f"is not a list of objects, and is too long for anything else. {EXAMPLE}",
+    ),
+    "NaN": ('{"NaN":"NaN","version":\nNaN}', "line 2 column 1: NaN is not JSON. Write a whole number"),
+    "-Infinity": ('{"version":-Infinity}', "line 1 column 12: -Infinity is not JSON. Write a whole number"),
     "a number without end": ("[" + "1" * 5000, "line 1 column 2: the number is too long for a broker or partition id"),
     "a key twice": (
         '{"version":1,"version":1,"partitions":[]}',
-        'the document: key "version" occurs twice in one object; keep one of them',
+        'the document: key "version" occurs twice in one object. Keep one of them',
     ),
     "a key twice in an entry": (
         twice("topic"),
-        'partitions[0]: key "topic" occurs twice in one object; keep one of them',
+        'partitions[0]: key "topic" occurs twice in one object. Keep one of them',
     ),
     "a list": ("[]", f"the document: must be an object, but is a list. {EXAMPLE}"),
     "null": ("null", f"the document: must be an object, but is null. {EXAMPLE}"),

@@ -1,4 +1,4 @@
-"""What the copies of running moves still miss, from the log dirs of all brokers."""
+"""The bytes that copies of running moves still need, from the log dirs of all brokers."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ CASES: dict[str, tuple[list[LogDir], RunningCopy]] = {
 
 
 @pytest.mark.parametrize(("found", "expected"), CASES.values(), ids=CASES)
-def test_a_copy_misses_what_its_leader_has_and_it_has_not(found: list[LogDir], expected: RunningCopy) -> None:
+def test_a_copy_misses_the_bytes_that_only_its_leader_has(found: list[LogDir], expected: RunningCopy) -> None:
     assert running_copies(RUNNING, found) == {(T0, BrokerId(3)): expected}
 
 

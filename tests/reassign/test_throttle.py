@@ -49,7 +49,7 @@ def test_a_merged_list_is_well_formed_and_complete(current: str | None, added: t
 def test_a_list_that_no_broker_can_hold_is_refused() -> None:
     longest = tuple(f"{n:04d}:1" for n in range(4681))
     assert len(merge(None, longest)) == LONGEST_VALUE - 1
-    with pytest.raises(Refused, match=r"32,773 bytes long, and a broker can store 32,767\. Split the plan"):
+    with pytest.raises(Refused, match=r"32,773 bytes long, but a broker stores at most 32,767\. Split the plan"):
         merge(None, (*longest, "9999:1"))
 
 
@@ -146,7 +146,7 @@ def test_a_raised_rate_is_restored_to_the_first_value() -> None:
     assert second == Taken(setting=RATE, prior="7", ours=("10", "20"))
 
 
-def test_a_rate_that_an_operator_set_meanwhile_is_the_new_prior() -> None:
+def test_a_rate_that_an_operator_set_during_the_run_is_the_new_prior() -> None:
     first = take(RATE, None, ("10",), None, ())
     assert take(RATE, "7", ("20",), first, ()).prior == "7"
     assert take(RATE, "", ("20",), first, ()).prior == "", "somebody emptied it: that is a value, and no list"

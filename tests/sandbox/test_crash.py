@@ -74,7 +74,7 @@ def test_killed_servers_are_reported_and_the_others_stopped(name: str) -> None:
 
 
 @pytest.mark.kafka
-def test_a_server_that_dies_at_its_start_is_reported_with_reason_and_log(name: str) -> None:
+def test_a_server_that_fails_to_start_is_reported_with_reason_and_log(name: str) -> None:
     up = kquota("sandbox", "up", name, "--kafka", "2.8.2", "--brokers", "2", "--property", "num.io.threads=many")
     folder = places.directory(name)
     assert (up.code, up.out) == (1, "")

@@ -77,7 +77,7 @@ REFUSED = {
         TOPIC,
         "retention.ms",
         "\udcff",
-        "not valid UTF-8; check the shell's",
+        "not valid UTF-8. Check the shell's",
     ),
     "a rate of 0": (BROKER, LEADER_RATE, "0", "at least 1"),
     "a negative rate": (BROKER, LEADER_RATE, "-5", "not a positive number"),

@@ -89,7 +89,9 @@ def test_requests_pile_up_behind_a_mute_unless_the_loop_is_closed() -> None:
 
 
 def test_a_throttled_fetch_is_answered_empty_and_uses_nothing() -> None:
-    """KafkaApis unrecords it. 15 kB in 10 s are 50 % too much, and 10 s later the first samples have expired."""
+    """KafkaApis removes the bytes of the empty answer from its sums. 15 kB in 10 s are 50 % too much, and 10 s later
+    the first samples have expired.
+    """
     told = sent([Request(0, 10 * KB), Request(0, 5 * KB)], consumer_byte_rate=1 * KB)
     assert told[:2] == [
         Sent(0, 10 * KB, 0, 0, None, True),

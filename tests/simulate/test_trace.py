@@ -106,8 +106,8 @@ def test_the_library() -> None:
 
 
 @given(st.integers(1, 10**6), st.integers(1, 20_000))
-def test_the_long_run_rate_of_an_unthrottled_client_is_what_it_sends(size: int, every: int) -> None:
-    """And no additional request: the last one has no time of its own yet."""
+def test_the_long_run_rate_of_an_unthrottled_client_is_its_send_rate(size: int, every: int) -> None:
+    """The rate contains no additional request, because the last request has no duration yet."""
     load = [Request(at, size) for at in range(0, 90_000, every)]
     assert flow(load, Quotas(producer_byte_rate=1e12)).steady_bytes == pytest.approx(size * 1_000 / every)
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import pytest
 
 from kquota.sizes.port import LogDirs
-from kquota.sizes.replica import LogDir, Replica
+from kquota.sizes.replica import LogDir, Replica, without_remote
 from kquota.terms import BrokerId, TopicPartition
 
 ONE, TWO = BrokerId(1), BrokerId(2)
@@ -105,6 +105,9 @@ class TieredStage(Stage, Protocol):
     def offload(self, partition: TopicPartition, messages: int) -> None:
         """Deletes at least this many of the oldest messages on the brokers, which remote storage has then."""
 
+    def upload(self, partition: TopicPartition, messages: int) -> None:
+        """Copies at least this many of the oldest messages to remote storage. Brokers keep them."""
+
 
 class TieredContract:
     """The log dirs of a tiered topic (KIP-405). Subclass it with a `stage` fixture of two brokers or more."""
@@ -130,6 +133,20 @@ class TieredContract:
             assert TIERED_MESSAGES // 2 <= replica.local_start_offset <= TIERED_MESSAGES
             local = (TIERED_MESSAGES - replica.local_start_offset) * TIERED_BYTES
             assert local <= replica.size <= local * 1.1
+
+    def test_a_new_replica_may_copy_only_what_remote_storage_lacks(self, stage: TieredStage) -> None:
+        """KIP-1023. The first offset that is not uploaded is known for tiered topics only."""
+        partition = TopicPartition(f"tiered-{uuid.uuid4().hex[:8]}", 0)
+        stage.topic(partition.topic, [[1, 2]])
+        stage.write(partition, TIERED_MESSAGES, TIERED_BYTES)
+        stage.upload(partition, TIERED_MESSAGES // 2)
+        found = stage.log_dirs.detailed(stage.log_dirs.describe([ONE, TWO], None))
+        pending = stage.log_dirs.pending(found)
+        assert TIERED_MESSAGES // 2 <= pending[partition] <= TIERED_MESSAGES
+        lacking = (TIERED_MESSAGES - pending[partition]) * TIERED_BYTES
+        for _, replica in _of(without_remote(found, pending), partition):
+            assert lacking <= replica.size <= lacking * 1.1
+        assert without_remote(found, {}) == found
 
 
 def _of(found: list[LogDir], partition: TopicPartition) -> list[tuple[BrokerId, Replica]]:

@@ -17,6 +17,7 @@ class Log:
     messages: int = 0
     bytes: int = 0
     local_start: int = 0
+    pending: int | None = None
 
 
 @dataclass
@@ -44,6 +45,11 @@ class FakeLogDirs:
         log = self.logs[partition]
         log.bytes -= messages * log.bytes // (log.messages - log.local_start)
         log.local_start += messages
+        log.pending = max(log.pending or 0, log.local_start)
+
+    def upload(self, partition: TopicPartition, messages: int) -> None:
+        """Copies the oldest messages to remote storage, and keeps them."""
+        self.logs[partition].pending = messages
 
     def brokers(self) -> Mapping[BrokerId, str | None]:
         return {BrokerId(number): f"rack-{number}" for number in (1, 2, 3)}
@@ -87,3 +93,6 @@ class FakeLogDirs:
             )
             for log_dir in log_dirs
         ]
+
+    def pending(self, log_dirs: list[LogDir]) -> Mapping[TopicPartition, int]:
+        return {name: log.pending for name, log in self.logs.items() if log.pending is not None}

@@ -64,10 +64,10 @@ def test_read(text: str, rates: dict[int, BytesIn]) -> None:
 
 
 REFUSED = {
-    "empty": ("", "rates: is empty; write a header"),
-    "no such column": ("id,rate\n1,2\n", "rates: has no column broker and bytes_in; write a header"),
+    "empty": ("", "rates: is empty. Write a header"),
+    "no such column": ("id,rate\n1,2\n", "rates: has no column broker and bytes_in. Write a header"),
     "no broker": ("broker,bytes_in\nx,2\n", "rates: 'x' is not a broker id"),
-    "no rate": ("broker,bytes_in\n1,\n", "rates: broker 1 has no bytes_in; leave out brokers"),
+    "no rate": ("broker,bytes_in\n1,\n", "rates: broker 1 has no bytes_in. Leave out brokers"),
     "another unit": ("broker,bytes_in\n1,3Mb\n", "rates: broker 1 '3Mb': unknown unit 'Mb'"),
     "twice": ("broker,bytes_in\n1,3\n1,4\n", "rates: broker 1 is listed twice"),
     "negative": ('{"1": -3}', "rates: broker 1: -3 is not a valid rate"),
@@ -79,13 +79,13 @@ REFUSED = {
     ),
     "high below the mean": ("broker,bytes_in,high\n1,5,4\n", "rates: broker 1: bytes_in is above high"),
     "no broker's rate": ("[]", "rates: contains no rate of a broker"),
-    "an error": ('{"status":"error","error":"query timed out"}', "Prometheus answered: query timed out; ask again"),
+    "an error": ('{"status":"error","error":"query timed out"}', "Prometheus answered: query timed out. Ask again"),
     "a scalar": (
         '{"status":"success","data":{"resultType":"scalar","result":[0,"1"]}}',
         "contains neither a vector nor a matr",
     ),
     "nothing found": (answered(), "rates: contains no rate of a broker"),
-    "a counter": (answered(({"__name__": "b_total"}, [0, "1"])), r"b_total is a counter, not a rate; ask for rate\("),
+    "a counter": (answered(({"__name__": "b_total"}, [0, "1"])), r"b_total is a counter, not a rate. Ask for rate\("),
     "an address": (
         answered(({"instance": "10.0.0.3:9404"}, [0, "1"])),
         'no label names the broker ({instance="10.0.0.3:9404"})',
@@ -97,20 +97,20 @@ REFUSED = {
     "no label": (answered(({}, [0, "1"])), "no label names the broker ({no label})"),
     "two jobs": (
         answered(({"broker": "3", "job": "a"}, [0, "1"]), ({"broker": "3", "job": "b"}, [0, "1"])),
-        "broker 3 has 2 series that differ in job; narrow the query to one",
+        "broker 3 has 2 series that differ in job. Narrow the query to one",
     ),
     "infinity": (answered(({"broker": "3"}, [0, "+Inf"])), "rates: broker 3: inf is not a valid rate"),
     "a label that is none": (
         '{"resultType":"vector","result":[{"metric":null,"value":[0,"1"]}]}',
-        "not a valid Prometheus answer; save",
+        "not a valid Prometheus answer. Save",
     ),
     "a list of labels": (
         '{"resultType":"vector","result":[{"metric":[],"value":[0,"1"]}]}',
-        "not a valid Prometheus answer; save",
+        "not a valid Prometheus answer. Save",
     ),
     "a value beyond a float": (
         f'{{"resultType":"vector","result":[{{"metric":{{"broker":"1"}},"value":[0,1{"0" * 400}]}}]}}',
-        "not a valid Prometheus answer; save",
+        "not a valid Prometheus answer. Save",
     ),
     "a rate beyond a float": (f'{{"1": 1{"0" * 400}}}', "rates: broker 1: inf is not a valid rate"),
     "deep JSON": ("[" * 100_000, "rates: is not JSON: maximum recursion depth"),
@@ -134,7 +134,7 @@ def test_refused(text: str, complaint: str) -> None:
 
 def test_a_handwritten_file() -> None:
     assert by_hand(["3=12MB/s", "4=0"]) == {3: BytesIn(mean=12 * MB), 4: BytesIn(mean=0.0)}
-    with pytest.raises(Invalid, match="broker 3 has a rate already"):
+    with pytest.raises(Invalid, match="broker 3 already has a rate"):
         by_hand(["3=1", "3=1"])
 
 

@@ -81,9 +81,8 @@ def used(folder: Path, file: Path) -> str:
 def test_the_archive_is_created_used_and_harmless_if_damaged(
     class_archive: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:
-    """Before Java 25 it is of another kind, with other options.
-
-    The archive of this run's Java was created for all tests.
+    """Before Java 25, the archive is of another kind, with other options. All tests share the archive of this run's
+    Java.
     """
     made = archive.place(java.find())
     monkeypatch.setenv("KQUOTA_JAVA", which)

@@ -169,12 +169,12 @@ REFUSED = {
     "no brokers": ('{"version":1}', "printed: contains no brokers"),
     "a snapshot": (
         '{"version":1,"cluster":"c","broker":1,"log_dir":"/d","topic":"t","partition":0,"size":1}',
-        "printed: is a snapshot of replica sizes; give its folder with history",
+        "printed: is a snapshot of replica sizes. Give its folder with history",
     ),
     "empty": (log_dirs((1, {})), "printed: contains no replica"),
     "another cluster's": (
         log_dirs((1, {"u-0": 1})),
-        "contain none of the plan's 1 partitions; give sizes of the same cluster",
+        "contain none of the plan's 1 partitions. Give sizes of the same cluster",
     ),
 }
 
@@ -189,7 +189,7 @@ def test_partitions_without_sizes_are_refused_by_name_or_assumed(spark: SparkSes
     """An assumed partition is on the plan's first replica, which leads it, and is copied to the others."""
     rows = [row(1, "t", 0, 10, leader=True)]
     moves = plan({TopicPartition("t", n): [2, 3] for n in range(8)})
-    with pytest.raises(Refused, match=r"sizes do not contain: t-1, t-2, t-3, t-4, t-5 and 2 more; give assume_size"):
+    with pytest.raises(Refused, match=r"sizes do not contain: t-1, t-2, t-3, t-4, t-5 and 2 more. Give assume_size"):
         of_rows(spark, rows, moves, Rates())
     moved = of_rows(spark, rows, moves, Rates(by_broker={2: 14.0}), assumed_size=100)
     assert (moved.assumed.partitions, moved.assumed.named) == (7, ("t-1", "t-2", "t-3", "t-4", "t-5"))
@@ -241,9 +241,9 @@ def test_waves_follow_the_order_of_the_plan(spark: SparkSession) -> None:
 
 
 Held = dict[int, tuple[int, bool | None]]
-"""Of each broker that holds a partition: its size, and whether it is told to be in sync."""
+"""Of each broker that holds a partition: its size, and whether it is reported as in sync."""
 Cluster = dict[TopicPartition, tuple[Held, list[int], bool, bool]]
-"""Of each partition: who holds it, the wanted replicas, whether the plan names it, whether its leader is told."""
+"""Of each partition: who holds it, the wanted replicas, whether the plan names it, whether its leader is reported."""
 
 brokers = st.sampled_from(BROKERS)
 partitions = st.builds(TopicPartition, st.sampled_from(["t", "u-1"]), st.integers(0, 2))
@@ -266,7 +266,7 @@ known = st.one_of(
 def test_the_sums_equal_those_of_the_check_in_execute(
     spark: SparkSession, cluster: Cluster, rates: Rates, left: dict[tuple[TopicPartition, int], int]
 ) -> None:
-    """`left` has running copies, and replicas that nobody copies. The latter must not change anything."""
+    """`left` has running copies, and replicas that are not being copied. The latter must not change anything."""
     rows = [
         row(b, p.topic, p.partition, size, in_sync=in_sync, leader=b == max(held) if told else None)
         for p, (held, _, _, told) in cluster.items()

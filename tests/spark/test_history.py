@@ -245,7 +245,7 @@ def test_a_history_that_is_too_large_to_send_is_refused(tmp_path: Path) -> None:
         file.truncate(100_000_001)
     here = Listing(rolled=(str(tmp_path),), held=frozenset({SnapshotKey("c", FIRST)}), waiting={})
     reader: Any = Reader(spark=None, scratch=tmp_path, uploads=True)  # type: ignore[arg-type]
-    told = f"history {tmp_path}: more than 100 MB of Parquet is not sent to a remote Spark; copy it to a place"
+    told = f"history {tmp_path}: more than 100 MB of Parquet is not sent to a remote Spark. Copy it to a place"
     with pytest.raises(Refused, match=re.escape(told)):
         opened(reader, here, NOTHING)
 
@@ -260,7 +260,7 @@ def test_an_estimate_omits_bad_rows_and_counts_them(spark: SparkSession, tmp_pat
     assert rates is not None
     assert [tuple(each) for each in rates.collect()] == [("t", 0, 2.0)]
     snapshot(tmp_path / "h", 1, [row(1, "t", 0, 5), row(1, "t", 1, 5, version=7)])
-    with pytest.raises(Invalid, match=r"c-001.jsonl.gz: unknown version 7; move it out of the history"):
+    with pytest.raises(Invalid, match=r"c-001.jsonl.gz: unknown version 7. Move it out of the history"):
         read(spark, tmp_path / "again", tmp_path / "h")
 
 
@@ -298,7 +298,7 @@ def ordinary(hour: int) -> Row:
 
 
 def old(one: Row) -> Row:
-    """The same row as kquota wrote it before it knew local starts."""
+    """The same row, as a kquota without local start offsets wrote it."""
     return {key: value for key, value in one.items() if key != "local_start_offset"} | {"version": 1}
 
 

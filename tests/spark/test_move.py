@@ -37,7 +37,7 @@ To copy      91 MB in 1 copy
   broker         copies    bytes    followers    for copies    writes    time
        1  out         1    91 MB       3 MB/s        5 MB/s    3 MB/s    37 s
        3  in          1    91 MB                  7.33 MB/s    3 MB/s    17 s
-  (followers: fetches of in-sync followers of the moving partitions; they use the throttle undelayed)
+  (followers: fetches of in-sync followers of the moving partitions, counted but never delayed)
 
 Time         41 s = 4.5 s to start and end + 37 s to copy: 2 s of the throttle at once, then 100% of it
                broker 1: 5 MB/s left for copies - 3 MB/s written meanwhile
@@ -45,7 +45,7 @@ At least     11 s = bytes / throttle
 
 Window       T above        3 MB/s  IN, the highest write rate of one broker (KIP-73)
              T above        6 MB/s  follower traffic + writes to copies, on one broker
-Fetch size   3 brokers x 10.5 MB / 24 MB/s = 1.31 s < 11 s window: holds (KIP-73, with the defaults of Kafka)
+Fetch size   3 brokers x 10.5 MB / 24 MB/s = 1.31 s < 11 s window: holds (KIP-73, with Kafka's defaults)
 
 Disk         not checked on broker 3, because the sizes do not contain disk sizes
 
@@ -135,7 +135,7 @@ WRONG = {
     "bytes-in without a broker": ([*SIZES, "--throttle", "5MB/s", "--bytes-in", "3MB/s"], "--bytes-in '3MB/s': write"),
     "bytes-in twice": (
         [*SIZES, "--throttle", "5MB/s", "--bytes-in", "1=1", "--bytes-in", "1=2"],
-        "broker 1 has a rate already",
+        "broker 1 already has a rate",
     ),
     "neither throttle nor deadline": (
         SIZES,
@@ -228,7 +228,7 @@ def test_a_deadline_that_the_network_cannot_meet_exits_1_with_the_reason(folder:
     limits = ("--deadline", "10s", "--nic", "50MB/s", "--max-impact", "20%")
     code, out, err = run(folder, *SIZES, "--bytes-in", "1=3MB/s", *limits)
     assert code == 1
-    assert "empty: no throttle keeps all bounds" in out
+    assert "empty: no throttle meets all bounds" in out
     assert err.endswith(
         "error: no throttle is within the limits: it must be below 10 MB/s (--max-impact, 0.2 of N) and above "
         "13.9 MB/s (the deadline, 10 s). Change a limit\n"
@@ -243,7 +243,7 @@ def test_an_operators_own_limits_exit_1_after_the_estimate(folder: Path) -> None
     assert "error: the deadline, 1 s, is missed: the expected time is " in err
     impact = ("--throttle", "50MB/s", "--nic", "100MB/s", "--max-impact", "20%")
     code, out, err = run(folder, *SIZES, "--bytes-in", "1=3MB/s", *impact)
-    assert (code, "--max-impact, 0.2 of N: NOT KEPT\n" in out) == (1, True)
+    assert (code, "--max-impact, 0.2 of N: NOT MET\n" in out) == (1, True)
     assert err.endswith(
         "error: the throttle, 50 MB/s, breaks a limit: 20 MB/s (--max-impact, 0.2 of N). Give another --throttle\n"
     )

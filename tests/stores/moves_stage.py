@@ -32,7 +32,7 @@ from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_R
 
 RECORD = 10_000
 _PATIENCE = 60.0
-"""Seconds. A deadline, not a pace: a busy machine may take long over one answer."""
+"""A deadline in seconds. It is generous, because a busy machine may need long for one answer."""
 _CONTROLLED_SECONDS = 15.0
 _AT_ONCE_SECONDS = 1.0
 _KINDS = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
@@ -241,7 +241,7 @@ class OtherHand:
         until(self._controlled, "it answers")
 
     def _controlled(self) -> bool:
-        """Uses a client that knows no controller yet, because this one would keep asking the old controller."""
+        """Uses a client that has no controller yet, because this one would keep asking the old controller."""
         new = NewTopic(f"moves-{uuid.uuid4().hex[:8]}", num_partitions=1, replication_factor=1)
         client = self._client()  # which answers only as long as a reference to it exists
         answer = client.create_topics([new], validate_only=True, request_timeout=_CONTROLLED_SECONDS)[new.topic]

@@ -113,7 +113,7 @@ class CountingWire(Wire):
 
 @pytest.mark.kafka
 def test_a_throttle_of_many_topics_and_all_brokers_takes_two_rounds(cluster: Sandbox, hand: OtherHand) -> None:
-    """One round to check that no other client wrote meanwhile, one to write.
+    """One round checks that no other client has written, and one writes.
 
     Below 4.0 one more finds the oldest broker.
     """

@@ -148,7 +148,7 @@ def test_clients_that_share_a_bucket_wait_for_each_other(
     set_all(cluster, quotas, topic, {own: LOW})
 
     def both() -> bool:
-        """A window forgets the first client's bytes while a slow machine sends those of the second."""
+        """A window drops the first client's bytes while a slow machine sends the second client's bytes."""
         assert throttled(cluster, topic, str(spender.client_id))
         return throttled(cluster, topic, str(other.client_id), b"small")
 
@@ -175,7 +175,7 @@ def test_a_client_without_a_client_id_is_not_bound_by_client_id_levels(
 
 
 def created(cluster: Sandbox, client_id: str, count: int) -> list[str]:
-    """So many topics of one partition, asked for at once by this client: those that its quota let through."""
+    """The topics of one partition that the quota accepts, out of this many requested at once by this client."""
     topics = [f"burst-{uuid.uuid4().hex[:8]}" for _ in range(count)]
     new_topic = CreateTopicsRequest.CreatableTopic
     wanted = [new_topic(name=n, num_partitions=1, replication_factor=1, assignments=[], configs=[]) for n in topics]

@@ -28,7 +28,7 @@ class Killed(BaseException):
 
 
 class Mortal:
-    """A port whose user dies at the `last` call: before it is made, or after it, with the answer lost."""
+    """A port whose process dies at the `last` call: before it is made, or after it, with the answer lost."""
 
     def __init__(self, port: Any, life: list[int], when: Literal["before", "after"]) -> None:
         self._port, self._life, self._when = port, life, when

@@ -86,7 +86,7 @@ def desk(tmp_path: Path) -> Desk:
 WHOLE = wanted.whole_topics(["t"], [ONE], RATE)
 
 
-def test_what_a_whole_topic_needs() -> None:
+def test_the_settings_of_a_whole_topic() -> None:
     assert WHOLE == {LEADERS: ("*",), FOLLOWERS: ("*",), SENT: ("1000",), RECEIVED: ("1000",)}
     assert wanted.whole_topics(["t"], [ONE], RATE, ["leader"]) == {LEADERS: ("*",), SENT: ("1000",)}
     assert wanted.whole_topics(["t"], [ONE], None) == {LEADERS: ("*",), FOLLOWERS: ("*",)}
@@ -217,7 +217,7 @@ def busy_desk(desk: Desk) -> Desk:
 
 
 @pytest.mark.parametrize("n", [1, 2, 4], ids=["before it looks", "before lists", "before rates"])
-def test_a_value_that_another_tool_sets_meanwhile_is_restored(busy_desk: Desk, n: int) -> None:
+def test_a_value_that_another_tool_sets_during_the_run_is_restored(busy_desk: Desk, n: int) -> None:
     cluster = busy_desk.cluster
     assert isinstance(cluster, Meanwhile)
     cluster.configs = {LEADERS: "9:9", SENT: "77"}

@@ -133,7 +133,7 @@ class CopyingCluster(MemoryCluster):
             budgets[one] -= came
 
     def _budgets(self, at: float, step: float) -> dict[tuple[BrokerId, str], float]:
-        """What each throttled side may still send or receive in this step."""
+        """The bytes that each throttled side may still send or receive in this step."""
         followed: defaultdict[BrokerId, float] = defaultdict(float)
         for name, rate in self.producers.items():
             now = self.partitions[name]

@@ -56,7 +56,7 @@ class Truth(NamedTuple):
     ids=str,
 )
 def test_from_a_quarter_on_time_left_is_within_a_fifth_of_the_truth(stage: Watched, case: Truth) -> None:
-    """A broker that takes a quota window at once ends about a window earlier or later than its rate says."""
+    """A broker that takes a quota window at once ends about a window earlier or later than its rate predicts."""
     stage.cluster.lumps = case.lumps
     stage.topic(1, size=case.size, writes=case.writes)
     stage.drain(1, throttle=case.throttle)

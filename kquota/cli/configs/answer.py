@@ -1,4 +1,4 @@
-"""The answers of `kquota configs` about quotas, in Kafka's words: kafka-configs 4.3.1, and 2.8.2 for ZooKeeper."""
+"""The answers of `kquota configs` about quotas, in kafka-configs' words: 4.3.1 for brokers, 2.8.2 for ZooKeeper."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kquota.quota.port import Scram
 from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 
 HIDDEN: Final = "[hidden]"
-"""Instead of a secret."""
+"""The text that replaces a secret."""
 _ADMIN: Final = {USERS: "user-principal", CLIENTS: "client-id", IPS: "ip"}
 _ZOOKEEPER: Final = _ADMIN | {IPS: "ips"}
 
@@ -49,7 +49,10 @@ def _entities(found: Mapping[Entity, Limits]) -> list[EntityQuotas]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedQuotas(Answer):
-    """Quotas, and SCRAM credentials if users were requested. `named` is the entity that was requested by name."""
+    """The quotas, and the SCRAM credentials if users were requested.
+
+    `named` is the entity that was requested by name.
+    """
 
     HEADER = (*COLUMNS, "key", "value")
     INDENT = 2
@@ -94,7 +97,7 @@ class AlteredQuotas(Answer):
 
 
 def admin_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
-    """--describe on --bootstrap-server, with values as Java prints doubles."""
+    """Yield the lines of --describe on --bootstrap-server, with numbers as Java prints doubles."""
     for entity, limits in found.items():
         pairs = ", ".join(f"{name}={java_double(value)}" for name, value in limits.items())
         yield f"Quota configs for {_admin_words(entity)} are {pairs}"
@@ -104,7 +107,7 @@ def admin_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
 
 
 def zookeeper_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
-    """--describe on --zookeeper. Kafka prints SCRAM's salt and keys there; kquota does not."""
+    """Yield the lines of --describe on --zookeeper. Unlike Kafka's tool, kquota does not print SCRAM salts and keys."""
     credentials = {Entity(user=user): mechanisms for user, mechanisms in scram.items()}
     for entity in sorted({*found, *credentials}, key=Entity.order):
         pairs = [f"{mechanism}={HIDDEN}" for mechanism in credentials.get(entity, ())]
@@ -120,7 +123,7 @@ def _admin_words(entity: Entity) -> str:
 
 
 def entity_words(entity: Entity) -> str:
-    """An entity in the words of Kafka 2.8's tool for ZooKeeper."""
+    """Return an entity in the words of Kafka 2.8's tool for ZooKeeper."""
     return ", ".join(
         f"default {_ZOOKEEPER[kind]}" if name is DEFAULT else f"{_ZOOKEEPER[kind]} '{name}'"
         for kind, name in entity.parts()
@@ -128,7 +131,7 @@ def entity_words(entity: Entity) -> str:
 
 
 def java_double(value: float) -> str:
-    """Java's Double.toString: always with a point, with an exponent from 10^7 and below 10^-3.
+    """Format a number like Java's Double.toString: always with a point, with an exponent from 10^7 and below 10^-3.
 
     >>> java_double(1024.0), java_double(10_000_000.0), java_double(12.5)
     ('1024.0', '1.0E7', '12.5')

@@ -35,7 +35,7 @@ KINDS: Final = (TOPICS, CLIENTS, USERS, BROKERS, IPS)
 
 # No argument of a process can contain a NUL, so this cannot be a real name.
 DEFAULT_NAME: Final = "\0"
-"""The name that represents a default entity among names."""
+"""The name that stands for a default entity in a list of names."""
 _DEFAULT_FLAGS: Final = {
     "--entity-default": "--entity-name",
     "--client-defaults": "--client",
@@ -46,15 +46,15 @@ _DEFAULT_FLAGS: Final = {
 
 
 class EntityCommand(StrictCommand):
-    """A command in which the order of --entity-name and --entity-default assigns each to an entity type.
+    """A command that assigns --entity-name and --entity-default to entity types by their order.
 
-    So --entity-default becomes an --entity-name with a special value, because order is kept only within one option.
+    Click keeps the order only within one option, so --entity-default becomes an --entity-name with a special value.
     """
 
     written_as: ClassVar = {default: (option, DEFAULT_NAME) for default, option in _DEFAULT_FLAGS.items()}
 
     def twice(self, option: str) -> str:
-        """A short form also names an entity type."""
+        """A short form also sets an entity type, so the message names both."""
         kind = f"{option[2:]}s"
         return f"Duplicate entity type(s) specified: {kind}" if kind in KINDS else super().twice(option)
 
@@ -75,7 +75,7 @@ def _hidden(option: str) -> Any:
 class ConfigsOptions:
     """Set and show quotas, and configs of topics and brokers, like kafka-configs."""
 
-    # The default options arrive as names (see EntityCommand), and there is no prompt that --force could answer.
+    # The default options are parsed as names (see EntityCommand), and no prompt exists that --force could answer.
     connection: ThroughControllers
     alter: Annotated[bool, flag("alter", "Change the configs of one entity.")] = False
     describe: Annotated[bool, flag("describe", "Show the configs of entities.")] = False

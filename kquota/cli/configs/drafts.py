@@ -1,4 +1,4 @@
-"""Names in drafts of KIP-599 that Kafka never shipped: the current name, or the setting with the same effect."""
+"""Names from drafts of KIP-599 that Kafka never shipped, with the current name or the setting with the same effect."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _RATE: Final = "controller_mutations_rate"
 _BURST: Final = re.compile(r"controller_mutations?_burst|quota\.(?:partition|controller)[._]mutations?[._]burst")
 _CLUSTER_WIDE: Final = re.compile(r"quota\.(?:partition|controller)[._]mutations?[._].*")
 _WINDOW: Final = f"{SAMPLES} x {SAMPLE_MS // 1_000} s"
-"""controller.quota.window.num samples of controller.quota.window.size.seconds, as Kafka ships them."""
+"""Kafka's defaults: controller.quota.window.num samples of controller.quota.window.size.seconds."""
 
 
 def today(given: Mapping[str, str], option: str) -> Mapping[str, str]:
-    """The pairs under Kafka's current names; stderr reports each change.
+    """The pairs under Kafka's current names, and report each change on stderr.
 
     Raises Invalid for a name that has no current equivalent.
     """
@@ -30,14 +30,18 @@ def today(given: Mapping[str, str], option: str) -> Mapping[str, str]:
 
 
 def today_keys(given: Sequence[str], option: str) -> tuple[str, ...]:
-    """Like `today` for keys alone. Raises Invalid for names that never shipped, and for a key under both names."""
+    """Like `today`, but for keys alone.
+
+    Raises Invalid for names without an equivalent, and for a key under two names.
+    """
     for key in given:
         _must_have_shipped(key, None, None, option)
     if _RATE not in given:
         return tuple(given)
     if CONTROLLER_MUTATION_RATE in given:
         raise Invalid(
-            f"{option}: {_RATE} is the name of {CONTROLLER_MUTATION_RATE} in a draft of KIP-599, and both are given"
+            f"{option}: {_RATE} is the name of {CONTROLLER_MUTATION_RATE} in a draft of KIP-599, and both are given. "
+            f"Give only {CONTROLLER_MUTATION_RATE}"
         )
     say(f"{option}: {_RATE} is the name in a draft of KIP-599. kquota uses {CONTROLLER_MUTATION_RATE}")
     return tuple(CONTROLLER_MUTATION_RATE if key == _RATE else key for key in given)
@@ -74,7 +78,7 @@ def _burst(burst: float | None, rate: float | None) -> str:
 
 
 def _number(text: str | None) -> float | None:
-    """A positive number, or None if the text is not one."""
+    """Parse a positive number. Return None for any other text."""
     if text is None or not re.fullmatch(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?", text):
         return None
     return float(text) or None

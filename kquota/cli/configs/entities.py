@@ -13,16 +13,16 @@ from kquota.settings.resource import BROKERS, TOPICS
 from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 
 ELSEWHERE: Final = ("client-metrics", "groups", "broker-loggers")
-"""Other entities of kafka-configs, which have no quotas and no throttles."""
+"""Entity types of kafka-configs that have neither quotas nor throttles."""
 
 Named: TypeAlias = Mapping[str, Name | Every]
-"""Entity type to name, in the order of the command line; EVERY if only the type was given."""
+"""Entity types with their names, in the order of the command line. A name is EVERY if only the type was given."""
 
 
 def named(types: Sequence[str], names: Sequence[str], short: Mapping[str, str | None]) -> Named:
-    """The entities that the options name; `short` has the values of the short forms by entity type.
+    """Return the entities that the options name. `short` has the values of the short forms by entity type.
 
-    Raises Invalid, in Kafka's words where Kafka has them. Resolves host names, but contacts no cluster.
+    It resolves host names, but contacts no cluster. Raises Invalid, in Kafka's words where Kafka has them.
     """
     given = _in_kafkas_order({kind: name for kind, name in short.items() if name is not None})
     if given and (types or names):
@@ -41,7 +41,7 @@ def named(types: Sequence[str], names: Sequence[str], short: Mapping[str, str | 
 
 
 def _in_kafkas_order(given: Mapping[str, str]) -> dict[str, str]:
-    """Names before defaults, because kafka-configs reports the first one as updated."""
+    """Sort names before defaults, because kafka-configs reports the first one as updated."""
     order = sorted(given, key=lambda kind: (given[kind] == DEFAULT_NAME, KINDS.index(kind)))
     return {kind: given[kind] for kind in order}
 
@@ -63,12 +63,12 @@ def _must_be_types(types: Sequence[str]) -> None:
 
 
 def elsewhere(what: str) -> str:
-    """Why kquota does not support this, and which tool does."""
+    """Return why kquota does not support this entity type, and which tool does."""
     return f"{what}: not supported by kquota, which manages quotas and throttles. Use Kafka's kafka-configs"
 
 
 def must_be_named(entities: Named) -> None:
-    """Raises Invalid, like kafka-configs before --alter, if a name is missing."""
+    """Raise Invalid if a name is missing, as kafka-configs does before --alter."""
     missing = [kind for kind, name in entities.items() if isinstance(name, Every)]
     if not missing:
         return

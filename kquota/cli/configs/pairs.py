@@ -1,6 +1,6 @@
 """--add-config, --add-config-file and --delete-config for every entity type, with the grammar of kafka-configs.
 
-No error here repeats a value, because it may be a password.
+No error in this module repeats a value, because it may be a password.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FORMAT: Final = (
 
 
 def pairs(text: str) -> Mapping[str, str]:
-    """The value of --add-config: brackets protect commas and are removed, `k=` is an empty value.
+    """Parse the value of --add-config. Brackets protect commas and are removed. `k=` sets an empty value.
 
     >>> pairs("a=1,b=[x,y=z],c=")
     {'a': '1', 'b': 'x,y=z', 'c': ''}
@@ -45,7 +45,7 @@ def pairs(text: str) -> Mapping[str, str]:
 
 
 def pairs_in(path: Path) -> Mapping[str, str]:
-    """The pairs of a Java properties file. Raises Invalid, naming --add-config-file."""
+    """Read the pairs of a Java properties file. Raises Invalid, naming --add-config-file."""
     found: dict[str, str] = {}
     for key, value in entries(path, "--add-config-file"):
         _must_be_a_key(key, "--add-config-file")
@@ -58,7 +58,7 @@ def pairs_in(path: Path) -> Mapping[str, str]:
 
 
 def keys(texts: Iterable[str]) -> tuple[str, ...]:
-    """The values of --delete-config: `k,k`, repeatable. Raises Invalid for an empty or repeated key."""
+    """Parse the values of --delete-config, for example `k,k`. Raises Invalid for an empty or repeated key."""
     found: list[str] = []
     for text in texts:
         named = [key.strip(_JAVA_TRIMS) for key in _without_trailing_blanks(text.split(","))]
@@ -73,7 +73,9 @@ def keys(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """The text split at each separator outside brackets. Like Kafka, it checks whether the next bracket closes."""
+    """Split the text at each separator outside brackets. As in Kafka, an opening bracket protects only if the next
+    bracket closes.
+    """
     parts: list[str] = []
     end, closes = len(text), False
     for at in range(len(text) - 1, -1, -1):
@@ -86,7 +88,7 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _without_trailing_blanks(parts: Sequence[str]) -> Sequence[str]:
-    """The parts as Java splits them: `a=1,` is one part."""
+    """Drop trailing empty parts, because Java's split does: `a=1,` is one part."""
     last = max((at for at, part in enumerate(parts, 1) if part), default=0)
     return parts[:last]
 

@@ -20,9 +20,8 @@ from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 
 
 def change_of(entities: Named, add: Mapping[str, str], option: str, delete: tuple[str, ...]) -> QuotaChange:
-    """The change that the options ask for; `add` comes from `option`.
-
-    Raises Invalid for values that no broker should get.
+    """Return the change that the options ask for. `add` comes from `option`. Raises Invalid for values that kquota
+    sends to no broker.
     """
     names: dict[str, Name] = {kind: name for kind, name in entities.items() if not isinstance(name, Every)}
     entity = Entity(user=names.get(USERS), client_id=names.get(CLIENTS), ip=names.get(IPS))
@@ -36,7 +35,7 @@ def change_of(entities: Named, add: Mapping[str, str], option: str, delete: tupl
 
 
 def limits(pairs: Mapping[str, str], entity_types: Collection[str], option: str) -> Limits:
-    """The limits in the pairs of `option`; byte rates take units.
+    """Parse the limits in the pairs of `option`. Byte rates can have units.
 
     >>> limits({"producer_byte_rate": "1MB/s", "request_percentage": "12.5"}, ["users"], "--add-config")
     {'producer_byte_rate': 1000000.0, 'request_percentage': 12.5}
@@ -54,7 +53,7 @@ def limits(pairs: Mapping[str, str], entity_types: Collection[str], option: str)
 
 
 def must_be_quotas(keys: Iterable[str], entity_types: Collection[str], option: str, done: str) -> None:
-    """Raises Invalid, naming `option`, for a key that is not a quota of `entity_types`."""
+    """Raise Invalid, naming `option`, for a key that is not a quota of `entity_types`."""
     allowed = quotas_of(entity_types)
     if unknown := [key for key in keys if key not in allowed]:
         whose = " and ".join(f"'{entity_type}'" for entity_type in entity_types)
@@ -90,7 +89,7 @@ def _altered(at: world.Where, entities: Named, entity: Entity) -> str:
 
 
 def describe(at: world.Where, entities: Named) -> DescribedQuotas:
-    """The quotas of the named entities; of SCRAM credentials at most the iterations."""
+    """Return the quotas of the named entities. Of SCRAM credentials, only the iterations are included."""
     wanted = Filter(user=entities.get(USERS), client_id=entities.get(CLIENTS), ip=entities.get(IPS))
     unreadable: list[str] = []
     scram: Scram | None = None
@@ -109,7 +108,7 @@ def describe(at: world.Where, entities: Named) -> DescribedQuotas:
 
 
 def _echo(change: QuotaChange) -> None:
-    """Print how a rate was understood, so that a wrong unit is noticed immediately."""
+    """Print how kquota understood a rate, so that the operator sees a wrong unit immediately."""
     for key, row in QUOTA_KEYS.items():
         if row.in_bytes and key in change.add:
             say(f"{change.entity}: {key} = {plain(change.add[key])} bytes per second ({human_rate(change.add[key])})")

@@ -1,4 +1,4 @@
-"""`kquota configs` for topics and brokers, in Kafka's words: kafka-configs 4.3.1 for brokers, 2.8.2 for ZooKeeper."""
+"""`kquota configs` for topics and brokers, in the words of kafka-configs: 4.3.1 for brokers, 2.8.2 for ZooKeeper."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _name(resource: Resource) -> str | None:
 
 
 def _named(resource: Resource) -> Mapping[str, str | int | None]:
-    """For JSON, where the id of a broker is a number, and null means the default of all brokers."""
+    """Return the name for JSON. A broker id is a number there, and null is the default of all brokers."""
     name = _name(resource)
     return {resource.kind[:-1]: int(name) if name is not None and resource.kind == BROKERS else name}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigSynonym(Part):
-    """A possible value of a config; None if it is secret or not set."""
+    """A source of a config with its value. None means that the value is secret or not set."""
 
     source: str
     key: str
@@ -44,7 +44,7 @@ class ConfigSynonym(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(Part):
-    """A config. The `value` of a `sensitive` one is None."""
+    """A config. The `value` of a `sensitive` config is None."""
 
     key: str
     value: str | None
@@ -82,7 +82,9 @@ def _config(entry: Entry) -> Config:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedConfigs(Answer):
-    """Configs of topics or brokers; `everything` includes static ones. `absent` was requested but does not exist."""
+    """Configs of topics or brokers. `everything` includes static configs. `absent` is a requested resource that does
+    not exist.
+    """
 
     HEADER = ("type", "name", "key", "value", "source", "sensitive")
     INDENT = 2
@@ -132,17 +134,17 @@ class AlteredConfigs(Answer):
 
 
 def absence(resource: Resource) -> str:
-    """Kafka's sentence for a topic that does not exist and for a broker that is not alive."""
+    """Return Kafka's sentence for a topic that does not exist or a broker that is not alive."""
     return f"The {resource.kind[:-1]} '{resource.name}' doesn't exist and doesn't have dynamic config."
 
 
 def shown_value(entry: Entry) -> str:
-    """The value as Java prints it, or a placeholder for a secret."""
+    """Return the value as Java prints it, or a placeholder for a secret."""
     return _java(HIDDEN if entry.sensitive and entry.value else entry.value)
 
 
 def _admin_lines(resource: Resource, entries: Sequence[Entry], which: str) -> Iterator[str]:
-    """kafka-configs' --describe on --bootstrap-server, as Kafka 4.3.1 prints it."""
+    """Yield the lines of --describe on --bootstrap-server, as Kafka 4.3.1 prints them."""
     if resource.name is DEFAULT:
         yield f"Default configs for {resource.kind} in the cluster are:"
     else:
@@ -155,26 +157,27 @@ def _admin_lines(resource: Resource, entries: Sequence[Entry], which: str) -> It
 
 
 def _zookeeper_line(resource: Resource, entries: Sequence[Entry]) -> str:
-    """kafka-configs' --describe on --zookeeper, as Kafka 2.8 prints it, without passwords."""
+    """Return the line of --describe on --zookeeper, as Kafka 2.8 prints it, but without passwords."""
     pairs = ",".join(f"{entry.key}={HIDDEN if entry.sensitive else entry.value}" for entry in entries)
     return f"Configs for {_resource_words(resource)} are {pairs}"
 
 
 def _resource_words(resource: Resource) -> str:
-    """A topic or broker in the words of Kafka 2.8's tool for ZooKeeper."""
+    """Return a topic or broker in the words of Kafka 2.8's tool for ZooKeeper."""
     kind = "brokers" if resource.kind == BROKERS else "topic"
     return f"default {kind}" if resource.name is DEFAULT else f"{kind} '{resource.name}'"
 
 
 def _java(value: str | bool | None) -> str:
-    """A value as Java prints it. A broker does not report secrets, and its null is shown as in Kafka's tool."""
+    """Format a value as Java prints it. Brokers report null for a secret, and Kafka's tool prints that null."""
     if value is None:
         return "null"
     return value if isinstance(value, str) else str(value).lower()
 
 
 def describe(at: world.Where, kind: Kind, name: str | Default | None, everything: bool) -> DescribedConfigs:
-    """The dynamic configs of one topic or broker, or of all (None); with `everything` also static and default ones.
+    """Return the dynamic configs of one topic or broker, or of all (None). `everything` adds static and default
+    configs.
 
     A broker that does not answer is reported as an error, and the others are still shown.
     """
@@ -210,7 +213,7 @@ def describe(at: world.Where, kind: Kind, name: str | Default | None, everything
 
 
 def alter(at: world.Where, resource: Resource, add: Mapping[str, str], delete: tuple[str, ...]) -> AlteredConfigs:
-    """Set and delete configs of one topic or broker until they are visible. Possible mistakes go to stderr."""
+    """Set and delete configs of one topic or broker, and wait until they are visible. Warnings go to stderr."""
     try:
         return _altered(at, resource, add, delete)
     except EmptyValue as error:
@@ -241,8 +244,8 @@ def _altered(at: world.Where, resource: Resource, add: Mapping[str, str], delete
         if _is_unread(at, resource) and not configs.describe([resource]):
             configs.alter([change])
             notes.append(
-                f"{resource}: the controllers accepted the change, and cannot show it. It is in force when the broker "
-                "runs; --describe with --bootstrap-server then shows it"
+                f"{resource}: the controllers accepted the change, but cannot show it. It takes effect when the broker "
+                "starts. Then check it with --describe and --bootstrap-server"
             )
             return AlteredConfigs(altered=resource, over_zookeeper=False, notes=tuple(notes))
         altered = actions.alter(configs, change, world.until_seen())
@@ -254,12 +257,12 @@ def _altered(at: world.Where, resource: Resource, add: Mapping[str, str], delete
 
 
 def _is_unread(at: world.Where, resource: Resource) -> bool:
-    """True for the configs of a broker, if the controllers take the place of the brokers."""
+    """True if the configs of this broker cannot be read, because the connection uses the controllers."""
     return world.only_controllers(at) and resource.kind == BROKERS and resource.name is not DEFAULT
 
 
 def _remarks(resource: Resource, altered: Altered, release: tuple[int, ...] | None) -> Iterator[str]:
-    """The keys that were not set, and the values that now apply instead of deleted ones."""
+    """Yield the keys that were not set, and the values that now apply instead of the deleted ones."""
     for absent in altered.absent:
         yield f"{resource}: {absent} was not set; nothing to delete"
     for entry in altered.behind:
@@ -268,7 +271,7 @@ def _remarks(resource: Resource, altered: Altered, release: tuple[int, ...] | No
 
 
 def must_not_be_secret(keys: Iterable[str]) -> None:
-    """Raises Invalid for keys of secrets, because every user of the machine can read command lines."""
+    """Raise Invalid for keys of secrets, because every user of the machine can read command lines."""
     if secret := sorted(filter(zookeeper_values.is_password, keys)):
         raise Invalid(
             f"{', '.join(secret)}: a secret on a command line is visible to other users of this machine. Use "
@@ -277,7 +280,7 @@ def must_not_be_secret(keys: Iterable[str]) -> None:
 
 
 def _echo(change: ConfigChange) -> None:
-    """Print how a rate was understood, so that a wrong unit is noticed immediately."""
+    """Print how kquota understood a rate, so that the operator sees a wrong unit immediately."""
     for name in BYTE_RATES:
         if name in change.add:
             rate = change.add[name]

@@ -1,6 +1,6 @@
 """`kquota configs`: check the options, then describe or alter quotas, or the configs of topics and brokers.
 
-Describing quotas is the most frequent use, so it does not import what only configs of topics and brokers need.
+Describing quotas is the most frequent use, so it does not import the modules for configs of topics and brokers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SCRAM: Final = re.compile(r"(?:^|,)\s*SCRAM-", re.IGNORECASE)
 
 
 def run(options: ConfigsOptions) -> Answer:
-    """Raises Invalid, in Kafka's words where Kafka has them, for options that cannot be combined."""
+    """Run the command. Raises Invalid, in Kafka's words where Kafka has them, for options that cannot be combined."""
     actions.action(options, ("describe", "alter"))
     others = {
         "groups": options.group,
@@ -97,7 +97,7 @@ def _must_show_quotas(at: world.Where) -> None:
 
 
 def _changes(options: ConfigsOptions, entities: Named) -> tuple[Mapping[str, str], tuple[str, ...], str]:
-    """The pairs to set, the keys to delete, and the option that has the pairs."""
+    """Return the pairs to set, the keys to delete, and the option that has the pairs."""
     if options.add_config is not None and options.add_config_file is not None:
         raise Invalid("Only one of --add-config or --add-config-file must be specified")
     if options.add_config is None and options.add_config_file is None and not options.delete_config:

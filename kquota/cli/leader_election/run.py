@@ -25,7 +25,7 @@ _SHOWN: Final = 10
 
 
 def run(options: LeaderElectionOptions) -> ElectionAnswer | Generator[ElectionAnswer]:
-    """Raises Invalid, in Kafka's words where Kafka has them, for options that cannot be combined."""
+    """Run the command. Raises Invalid, in Kafka's words where Kafka has them, for options that cannot be combined."""
     kind, rules = _kind(options), _rules(options)
     wanted = _wanted(options)
     at = world.where(_connection(options))
@@ -54,7 +54,7 @@ def _rules(options: LeaderElectionOptions) -> BatchRules:
 
 
 def _wanted(options: LeaderElectionOptions) -> tuple[TopicPartition, ...] | None:
-    """The given partitions, or None for all that need an election."""
+    """Return the given partitions, or None for all that need an election."""
     given = (options.topic is not None, options.all_topic_partitions, options.path_to_json_file is not None)
     if sum(given) != 1:
         raise Invalid(
@@ -70,7 +70,7 @@ def _wanted(options: LeaderElectionOptions) -> tuple[TopicPartition, ...] | None
 
 
 def _connection(options: LeaderElectionOptions) -> Connection:
-    """The connection, with the option's old name in Kafka's tool."""
+    """Return the connection. It also accepts the old name of the option from Kafka's tool."""
     if options.admin_config is None:
         return options.connection
     if options.connection.command_config is not None:
@@ -135,7 +135,7 @@ def _complaints(results: ElectionResults, rules: BatchRules) -> Iterator[str]:
     if results.unsettled:
         those = agreeing(len(results.unsettled), "partition", "has", "have")
         yield (
-            f"error: {human_duration(rules.settle)} after a batch, {those} no new leader, or a replica out of sync "
+            f"error: {human_duration(rules.settle)} after a batch, {those} no new leader or an out-of-sync replica "
             f"({few(results.unsettled, _SHOWN)})"
         )
     if results.unknown:

@@ -28,7 +28,7 @@ def compacted(directory: Path, engine: Engine) -> Lines:
         raise Invalid(f"--compact {directory}: the folder does not exist")
     found = world.history([directory])
     if not found.clusters() and not found.late:
-        raise Invalid(f"--compact {directory}: the folder contains no snapshot; ", NextStep.TAKE_SNAPSHOT)
+        raise Invalid(f"--compact {directory}: the folder contains no snapshot. ", NextStep.TAKE_SNAPSHOT)
     if found.waiting:
         with world.rolling(directory) as batch:
             # Another process may have rolled them in the meantime.

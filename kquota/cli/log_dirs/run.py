@@ -42,7 +42,7 @@ def _log_dirs(found: Iterable[LogDir]) -> list[dict[str, object]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLogDirs(Part):
-    """One broker, even if it has no log dirs."""
+    """One broker with its log dirs. A broker without log dirs is included."""
 
     broker: BrokerId
     log_dirs: list[LogDir] = key("logDirs", _log_dirs)
@@ -50,7 +50,7 @@ class BrokerLogDirs(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirsShown(Answer):
-    """The JSON of kafka-log-dirs, field by field as in Kafka 4.3.1. Brokers, log dirs and partitions ascend."""
+    """The JSON of kafka-log-dirs, field by field as in Kafka 4.3.1. Brokers, log dirs and partitions are sorted."""
 
     VERSION = None
     SEPARATORS = (",", ":")

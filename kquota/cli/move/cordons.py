@@ -24,12 +24,12 @@ class CordonShown(Part):
 
 
 def cordons_shown(cordons: Iterable[Cordon]) -> tuple[CordonShown, ...]:
-    """The cordons as parts of a JSON document."""
+    """Return the cordons as parts of a JSON document."""
     return tuple(CordonShown(broker=each.broker, log_dirs=each.log_dirs, whole=each.whole) for each in cordons)
 
 
 def cordon_notes(cordons: Iterable[Cordon]) -> Iterator[str]:
-    """One line for each broker with cordoned log dirs."""
+    """Return one line for each broker with cordoned log dirs."""
     for each in cordons:
         names = few(each.log_dirs, _NAMED)
         if each.whole:

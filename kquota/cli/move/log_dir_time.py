@@ -23,7 +23,7 @@ BrokerSettings: TypeAlias = Mapping[BrokerId, Mapping[str, str | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirTimeShown(Part):
-    """The copies between the log dirs of one broker. None means unknown; a null throttle limits nothing."""
+    """The copies between the log dirs of one broker. None means unknown. A null throttle means that none is set."""
 
     broker: int
     copies: int
@@ -37,7 +37,7 @@ class LogDirTimeShown(Part):
 
 
 def shown(pace: LogDirPace) -> LogDirTimeShown:
-    """The pace of one broker as a part of a JSON document."""
+    """Return the pace of one broker as a part of a JSON document."""
     return LogDirTimeShown(
         broker=pace.work.broker,
         copies=pace.work.copies,
@@ -52,7 +52,7 @@ def shown(pace: LogDirPace) -> LogDirTimeShown:
 
 
 def broker_settings(connection: Connection, works: Iterable[LogDirWork]) -> BrokerSettings:
-    """The configs of the brokers of this work; empty, with a warning, if they do not answer."""
+    """Return the configs of the brokers of this work. If they do not answer, print a warning and return nothing."""
     brokers = sorted({work.broker for work in works})
     try:
         with world.configs(world.where(connection)) as configs:
@@ -70,7 +70,7 @@ def broker_settings(connection: Connection, works: Iterable[LogDirWork]) -> Brok
 
 
 def paced(work: LogDirWork, throttle: int | None, settings: BrokerSettings) -> LogDirPace:
-    """The pace under the given throttle, otherwise under the one that is set on the broker."""
+    """Return the pace under the given throttle, otherwise under the throttle that is set on the broker."""
     own = settings.get(BrokerId(work.broker), {})
     return LogDirPace(
         work=work,
@@ -80,7 +80,7 @@ def paced(work: LogDirWork, throttle: int | None, settings: BrokerSettings) -> L
 
 
 def never(paces: Iterable[LogDirPace]) -> str | None:
-    """The error if one of the brokers never finishes; None if each of them does, or if that is unknown."""
+    """Return the error if one of the brokers never finishes. Return None if all of them finish, or if it is unknown."""
     for pace in paces:
         if pace.feasible is False:
             (why,) = time_lines(pace)
@@ -89,7 +89,7 @@ def never(paces: Iterable[LogDirPace]) -> str | None:
 
 
 def time_lines(pace: LogDirPace, heading: str = "") -> Iterator[str]:
-    """The expected time of one broker, in words, after a heading."""
+    """Yield the expected time of one broker, in words, after a heading."""
     work, throttle = pace.work, pace.throttle
     size, count = human_bytes(work.bytes), counted(work.copies, "copy")
     copies = f"{heading}broker {work.broker}: {size} in {count} between its log dirs"

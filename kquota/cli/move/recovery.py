@@ -82,7 +82,9 @@ def _recover(options: RecoveryOptions, verb: str) -> Recovered:
 
 
 def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequence[BrokerId]) -> None:
-    """Ask before an abort on a terminal, and always before a takeover. Raises Refused for any answer but yes."""
+    """Ask before an abort on a terminal, and always before a takeover of another owner's run. Raises Refused for any
+    answer except yes.
+    """
     asks = not options.yes and (options.take_over or (verb == "abort" and confirmation.has_terminal()))
     if not asks:
         return
@@ -126,7 +128,7 @@ def _chosen(runs: Runs, options: RecoveryOptions, verb: str) -> list[Run]:
 
 
 def _prepared(stage: world.Stage, run: Run, options: RecoveryOptions, verb: str) -> tuple[Run, Prepared]:
-    """Return the run with its goal, and its preparation. Raises Refused."""
+    """Return the run with its goal, and its preparation. Raises Refused if a check fails."""
     wanted = backwards(run) if verb == "abort" else run
     return wanted, prepare_again(
         stage.cluster, stage.runs, stage.clock, wanted, stage.dirs, force=options.force, sizes=_sizes(stage, wanted)
@@ -134,7 +136,10 @@ def _prepared(stage: world.Stage, run: Run, options: RecoveryOptions, verb: str)
 
 
 def _sizes(stage: world.Stage, run: Run) -> Mapping[TopicPartition, int]:
-    """The sizes of the partitions, if the run limits the bytes in flight. Over ZooKeeper they are unknown."""
+    """Return the sizes of the partitions if the run limits the bytes in flight.
+
+    Over ZooKeeper the sizes are unknown.
+    """
     if run.limits.in_flight is None or stage.log_dirs is None:
         return {}
     alive = stage.cluster.snapshot(run.goal.topics).alive

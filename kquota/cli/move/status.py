@@ -35,7 +35,7 @@ class WriterShown(Part):
 class OpenRun(Part):
     """An open run. `done` of its `partitions` are in place. `throttle` is in bytes per second.
 
-    `copied` and `left` are bytes, and `least_seconds` is the time for `left` at the throttle. None is unknown.
+    `copied` and `left` are bytes, and `least_seconds` is the time for `left` at the throttle. None means unknown.
     """
 
     run: str
@@ -84,7 +84,7 @@ class OpenRuns(Answer):
 
 
 def run(options: MoveStatusOptions) -> OpenRuns:
-    """Show the open runs. The exit code is also 8 if it is unknown whether a run is open."""
+    """Show the open runs. The exit code is 8 if a run is open, or if this is unknown."""
     with world.watching(world.where(options.connection), options.state_dir) as (ports, runs):
         every = runs.unfinished()
         moving = {one.id: one for one in every if one.purpose is Purpose.MOVE}

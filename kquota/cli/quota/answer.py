@@ -27,7 +27,7 @@ HEADER: Final = """\
 """
 
 Value: TypeAlias = float | str | None
-"""A limit, or the text of a replication throttle; None means not set."""
+"""A limit, or the text of a replication throttle. None means not set."""
 
 _KINDS: Final = (*ENTITY_TYPES, *THROTTLE_KEYS)
 _SHOWN: Final = 5
@@ -60,7 +60,7 @@ class LimitChanged(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityChanged(Part):
-    """The changes of one entity. `sign` is + if it gets its first limits, - if it loses all, otherwise ~."""
+    """The changes of one entity. `sign` is + if it gets its first limits, - if it loses all limits, and ~ otherwise."""
 
     entity: Entity | Resource = spread()
     pruned: bool
@@ -68,7 +68,7 @@ class EntityChanged(Part):
     sign: str = hidden()
 
     def lines(self) -> Iterator[str]:
-        """The entity, followed by the old and the new value of each key."""
+        """Yield the entity, then the old and the new value of each key."""
         yield f"{self.sign} {words(self.entity)}{' (not in the document)' if self.pruned else ''}"
         for name, limit in self.limits.items():
             yield f"    {name}: {_shown(name, limit.old)} -> {_shown(name, limit.new)}"
@@ -76,7 +76,7 @@ class EntityChanged(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reviewed(Answer):
-    """The changes; `change` is their hash. `protected` are the entities that pruning keeps."""
+    """The changes. `change` is their hash. `protected` are the entities that pruning keeps."""
 
     HEADER = (*(kind[:-1] for kind in _KINDS), "key", "old", "new")
     INDENT = 2
@@ -98,7 +98,7 @@ class Reviewed(Answer):
 
 
 def reviewed(found: Difference) -> Reviewed:
-    """The answer of `diff`."""
+    """Return the answer of `diff`."""
     return Reviewed(
         change=found.hash,
         changes=changed(found.changes),
@@ -109,7 +109,7 @@ def reviewed(found: Difference) -> Reviewed:
 
 
 def changed(changes: Iterable[Replacement | Throttling]) -> tuple[EntityChanged, ...]:
-    """Each entity with its changes."""
+    """Return each entity with its changes."""
     return tuple(
         EntityChanged(
             entity=one.entity,
@@ -122,12 +122,12 @@ def changed(changes: Iterable[Replacement | Throttling]) -> tuple[EntityChanged,
 
 
 def named(change: str) -> str:
-    """The line with the hash of a change."""
+    """Return the line with the hash of a change."""
     return f"change: {change}"
 
 
 def summary(found: Difference) -> tuple[str, ...]:
-    """The protected entities that pruning keeps although they are in `owns`, and the number of changes."""
+    """Yield the protected entities that pruning keeps although they are in `owns`, and the number of changes."""
     kept = [f"warning: protected, so not pruned: {few(found.kept, _SHOWN)}"] if found.kept else []
     if not found.changes:
         return (*kept, "nothing to change")
@@ -136,12 +136,12 @@ def summary(found: Difference) -> tuple[str, ...]:
 
 
 def words(entity: Entity | Resource) -> str:
-    """An entity, broker or topic in words; `default` follows the kind."""
+    """Return an entity, broker or topic in words. `default` follows the kind."""
     return " ".join(f"{kind[:-1]} {'default' if name is DEFAULT else repr(name)}" for kind, name in entity.parts())
 
 
 def _shown(name: str, value: Value) -> str:
-    """A value for people: exact, and for a rate without a unit also rounded."""
+    """Format a value for people. It is exact, and a rate without a unit is also shown rounded."""
     if value is None:
         return "not set"
     if isinstance(value, str) and not value.isdecimal():
@@ -155,7 +155,7 @@ def _shown(name: str, value: Value) -> str:
 
 
 def bare(value: Value) -> str | None:
-    """A value as it is sent to the cluster."""
+    """Format a value as it is sent to the cluster."""
     return plain(value) if isinstance(value, float) else value
 
 
@@ -182,7 +182,9 @@ class EntityUndone(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied(Answer):
-    """The changed and the unchanged entities. `confirmed`: the operator already saw the change before confirming it."""
+    """The entities that were changed, and those that were not. `confirmed`: the operator already saw the change before
+    confirming it.
+    """
 
     INDENT = 2
 
@@ -202,12 +204,12 @@ class Applied(Answer):
 
 
 def unsent(found: Difference) -> Unsent:
-    """The answer of `apply` if nothing is sent."""
+    """Return the answer of `apply` if nothing is sent."""
     return Unsent(change=found.hash, changes=changed(found.changes), protected=found.kept, closing_notes=summary(found))
 
 
 def applied(found: Difference, undone: Mapping[Entity | Resource, str], *, confirmed: bool) -> Applied:
-    """The answer after the change. `undone` has the entities that were not changed, with the reasons."""
+    """Return the answer after the change. `undone` has the entities that were not changed, with the reasons."""
     done = [change for change in found.changes if change.entity not in undone]
     note = f"{counted(len(done), 'entity')} changed"
     if undone:

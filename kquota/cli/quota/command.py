@@ -127,7 +127,7 @@ app = typer.Typer(cls=Group, epilog=EPILOG, no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """Manage all quotas of a cluster as one document, explain which one limits a client, and test what a load gets."""
+    """Manage all quotas of a cluster as one document, explain which one limits a client, and test them with a load."""
 
 
 commands.add(app, "export", ExportOptions, epilog=EXPORT_EPILOG, work="run.export")

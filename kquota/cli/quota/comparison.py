@@ -1,4 +1,6 @@
-"""Shared by `quota export`, `diff` and `apply`: the document, the quotas and throttles of a cluster, its changes."""
+"""The parts that `quota export`, `diff` and `apply` share: the document, the quotas and throttles of a cluster, its
+changes.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +40,14 @@ class QuotaCluster:
 
 @contextmanager
 def opened(connection: Connection, *, with_configs: bool) -> Iterator[QuotaCluster]:
-    """An open connection to the cluster."""
+    """Open a connection to the cluster."""
     at = world.where(connection)
     with world.quotas(at) as quotas, world.configs(at) if with_configs else nullcontext() as configs:
         yield QuotaCluster(quotas=quotas, configs=configs)
 
 
 def read(file: Path, *, prune: bool) -> Document:
-    """The document in a file, checked before any connection. Raises Invalid."""
+    """Read the document in a file before any connection is made. Raises Invalid."""
     text, name = text_file.read(file, "a document of quotas")
     found = document_text.read(text, name)
     if prune and found.owns is None:
@@ -64,14 +66,16 @@ def read(file: Path, *, prune: bool) -> Document:
 
 
 def compare(cluster: QuotaCluster, wanted: Document, *, prune: bool) -> Difference:
-    """The changes that the document makes. Raises Refused and Invalid for a document that cannot be applied."""
+    """Return the changes that the document makes. Raises Refused and Invalid for a document that cannot be applied."""
     cluster.quotas.must_carry(wanted.limits)
     held = {} if cluster.configs is None else _throttles_of(cluster.configs, wanted.throttles)
     return difference(wanted, cluster.quotas.everything(), prune=prune, throttles=held)
 
 
 def warn_of(cluster: QuotaCluster, found: Difference) -> None:
-    """Warn of changes that may be a mistake. Raises Refused for a change that these brokers would store and ignore."""
+    """Print warnings about changes that may be mistakes. Raises Refused for a change that these brokers would store and
+    ignore.
+    """
     warnings = [*_warnings_of_quotas(cluster.quotas, found)]
     if cluster.configs is not None:
         warnings += _warnings_of_throttles(cluster.configs, found.throttlings)
@@ -80,7 +84,7 @@ def warn_of(cluster: QuotaCluster, found: Difference) -> None:
 
 
 def _warnings_of_quotas(port: Principals, found: Difference) -> Iterator[str]:
-    """Warnings for each key that these brokers may not know."""
+    """Yield a warning for each key that these brokers may not know."""
     first: dict[str, QuotaChange] = {}
     for replacement in found.replacements:
         for key, _, new in replacement.differing():
@@ -91,7 +95,7 @@ def _warnings_of_quotas(port: Principals, found: Difference) -> Iterator[str]:
 
 
 def every_throttle(configs: Configs) -> Throttles:
-    """All throttles that are set. Raises Unreachable if a live broker does not report its own."""
+    """Return all throttles that are set. Raises Unreachable if a live broker does not report its throttles."""
     found: dict[Resource, Mapping[str, str]] = {}
     for kind in _KINDS:
         described, lost = actions.describe_all(configs, kind)
@@ -104,19 +108,21 @@ def every_throttle(configs: Configs) -> Throttles:
 
 
 def _throttles_of(configs: Configs, named: Iterable[Resource]) -> Throttles:
-    """The throttles of the named resources. Raises Refused for a missing topic and a broker that is not alive."""
+    """Return the throttles of the named resources. Raises Refused for a missing topic and for a broker that is not
+    alive.
+    """
     return {resource: _held(resource, actions.entries(configs, resource)) for resource in named}
 
 
 def _warnings_of_throttles(configs: Configs, throttlings: Iterable[Throttling]) -> list[str]:
-    """Warnings about possible mistakes. Raises Refused for values that these brokers store and ignore."""
+    """Yield warnings about possible mistakes. Raises Refused for values that these brokers store and ignore."""
     release = configs.release()
     told = [line for throttling in throttlings for line in ignored.must_take_effect(throttling.change, release)]
     return list(dict.fromkeys(told))
 
 
 def write_throttles(configs: Configs, throttlings: Sequence[Throttling]) -> dict[Resource, str]:
-    """Write each independently and read it back. Returns the reasons for those that were not written."""
+    """Write each change independently and read it back. Return the reasons for those that were not written."""
     undone: dict[Resource, str] = {}
     for place, throttling in enumerate(throttlings):
         try:
@@ -130,7 +136,9 @@ def write_throttles(configs: Configs, throttlings: Sequence[Throttling]) -> dict
 
 
 def _held(resource: Resource, entries: Iterable[Entry]) -> dict[str, str]:
-    """The throttles set on this resource itself. A deleted rate that 4.3.1 still reports has no synonym."""
+    """Return the throttles that are set on this resource itself. Kafka 4.3.1 still reports a deleted rate, but without
+    a synonym.
+    """
     return {
         entry.key: entry.value
         for entry in entries

@@ -1,4 +1,6 @@
-"""`kquota quota explain`: the limit of each key for one client, and the level that sets it; or check all quotas."""
+"""`kquota quota explain`: the limit of each key for one client and the level that sets it, or findings about all
+quotas.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +45,14 @@ class LevelShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityShown(Part):
-    """The total that a request percentage divides, by broker; None if the brokers are unknown."""
+    """The total that a request percentage divides, by broker. None means that the brokers are unknown."""
 
     capacity: Mapping[str, int | None] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyShown(Part):
-    """The limit of one key. A figure that is None is unlimited if `unlimited` is true, otherwise unknown."""
+    """The limit of one key. A figure that is None is unlimited if `unlimited` is true, and unknown otherwise."""
 
     key: str
     unit: str
@@ -71,7 +73,7 @@ class KeyShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained(Answer):
-    """All keys that can apply to a client, an IP or both; `asked` has the given ones."""
+    """All keys that can apply to a client, an IP or both. `asked` has the keys that the user gave."""
 
     HEADER = ("key", "level", *COLUMNS, "value", "state")
     INDENT = 2
@@ -88,7 +90,7 @@ class Explained(Answer):
         return reasons(self.explanation)
 
     def rows(self) -> Iterator[Row]:
-        """A row for each key and level. A limit from a broker config has a row without a level."""
+        """Yield a row for each key and level. A limit from a broker config has a row without a level."""
         for one in self.keys:
             for at in one.levels:
                 value = None if at.value is None else plain(at.value)
@@ -98,7 +100,7 @@ class Explained(Answer):
 
 
 def explained(found: Explanation) -> Explained:
-    """The answer of an explanation."""
+    """Return the answer of an explanation."""
     client, cluster = found.client, found.cluster
     asked = {} if client is None else {"user": client.user, "client_id": client.client_id}
     return Explained(
@@ -141,7 +143,7 @@ def _capacity(cluster: Capacity) -> Mapping[str, int | None] | None:
 
 
 def run(options: ExplainOptions) -> Answer:
-    """Raises Invalid if the options name no client, or a client together with --all."""
+    """Run the command. Raises Invalid if the options name no client, or a client together with --all."""
     user, client_id, ip = options.user, options.client_id, options.ip
     if options.all_:
         if user is not None or client_id is not None or ip is not None:
@@ -157,7 +159,7 @@ def run(options: ExplainOptions) -> Answer:
 
 
 def _client(user: str | None, client_id: str | None, ip: str | None) -> Client | None:
-    """The client of the options. Raises Invalid if they name none."""
+    """Return the client of the options. Raises Invalid if they name none."""
     if user is None and client_id is None and ip is None:
         raise Invalid("no client is given. Give --user, --client-id, both, or --ip; or --all to check all quotas")
     if user == "":
@@ -168,7 +170,9 @@ def _client(user: str | None, client_id: str | None, ip: str | None) -> Client |
 
 
 def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[Quotas, Capacity]:
-    """All quotas, and the settings that determine their effect; `unreadable` receives values that cannot be read."""
+    """Read all quotas, and the settings that determine their effect. Values that cannot be read are added to
+    `unreadable`.
+    """
     with world.quotas(at, unreadable) as port:
         quotas, release = port.everything(), port.release()
     try:

@@ -23,7 +23,7 @@ from kquota.terms import DEFAULT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaFindingShown(Part):
-    """A finding of `kquota.quota.finding`. `value` is the limit that it concerns, None if there is none."""
+    """A finding of `kquota.quota.finding`. `value` is the limit that it is about, or None if there is none."""
 
     rule: str
     entity: Entity | None
@@ -47,9 +47,8 @@ class Findings(Answer):
     findings: tuple[QuotaFindingShown, ...]
 
     def text(self) -> Iterator[str]:
-        """The number of findings by rule, then a paragraph for each.
-
-        Commands are on one line, so that they can be copied.
+        """Yield the number of findings by rule, then a paragraph for each. Commands are on one line, so that they can
+        be pasted.
         """
         among = f"{counted(self.limits, 'limit')} of {counted(self.entities, 'entity')}"
         if not self.findings:
@@ -70,14 +69,14 @@ class Findings(Answer):
                 yield f"           {command}"
 
     def rows(self) -> Iterator[Row]:
-        """A row for each finding, with its commands as one line of shell."""
+        """Yield a row for each finding, with its commands as one line of shell."""
         for one in self.findings:
             value, shell = None if one.value is None else plain(one.value), " && ".join(one.commands)
             yield [one.rule, *columns(one.entity), one.key, value, one.what, one.why, one.do, shell]
 
 
 def findings(found: Sequence[QuotaFinding], quotas: Quotas, given: Connection) -> Findings:
-    """The answer, with commands for the cluster that was given on the command line."""
+    """Return the answer, with commands for the cluster that was given on the command line."""
     shown = (
         QuotaFindingShown(
             rule=one.rule,
@@ -100,7 +99,7 @@ def findings(found: Sequence[QuotaFinding], quotas: Quotas, given: Connection) -
 
 
 def _command(change: QuotaChange, given: Connection) -> str:
-    """The `kquota configs` command for this change, on the cluster that was given on the command line."""
+    """Return the `kquota configs` command for this change, on the cluster that was given on the command line."""
     words = ["kquota", "configs"]
     for field in fields(given):
         if (value := getattr(given, field.name)) is not None:
@@ -116,7 +115,7 @@ def _command(change: QuotaChange, given: Connection) -> str:
 
 
 def _word(word: str) -> str:
-    """One word for a shell, with bash's own quoting for characters that must not reach a terminal."""
+    """Quote one word for a shell. Characters that must not reach a terminal use bash's `$'...'` quoting."""
     if word.isprintable():
         return shlex.quote(word)
     escaped = "".join(c if c.isprintable() and c not in "\\'" else _octal(c) for c in word)

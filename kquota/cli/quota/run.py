@@ -31,7 +31,7 @@ _SECONDS_PER_ENTITY: Final = 0.001
 
 
 def export(options: ExportOptions) -> Exported:
-    """Warns of each limit that is not valid in a document."""
+    """Export all quotas. It warns of each limit that is not valid in a document."""
     with opened(options.connection, with_configs=options.replication_throttles) as cluster:
         found = {} if cluster.configs is None else every_throttle(cluster.configs)
         document = Document(limits=cluster.quotas.everything(), throttles=found)
@@ -44,7 +44,7 @@ def export(options: ExportOptions) -> Exported:
 
 
 def diff(options: DiffOptions) -> Reviewed:
-    """Raises the same errors as `apply` before its first write."""
+    """Show the changes. Raises the same errors as `apply` before its first write."""
     document = read(options.file, prune=options.prune)
     with opened(options.connection, with_configs=bool(document.throttles)) as cluster:
         found = compare(cluster, document, prune=options.prune)
@@ -53,7 +53,7 @@ def diff(options: DiffOptions) -> Reviewed:
 
 
 def apply(options: ApplyOptions) -> Answer:
-    """Raises Refused if the change is not the reviewed one, or is not confirmed."""
+    """Apply the document. Raises Refused if the change is not the reviewed one, or is not confirmed."""
     if options.change is not None and not _HASH.fullmatch(options.change):
         raise Invalid(
             f"--change {options.change!r}: not a change hash. Write it as {_diff_command(options)} prints it: sha256: "
@@ -79,12 +79,12 @@ def apply(options: ApplyOptions) -> Answer:
 
 
 def _diff_command(options: ApplyOptions) -> str:
-    """The command that shows the same change."""
+    """Return the command that shows the same change."""
     return suggested(f"quota diff {shlex.quote(str(options.file))}{' --prune' if options.prune else ''}")
 
 
 def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
-    """Ask for confirmation. Raises Refused without it, Conflict if the quotas changed meanwhile."""
+    """Ask for confirmation. Raises Refused without it, Conflict if the quotas changed in the meantime."""
     for one in changed(found.changes[: confirmation.MOST_SHOWN]):
         for line in one.lines():
             print(printable(line), file=sys.stderr)
@@ -97,7 +97,10 @@ def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
 
 
 def _write(cluster: QuotaCluster, found: Difference) -> Mapping[Entity | Resource, str]:
-    """Make the change, quotas first. Returns the reason for each entity that was not changed, or may not be."""
+    """Make the change, quotas first.
+
+    Return the reason for each entity that was not changed or whose state is unknown.
+    """
     count = len(found.replacements)
     with sending(count) as sent:
         seconds = SEEN_SECONDS + count * _SECONDS_PER_ENTITY

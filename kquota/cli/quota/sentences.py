@@ -1,4 +1,4 @@
-"""The text of `quota explain`: clients, limits and reasons, at most 80 columns. `quota probe` has parts of it."""
+"""The text of `quota explain`: clients, limits and reasons, at most 80 columns wide. `quota probe` uses parts of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INDENT: Final = " " * 11
 
 
 def whom(client: Client) -> str:
-    """The client in words."""
+    """Return the client in words."""
     user = "any user that no quota names" if client.user is None else f"user {client.user!r}"
     if client.client_id is None:
         return f"{user}, any client-id that no quota names"
@@ -32,11 +32,11 @@ def whom(client: Client) -> str:
 
 
 def headline(answer: KeyAnswer, cluster: Capacity) -> str:
-    """The answer for one key in one sentence."""
+    """Return the answer for one key in one sentence."""
     if cluster.ignores(answer.key):
-        return f"{answer.key}: unlimited, the brokers are too old for it"
+        return f"{answer.key}: unlimited, because the brokers are too old for it"
     if answer.limit is None:
-        return f"{answer.key}: unlimited, no level that applies is set"
+        return f"{answer.key}: unlimited, because no level that applies is set"
     won = answer.winner
     where = "for the cluster" if answer.row.model is Model.BUCKET else "per broker"
     source = (
@@ -48,7 +48,7 @@ def headline(answer: KeyAnswer, cluster: Capacity) -> str:
 
 
 def amount(key: str, value: float) -> str:
-    """A limit with its unit."""
+    """Format a limit with its unit."""
     row = QUOTA_KEYS[key]
     if row.in_bytes and math.isfinite(value):
         return human_rate(value)
@@ -59,7 +59,7 @@ _TOGETHER: Final = re.compile(r"(?<=level) (?=\d)|(?<=\d) (?=of \d)|(?<=of) (?=\
 
 
 def wrapped(head: str, line: str, indent: str = _INDENT) -> Iterator[str]:
-    """Wrapped lines of the same width on every terminal. `level 3 of 8` stays on one line."""
+    """Wrap lines at the same width on every terminal. `level 3 of 8` stays on one line."""
     lines = textwrap.wrap(
         _TOGETHER.sub("\0", printable(line)),
         width=WIDTH,
@@ -77,11 +77,13 @@ EXEMPT: Final = (
     "never counted: fetches of followers, WriteTxnMarkers, requests between brokers and the controller (they need"
     " ClusterAction), and producing with acks=0"
 )
-"""KIP-124 as shipped: requests that KafkaApis and ControllerApis answer without the request quota."""
+"""Requests that KafkaApis and ControllerApis answer without the request quota (KIP-124 as shipped)."""
 
 
 def reasons(explained: Explanation) -> Iterator[str]:
-    """At most 80 columns: one line for each key, then the reason for each limit and the clients that share it."""
+    """Yield one line for each key, then the reason for each limit and the clients that share it, at most 80 columns
+    wide.
+    """
     if explained.client is not None:
         yield from wrapped("", whom(explained.client))
     if explained.ip is not None:
@@ -169,7 +171,7 @@ def _in_the_cluster(answer: KeyAnswer, cluster: Capacity) -> str:
 
 
 def _capacity(answer: KeyAnswer, cluster: Capacity) -> str:
-    """The share of a broker's threads (KIP-124); brokers may differ."""
+    """Describe the share of a broker's threads (KIP-124). Brokers may differ."""
     brokers = cluster.brokers or ()
     capacities = sorted(one.request_capacity for one in brokers if one.request_capacity is not None)
     mosts = [one.request_most for one in brokers if one.request_most is not None]
@@ -221,11 +223,11 @@ def _no_mutation_window(answer: KeyAnswer, cluster: Capacity) -> str:
 
 
 def _exceptions(entities: Sequence[Entity]) -> str:
-    return f"another quota takes precedence for {few(entities, _MOST_NAMED)}; give both --user and --client-id"
+    return f"another quota takes precedence for {few(entities, _MOST_NAMED)}. Give both --user and --client-id"
 
 
 def level(rung: Rung, answer: KeyAnswer) -> str:
-    """A level in words: its entity, or the kind of entity that could be set there."""
+    """Return a level in words: its entity, or the kind of entity that could be set there."""
     if rung.entity is not None:
         return str(rung.entity)
     if len(answer.rungs) < len(LEVELS):

@@ -24,7 +24,7 @@ def plan_document(plan: Plan | None) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed(Part):
-    """The target replicas of a partition. None means the replicas that it had before."""
+    """The target replicas of a partition. None means the replicas before the move."""
 
     partition: TopicPartition = spread()
     replicas: Replicas | None
@@ -45,7 +45,7 @@ def replicas_told(told: Mapping[ReplicaId, object]) -> tuple[ReplicaTold, ...]:
 
 
 def log_dirs_code(done: Started) -> int:
-    """Return 1 if a broker refused a move, 8 if one has not begun yet, and 0 otherwise."""
+    """Return 1 if a broker refused a move, 8 if a move has not begun yet, and 0 otherwise."""
     if done.refused:
         return FAILED
     return NOT_YET if done.waiting else DONE

@@ -18,11 +18,12 @@ running: run it again; 1 replicas are not where the plan wants them.
 Examples:
   kquota reassign-partitions --bootstrap-server localhost:9092 --execute --reassignment-json-file plan.json \
 --throttle 50MB/s
-  kquota reassign-partitions --bootstrap-server localhost:9092 --verify --reassignment-json-file plan.json"""
+  kquota reassign-partitions --bootstrap-server localhost:9092 --verify --reassignment-json-file plan.json
+  kquota reassign-partitions --bootstrap-server localhost:9092 --verify --all-runs --quiet"""
 
 GENERATE, EXECUTE, VERIFY, CANCEL, LIST = "generate", "execute", "verify", "cancel", "list"
 ACTIONS: Final = (GENERATE, EXECUTE, VERIFY, CANCEL, LIST)
-"""In the order of Kafka's tool."""
+"""The actions, in the order of Kafka's tool."""
 HEADINGS: Final = {
     "--generate": "Action (exactly one)",
     "--reassignment-json-file": "Plan",
@@ -46,9 +47,12 @@ class ReassignOptions:
 
     reassignment_json_file: Annotated[
         Path | None,
-        With(EXECUTE, VERIFY, CANCEL, required=True),
+        With(EXECUTE, VERIFY, CANCEL, required=True, unless="all-runs"),
         value("reassignment-json-file", "FILE", "The plan, as --generate and `kquota move plan` print it."),
     ] = None
+    all_runs: Annotated[
+        bool, With(VERIFY), flag("all-runs", "Verify every open run in place of one plan, for example from cron.")
+    ] = False
     topics_to_move_json_file: Annotated[
         Path | None,
         With(GENERATE, required=True),
@@ -110,9 +114,9 @@ class ReassignOptions:
             "Throttle all replicas of a topic (*) if the list of its moving replicas is too long for a broker.",
         ),
     ] = False
-    preserve_throttles: Annotated[bool, With(VERIFY, CANCEL), flag("preserve-throttles", "Restore no throttle.")] = (
-        False
-    )
+    preserve_throttles: Annotated[
+        bool, With(VERIFY, CANCEL), flag("preserve-throttles", "Do not restore any throttle.")
+    ] = False
     clear_all: Annotated[
         bool,
         With(VERIFY),
@@ -148,11 +152,14 @@ class ReassignOptions:
         flag("wait", "Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle."),
     ] = False
     reason: Annotated[
-        str | None, With(EXECUTE), value("reason", "TEXT", "The reason, for colleagues. `kquota move status` shows it.")
+        str | None, With(EXECUTE), value("reason", "TEXT", "Reason for colleagues, shown by `kquota move status`.")
     ] = None
     dry_run: Annotated[
         bool, With(EXECUTE, CANCEL), flag("dry-run", "Check everything and show what would be written.")
     ] = False
+    quiet: Annotated[bool, With(VERIFY), flag("quiet", "Print only warnings and errors. Exit codes are the same.")] = (
+        False
+    )
     state_dir: Annotated[
         Path | None,
         With(EXECUTE, VERIFY, CANCEL),

@@ -171,7 +171,9 @@ def _throttle(options: ReassignOptions) -> ByteRate | None:
 
 
 def _announced(prepared: Prepared, asked: Asked, options: ReassignOptions) -> Iterator[str]:
-    """What will be limited to which rate, and what will not. Raises Refused if a throttle would have to be removed."""
+    """Return the settings that the throttle limits, and those that it cannot. Raises Refused if a throttle would have
+    to be removed.
+    """
     applied, run = prepared.applied, prepared.run
     if applied.throttle is not None:
         yield f"throttle: {_in_full(applied.throttle)} into and out of every broker that takes part"

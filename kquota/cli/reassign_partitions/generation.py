@@ -34,9 +34,9 @@ _TOPICS_EXAMPLE: Final = '{"topics":[{"topic":"foo"},{"topic":"bar"}],"version":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanProposed(Answer):
-    """The present and the proposed replicas of the partitions. `move_ratio` is that of KIP-73.
+    """The current and the proposed replicas of the partitions.
 
-    It is the share of the cluster's partitions that would be copied.
+    `move_ratio` is KIP-73's MoveRatio: the share of the cluster's partitions that would be copied.
     """
 
     current: Plan = key(form=plan_document)
@@ -55,7 +55,7 @@ class PlanProposed(Answer):
 def run(at: world.Where, options: ReassignOptions) -> PlanProposed:
     """Read the replicas of the topics, and propose a plan. Nothing is written. Raises Invalid and Refused."""
     brokers = broker_list(options.broker_list or "")
-    # `run` has refused --generate without a file.
+    # `run` has already refused --generate without a file.
     file = options.topics_to_move_json_file or Path()
     topics = topics_to_move(file)
     seed = secrets.randbelow(_SEEDS) if options.seed is None else options.seed
@@ -93,7 +93,7 @@ def broker_list(text: str) -> tuple[BrokerId, ...]:
 
 
 def warnings(made: Proposal, moving: Sequence[TopicPartition]) -> Iterator[str]:
-    """Yield warnings about what Kafka's tool does silently."""
+    """Yield warnings about problems that Kafka's tool does not report."""
     if moving:
         names = f"{moving[0]} is" if len(moving) == 1 else f"{len(moving)} partitions ({moving[0]} and others) are"
         yield f"{names} moving: the current assignment shows the target of the move"
@@ -123,7 +123,7 @@ def _partitions(found: Snapshot, topics: Collection[str], file: Path) -> dict[To
 
 
 def _log_dirs(at: world.Where, current: Plan, alive: Collection[BrokerId]) -> Mapping[ReplicaId, str]:
-    """Return the log dirs of the replicas, as far as brokers report them. ZooKeeper does not store them."""
+    """Return the log dirs of the replicas that brokers report. ZooKeeper does not store them."""
     holders = {broker for replicas in current.targets.values() for broker in replicas} & set(alive)
     if at.zookeeper is not None:
         return {}
@@ -142,7 +142,7 @@ def _log_dirs(at: world.Where, current: Plan, alive: Collection[BrokerId]) -> Ma
 
 
 def _racks(found: Snapshot, brokers: Sequence[BrokerId], *, rack_aware: bool) -> Mapping[BrokerId, str | None]:
-    """Return the racks to use. Raises Refused for a broker that is not alive. Kafka's tool would ignore the broker."""
+    """Return the racks to use. Raises Refused for a broker that is not alive, which Kafka's tool would ignore."""
     if dead := [broker for broker in brokers if broker not in found.alive]:
         alive = joined(sorted(found.alive))
         raise Refused(f"--broker-list names brokers that are not alive: {joined(dead)} (live brokers: {alive})")
@@ -150,12 +150,12 @@ def _racks(found: Snapshot, brokers: Sequence[BrokerId], *, rack_aware: bool) ->
 
 
 def topics_to_move(path: Path) -> tuple[str, ...]:
-    """Read the topics in a file, a pipe or stdin (`-`), sorted. Raises Invalid."""
+    """Read the topics from a file, a pipe or stdin (`-`), and sort them. Raises Invalid."""
     return parse_topics(*text_file.read(path, "a topics-to-move JSON file"))
 
 
 def parse_topics(text: str, where: str) -> tuple[str, ...]:
-    """Parse the topics in Kafka's JSON, sorted. As in Kafka, a missing version means 1.
+    """Parse the topics in Kafka's JSON, and sort them. As in Kafka, a missing version means 1.
 
     Raises Invalid with a message that begins with `where` (the file name), then line and column or the JSON path.
     """

@@ -42,14 +42,14 @@ class MovesShown(Answer):
         yield from words.running(self.running).split("\n")
 
     def rows(self) -> Iterator[Row]:
-        """Yield a row for each partition. Brokers are joined by commas."""
+        """Yield a row for each partition. Brokers are separated by commas."""
         for move in self.reassignments:
             name = move.partition
             yield [name.topic, str(name.partition), *map(joined, (move.replicas, move.adding, move.removing))]
 
 
 def run(at: world.Where, _: ReassignOptions) -> MovesShown:
-    """Read the running moves, and the recorded run of each. Without moves, the record is not read."""
+    """Read the running moves, and the recorded run of each. Without running moves, the record is not read."""
     notes = []
     open_runs: Sequence[Run] = ()
     with world.running(at) as (found, unfinished):

@@ -15,12 +15,12 @@ from kquota.reassign.plan import Plan, read
 
 _TIMEOUT: Final = "10000"
 _LONGEST: Final = 15
-"""Digits. More milliseconds than any operator will wait."""
+"""The most digits of a timeout in milliseconds. No operator waits longer."""
 
 
 def plan(at: Where, options: ReassignOptions) -> Plan:
     """Return the plan in the file. Raises Invalid if it is not a plan, or names log dirs over ZooKeeper."""
-    # `run` has refused an action without its plan.
+    # `run` has already refused an action without a plan.
     found = read(options.reassignment_json_file or Path(), lambda line: say(f"warning: {line}"))
     if at.zookeeper is not None:
         log_dirs.must_have_brokers(found)

@@ -1,4 +1,4 @@
-"""Lines on stderr of `reassign-partitions`, `move resume` and `move abort`: what to know, and what to do next."""
+"""Notes on stderr of `reassign-partitions`, `move resume` and `move abort`: observations and next steps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def of_execution(done: Execution, record: str | None) -> Iterator[str]:
 
 
 def of_log_dirs(done: Started, what: str = "started", again: str | None = None) -> Iterator[str]:
-    """Yield the replicas that did not begin to move between log dirs, and what to do."""
+    """Yield the replicas that did not begin to move between log dirs, and the next step."""
     again = again or f"Execute the same plan again, or run {suggested('move resume')}"
     if done.refused:
         yield f"error: {log_dirs.failed(done.refused)}"
@@ -54,7 +54,7 @@ def of_cancellation(done: Cancellation) -> Iterator[str]:
 
 
 def of_verification(found: Verification) -> Iterator[str]:
-    """Yield the lines after --verify: restored values, what is pending, and what to do next."""
+    """Yield the lines after --verify: restored values, pending values and the next step."""
     yield from _of_restored(found)
     done = sum(status.progress is Progress.DONE for status in found.statuses)
     count = f"{done} of {len(found.statuses)} partitions have the replicas of the plan"
@@ -105,7 +105,7 @@ def _of_restored(found: Verification) -> Iterator[str]:
 
 
 def _of_others(found: Verification) -> Iterator[str]:
-    """Yield what other clients removed of the throttle of this run, and what --clear-all removed of theirs."""
+    """Yield which settings of this run's throttle other clients removed, and which of theirs --clear-all removed."""
     if found.lost and found.run is not None:
         more = f" and {len(found.lost) - 1} more" if len(found.lost) > 1 else ""
         yield (
@@ -119,7 +119,7 @@ def _of_others(found: Verification) -> Iterator[str]:
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """After Ctrl-C, tell the operator how to continue or undo the moves."""
+    """After Ctrl-C, print how to continue or undo the moves."""
     try:
         yield
     except KeyboardInterrupt:

@@ -26,14 +26,16 @@ MODULES: Final[Mapping[str, str]] = {
     CANCEL: "cancellation",
     LIST: "listing",
 }
-"""Only the module of the action is imported, because --list needs a third of the imports of --execute."""
+"""The module of each action. Only the given action is imported, because --list needs a third of the imports of
+--execute.
+"""
 
 
 _BOTH: Final = "Please don't specify both --bootstrap-server and --bootstrap-controller"
 
 
 def run(options: ReassignOptions) -> Answer | Generator[Answer]:
-    """Run the action. Raises Invalid, in Kafka's words, for options that cannot be combined."""
+    """Run the given action. Raises Invalid, in Kafka's words, for options that cannot be combined."""
     asked = _action(options)
     at = world.where(options.connection, alone=_BOTH)
     if at.zookeeper is not None:
@@ -64,7 +66,7 @@ def _must_work_through_zookeeper(options: ReassignOptions, asked: str) -> None:
     if asked == CANCEL:
         raise Invalid(
             'Option "[zookeeper]" can\'t be used with action "[cancel]": Kafka cannot cancel a '
-            "running move through ZooKeeper (KIP-236); give --bootstrap-server"
+            "running move through ZooKeeper (KIP-236). Give --bootstrap-server"
         )
     for option, rule in actions.rules(ReassignOptions).items():
         if not rule.zookeeper and actions.is_given(options, option):

@@ -22,9 +22,10 @@ _STDIN: Final = Path("-")
 
 
 def run(at: world.Where, options: ReassignOptions) -> Generator[Answer]:
-    """Yield the answer of --execute, those of `move watch`, and that of --verify, which restores the throttle.
+    """Yield the answer of --execute, the answers of `move watch`, and the answer of --verify, which restores the
+    throttle.
 
-    Raises Invalid for a plan on stdin, because it is read more than once.
+    Raises Invalid for a plan on stdin, because the plan is read more than once.
     """
     file = options.reassignment_json_file or _STDIN
     if file == _STDIN:

@@ -18,7 +18,7 @@ EPILOG: Final = """Examples:
 
 
 SHARE_EPILOG: Final = """\
-The topic is compacted and has one partition. If there are three brokers, it has three replicas.
+The topic is compacted and has one partition. On three or more brokers, it has three replicas.
 On a cluster with ZooKeeper, also give --zookeeper. From then on, every kquota that may read the topic uses it.
 
 Examples:
@@ -36,7 +36,7 @@ class ShareOptions:
     output: OutputFormat = Output.text
 
 
-STATUS_EPILOG: Final = """Exit codes: 0 the record exists and is sound, 8 there is none or it has a problem.
+STATUS_EPILOG: Final = """Exit codes: 0 the record exists and is sound, 8 it does not exist or has a problem.
 
 Examples:
   kquota record status --bootstrap-server localhost:9092

@@ -28,7 +28,7 @@ class CreatedTopic(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordShared(Answer):
-    """The topic. `create` is its setup, or None if it exists already. `marker`: the znode is written as well."""
+    """The topic. `create` is its setup, or None if it already exists. With `marker`, kquota also writes the znode."""
 
     ASCII = True
 
@@ -95,7 +95,7 @@ class RecordCondition(Part):
 
     @property
     def sound(self) -> bool:
-        """True if the record can be used, loses nothing, and can be read completely."""
+        """True if the record can be used, is stored safely, and can be read completely."""
         return not (self.wrong or self.weak or self.unreadable)
 
 

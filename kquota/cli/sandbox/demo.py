@@ -39,7 +39,7 @@ COMMANDS: Final[Mapping[DemoCommand, str]] = {
 
 
 def run(options: DemoOptions) -> Lines:  # noqa: ARG001 - it has none
-    """Exit code 8 if Kafka cannot be downloaded."""
+    """Run the demo. The exit code is 8 if Kafka cannot be downloaded."""
     with downloading() as tell:
         whole = demo(Story(line=_line, progress=tell, commands=COMMANDS))
     return Lines(lines=(), code=DONE if whole else NOT_YET)

@@ -26,7 +26,7 @@ def _log_dirs(broker: SandboxBroker | None) -> dict[str, object] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerShown(Part):
-    """A ZooKeeper or a broker; `pid` is None if it is not running."""
+    """A ZooKeeper or a broker. `pid` is None if it is not running."""
 
     server: str
     broker: SandboxBroker | None = spread(_of_broker)
@@ -71,7 +71,7 @@ class Sandboxes(Answer):
 
 
 def status(options: SandboxStatusOptions) -> Sandboxes:
-    """The named sandbox, or all of them."""
+    """Return the named sandbox, or all of them."""
     name = options.name
     found = [c for each in ([name] if name else places.names()) if (c := cluster.find(each)) is not None]
     none = f"there is no sandbox {name}" if name else "there is no sandbox"
@@ -83,7 +83,7 @@ def status(options: SandboxStatusOptions) -> Sandboxes:
 
 
 def _shown(found: Sandbox) -> SandboxShown:
-    """The description of a sandbox."""
+    """Describe a sandbox."""
     return SandboxShown(
         name=found.name,
         kafka=found.kafka,
@@ -108,7 +108,7 @@ def _servers(found: Sandbox) -> Iterator[ServerShown]:
 
 
 def _addresses(found: Sandbox) -> str:
-    """The running servers and their addresses, as text."""
+    """Return the running servers and their addresses as text."""
     kafka = f"Kafka {found.kafka} on {found.bootstrap}" if found.kafka else ""
     zookeeper = f"ZooKeeper on {found.zookeeper}" if found.zookeeper else ""
     return ", ".join(filter(None, (kafka, zookeeper)))
@@ -123,7 +123,7 @@ class StartedSandbox(Sandboxes):
 
 
 def up(options: UpOptions) -> StartedSandbox:
-    """Raises Invalid for options of Kafka together with --zookeeper-only."""
+    """Start a sandbox. Raises Invalid for options of Kafka together with --zookeeper-only."""
     of_kafka = (options.kafka, options.brokers, options.properties, options.tiered or None)
     if options.zookeeper_only and any(value is not None for value in of_kafka):
         raise Invalid("--zookeeper-only starts no Kafka. Leave out --kafka, --brokers, --tiered and --property")
@@ -150,7 +150,7 @@ def _property(text: str) -> tuple[str, str]:
 
 
 def env(options: EnvOptions) -> Lines:
-    """Prints nothing for a sandbox that is not running."""
+    """Print the variables. Prints nothing for a sandbox that is not running."""
     found = cluster.find(options.name)
     if found is None or not found.running:
         hint = f"sandbox {options.name} is not running. Start it with: kquota sandbox up {options.name}"
@@ -160,7 +160,7 @@ def env(options: EnvOptions) -> Lines:
 
 
 def down(options: DownOptions) -> Generator[Lines]:
-    """One answer for each sandbox, after it is stopped."""
+    """Yield one answer for each sandbox, after it is stopped."""
     for name in places.names() if options.all_of_them else [options.name]:
         done = f"sandbox {name} is down" if cluster.down(name) else f"there is no sandbox {name}"
         yield Lines(lines=(), notes=(done,))

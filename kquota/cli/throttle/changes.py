@@ -35,7 +35,7 @@ def difference(changes: Iterable[Change]) -> Iterator[str]:
 
 
 def lists_first(changes: Iterable[Change]) -> Iterator[str]:
-    """Yield the same lines in the order of the settings, lists before rates."""
+    """Yield the lines of `difference` in the order of the settings, lists before rates."""
     return difference(sorted(changes, key=lambda change: (not change.setting.is_list, order(change.setting))))
 
 
@@ -47,13 +47,13 @@ def value(setting: Setting, stored: str | None) -> str:
 
 
 def remaining(released: Released) -> Iterator[str]:
-    """Yield notes for the operator: what stays, and what is still to be restored."""
+    """Yield notes for the operator: settings that stay, and settings that are still to be restored."""
     yield from released.notes
     for setting, why in sorted(released.pending.items()):
         yield f"warning: {setting} is not restored yet ({why}). Run the same command again"
 
 
 def cleared_of(brokers: Iterable[BrokerId], released: Released) -> tuple[BrokerId, ...]:
-    """Return the dead brokers that have nothing pending: the controllers accepted that their rates are unset."""
+    """Return the dead brokers without pending settings. The controllers confirmed that their rates are unset."""
     left = {setting.name for setting in released.pending}
     return tuple(broker for broker in brokers if str(broker) not in left)

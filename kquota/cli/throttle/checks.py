@@ -12,21 +12,21 @@ from kquota.throttle.standing import Standing
 
 
 def seconds_of(sample: str) -> float:
-    """Return how long --sample measures, in seconds. 0 means not at all. Raises Invalid."""
+    """Return how long --sample measures, in seconds. 0 means that nothing is measured. Raises Invalid."""
     return 0.0 if sample.strip() in ("0", "0s") else duration(sample, "--sample")
 
 
 def must_exist(standing: Standing, topics: Collection[str], brokers: Collection[BrokerId]) -> None:
     """Raise Refused for a topic that does not exist and for an unknown broker."""
     if unknown := [topic for topic in topics if topic not in standing.topics]:
-        raise Refused(f"topic {unknown[0]} does not exist; correct --topic. Nothing was written")
+        raise Refused(f"topic {unknown[0]} does not exist. Correct --topic. Nothing was written")
     must_be_known(brokers, {*standing.brokers, *standing.unread}, "--broker")
 
 
 def must_be_known(brokers: Collection[BrokerId], known: Collection[BrokerId], option: str) -> None:
-    """Raise Refused, with the name of the option, for a broker that is not in `known`."""
+    """Raise Refused, naming the option, for a broker that is not in `known`."""
     if strange := [broker for broker in brokers if broker not in known]:
         there = joined(sorted(known))
         raise Refused(
-            f"broker {strange[0]} does not exist (known brokers: {there}); correct {option}. Nothing was written"
+            f"broker {strange[0]} does not exist (known brokers: {there}). Correct {option}. Nothing was written"
         )

@@ -13,7 +13,7 @@ _GROUPS: Final = 6
 
 
 def compact(setting: Setting, values: Sequence[str]) -> str:
-    """Return entries in a short form: `0-4:1,2` stands for ten of them.
+    """Return entries in a short form: `0-4:1,2` represents ten entries.
 
     >>> compact(Setting.of_topic("t", "leader.replication.throttled.replicas"), ["0:1", "0:2", "1:1", "1:2", "7:3"])
     '0-1:1,2 7:3'
@@ -50,7 +50,7 @@ def spans(numbers: Iterable[int]) -> str:
 
 
 def _rows(numbers: Iterable[int]) -> list[list[int]]:
-    """Group sorted numbers that follow each other."""
+    """Group sorted numbers into ranges of consecutive numbers."""
     rows: list[list[int]] = []
     for number in numbers:
         if rows and rows[-1][-1] == number - 1:

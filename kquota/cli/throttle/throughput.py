@@ -17,7 +17,9 @@ from kquota.throttle.throughput import MeasuredFlow, starved
 
 
 def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | None:
-    """Return the throughput of listed replicas, or None with the reason on stderr. 0 seconds measure nothing."""
+    """Return the throughput of listed replicas. Without it, print the reason on stderr and return None. 0 seconds
+    measure nothing.
+    """
     if not standing.lists or not seconds:
         return None
     if ports.log_dirs is None:
@@ -32,7 +34,9 @@ def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | 
 
 
 def unread(standing: Standing, cleared: Sequence[BrokerId] = ()) -> Iterator[str]:
-    """Warn about brokers whose rates could not be read, because unknown does not mean unset. Not about `cleared`."""
+    """Warn about brokers whose rates could not be read, because unknown does not mean unset. Brokers in `cleared` are
+    left out.
+    """
     if brokers := [broker for broker in standing.unread if broker not in cleared]:
         its, it_is = ("its", "it is") if len(brokers) == 1 else ("their", "they are")
         yield (

@@ -1,4 +1,4 @@
-"""`kquota topics`: the part of kafka-topics that a controller mutation quota limits, with retries (KIP-599)."""
+"""`kquota topics`: the actions of kafka-topics that a controller mutation quota limits, with retries (KIP-599)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kquota.cli.actions import With, flag, value
 from kquota.cli.connection import ThroughBrokers
 from kquota.cli.options import Output, TableFormat
 
-EPILOG: Final = """kquota sends a topic that the controller mutation quota rejects again, until --timeout. Exit codes:
+EPILOG: Final = """If the controller mutation quota rejects a topic, kquota sends it again, until --timeout. Exit codes:
 0 done, 1 some topics failed (they are named), 75 the quota still rejects some topics.
 
 Examples:
@@ -21,7 +21,7 @@ Examples:
 
 CREATE, ALTER, DELETE, LIST, DESCRIBE = "create", "alter", "delete", "list", "describe"
 ACTIONS: Final = (LIST, DESCRIBE, CREATE, ALTER, DELETE)
-"""In the order of Kafka's tool."""
+"""The actions, in the order of Kafka's tool."""
 WRITES: Final = (CREATE, ALTER, DELETE)
 READS: Final = (LIST, DESCRIBE)
 HEADINGS: Final = {
@@ -38,10 +38,10 @@ REPORTS: Final = (
     "under_min_isr_partitions",
     "at_min_isr_partitions",
 )
-"""Reports of --describe on partitions; several reports are combined."""
+"""Reports of --describe on partitions. Several reports can be combined."""
 
 Many: TypeAlias = list[str]
-"""`list` itself is the name of an action below."""
+"""An alias, because `list` is also the name of an action below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ class TopicNames(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedPartition(Part):
-    """A partition; None is a value that the brokers do not have yet, or do not report."""
+    """A partition. None means that the brokers do not have or do not report the value."""
 
     number: int = key("partition")
     leader: BrokerId | None
@@ -68,7 +68,7 @@ class DescribedPartition(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedTopic(Part):
-    """A topic with its partitions; `configs` are those that differ from Kafka's defaults."""
+    """A topic with its partitions. `configs` are the configs that differ from Kafka's defaults."""
 
     topic: str
     id: str | None
@@ -88,7 +88,7 @@ class DescribedTopic(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedTopics(Answer):
-    """Topics; the text has a line for each topic, for each partition, or both."""
+    """Topics. The text has a line for each topic, for each partition, or both."""
 
     HEADER = ("topic", "partition", "leader", "replicas", "isr", "elr", "last_known_elr", "adding", "removing")
     ASCII = True
@@ -110,7 +110,7 @@ class DescribedTopics(Answer):
 
 
 def listed(at: world.Where, options: TopicsOptions, *, describe: bool) -> Answer:
-    """Topic names, or topics with their partitions. Raises Refused for a topic that does not exist."""
+    """Return topic names, or topics with their partitions. Raises Refused for a topic that does not exist."""
     with world.topics(at) as stage:
         found = matching(stage.topics.topics(None, moves=describe), options.topic)
         must_match(options.topic, found, options.if_exists or not describe)
@@ -123,7 +123,9 @@ def listed(at: world.Where, options: TopicsOptions, *, describe: bool) -> Answer
 
 
 def matching(found: Iterable[Topic], names: Sequence[str] | None) -> list[Topic]:
-    """The topics whose whole name matches one of the regular expressions, or all topics without any. Raises Invalid."""
+    """Return the topics whose whole name matches one of the regular expressions. Without one, return all topics. Raises
+    Invalid.
+    """
     if not names:
         return list(found)
     patterns = list(map(_pattern, names))
@@ -139,14 +141,14 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def must_match(names: Sequence[str] | None, found: Collection[Topic], if_exists: bool) -> None:
-    """Raises Refused, in Kafka's words, for a name that matches no topic."""
+    """Raise Refused, in Kafka's words, for a name that matches no topic."""
     for name in () if if_exists else names or ():
         if not matching(found, [name]):
             raise Refused(f"Topic '{name}' does not exist as expected")
 
 
 def _of_id(found: list[Topic], options: TopicsOptions) -> list[Topic]:
-    """Raises Refused for an unknown id; Kafka's tool shows all topics then."""
+    """Return the topic with this id. Raises Refused for an unknown id. Kafka's tool then shows all topics."""
     if options.topic_id is None:
         return found
     chosen = [topic for topic in found if topic.id == options.topic_id]
@@ -177,14 +179,14 @@ def _described(
 
 
 def _overrides(entries: Iterable[Entry]) -> Mapping[str, str]:
-    """The configs that differ from Kafka's defaults, from any source, as kafka-topics shows them; by key."""
+    """Return the configs that differ from Kafka's defaults, from any source, sorted by key as in kafka-topics."""
     return {e.key: e.value or "" for e in sorted(entries, key=lambda e: e.key) if e.source != _DEFAULT}
 
 
 def _with_partitions_in_reports(
     found: Iterable[Topic], entries: Mapping[str, Sequence[Entry]], options: TopicsOptions
 ) -> Iterator[Topic]:
-    """The topics with partitions in one of the requested reports, with only these partitions."""
+    """Return the topics with partitions in one of the requested reports, with only these partitions."""
     for topic in found:
         of_topic = entries.get(topic.name, ())
         least = next((int(e.value) for e in of_topic if e.key == MIN_IN_SYNC and e.value), None)
@@ -193,7 +195,8 @@ def _with_partitions_in_reports(
 
 
 def _in_report(p: Partition, least: int | None, options: TopicsOptions) -> bool:
-    """True if the partition is in one of the requested reports. `least` is min.insync.replicas, None if unknown.
+    """True if the partition is in one of the requested reports. `least` is min.insync.replicas, or None if it is
+    unknown.
 
     Several reports are combined, as in Kafka's tool.
     """

@@ -39,7 +39,7 @@ class ChangedTopic(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedTopics(Answer):
-    """The result for each topic; `lines` are the text."""
+    """The result for each topic. `lines` are the text."""
 
     ASCII = True
 
@@ -51,7 +51,7 @@ class ChangedTopics(Answer):
 
 
 def planned(todo: Sequence[Mutation], there: Sequence[str], asked: str) -> ChangedTopics:
-    """The topics that would be sent, and their cost for a mutation quota."""
+    """Return the topics that would be sent, and their cost for a mutation quota."""
     mutations = counted(sum(one.mutations for one in todo), "mutation")
     summary = f"{counted(len(todo), 'topic')}, {mutations}; unchanged: {len(there):,}"
     return ChangedTopics(
@@ -70,7 +70,7 @@ def changed(
     closing_notes: tuple[str, ...] = (),
     code: int = DONE,
 ) -> ChangedTopics:
-    """--create prints Kafka's sentences; --alter and --delete print nothing, as in Kafka's tool."""
+    """Return the answer. As in Kafka's tool, --create prints sentences, and --alter and --delete print nothing."""
     done = [one.mutation for one in outcomes if one.fate is Fate.DONE]
     lines: Sequence[str] = ()
     if options.validate_only:
@@ -93,7 +93,7 @@ def _would(one: Mutation, asked: str) -> str:
 def _topics(
     outcomes: Sequence[TopicOutcome], there: Sequence[str], *, valid: bool = False
 ) -> tuple[UnchangedTopic | ChangedTopic, ...]:
-    """The topics for JSON. `valid`: the controller only checked the request."""
+    """Return the topics for JSON. With `valid`, the controller only checked the request."""
     unchanged = (UnchangedTopic(topic=name) for name in there)
     changed = (
         ChangedTopic(
@@ -113,7 +113,7 @@ def _of(fate: Fate, outcomes: Sequence[TopicOutcome]) -> list[str]:
 
 
 def interrupted(outcomes: Sequence[TopicOutcome]) -> Iterator[str]:
-    """The state of all topics, so that the command can be repeated with --if-not-exists or --if-exists."""
+    """Return the state of all topics, so that the command can be repeated with --if-not-exists or --if-exists."""
     for fate, words in {
         Fate.DONE: "done",
         Fate.UNKNOWN: "sent, and the result is unknown",
@@ -130,7 +130,7 @@ def _failures(outcomes: Sequence[TopicOutcome]) -> Iterator[str]:
 
 
 def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iterator[str]:
-    """A line for each failure, and one for all topics that are unknown, not sent, or rejected."""
+    """Yield a line for each failure, and one line for all topics that are unknown, not sent, or rejected."""
     yield from _failures(outcomes)
     errors = {one.fate: one.error for one in reversed(outcomes)}
     if unknown := _of(Fate.UNKNOWN, outcomes):
@@ -153,7 +153,9 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
 
 
 def exit_code(outcomes: Sequence[TopicOutcome]) -> int:
-    """A failure is worse than a rejection by the quota, which a later command can overcome."""
+    """Return the exit code. A failure is worse than a rejection by the quota, because a later command can overcome the
+    rejection.
+    """
     fates = {one.fate for one in outcomes}
     if fates & {Fate.UNKNOWN, Fate.NOT_SENT, Fate.FAILED}:
         return FAILED

@@ -29,7 +29,7 @@ _COLLIDE: Final = (
 
 
 def run(options: TopicsOptions) -> Answer | Generator[Answer]:
-    """Raises Invalid, in Kafka's words where Kafka has them, for options that cannot be combined."""
+    """Run the command. Raises Invalid, in Kafka's words where Kafka has them, for options that cannot be combined."""
     asked = _action(options)
     at = world.where(options.connection)
     if asked in READS:
@@ -65,9 +65,8 @@ def _action(options: TopicsOptions) -> str:
 
 
 def _mutate(at: world.Where, options: TopicsOptions, asked: str) -> Generator[ChangedTopics]:
-    """Check all topics, then send them. Rejected topics are sent again until --timeout.
-
-    It also answers when it is interrupted.
+    """Check all topics, then send them. Send rejected topics again until --timeout. An interrupted command also returns
+    its answer.
     """
     seconds = None if options.timeout is None else duration(options.timeout, "--timeout")
     filed = [] if options.from_file is None else topics_in(options.from_file, "--from-file")
@@ -96,7 +95,9 @@ def _mutate(at: world.Where, options: TopicsOptions, asked: str) -> Generator[Ch
 
 
 def _already(options: TopicsOptions) -> Collection[int]:
-    """Error codes that count as success, as in Kafka's tool: another client may make the same change meanwhile."""
+    """Return the error codes that count as success, as in Kafka's tool, because another client may make the same
+    change.
+    """
     return (EXISTS,) if options.if_not_exists else (MISSING,) if options.if_exists else ()
 
 
@@ -136,7 +137,7 @@ def _creations(options: TopicsOptions, filed: Sequence[Line], assigned: Assignme
 
 
 def _counts(options: TopicsOptions, filed: Sequence[Line]) -> dict[str, int]:
-    """The new total of partitions for each topic in the file; the empty name has that of `--topic`."""
+    """Return the new total of partitions for each topic in the file. The empty name has the total of `--topic`."""
     partitions = naming.count(options.partitions, "--partitions")
     if options.topic and partitions is None:
         raise Invalid('Missing required argument "[partitions]"')
@@ -158,12 +159,14 @@ def _config(text: str) -> tuple[str, str]:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Invalid(f"--config {key!r}: not valid UTF-8; check the shell's locale") from None
+        raise Invalid(f"--config {key!r}: not valid UTF-8. Check the shell's locale") from None
     return key.strip(), value
 
 
 def _new(stage: Cluster, options: TopicsOptions, creations: Sequence[Creation]) -> tuple[Sequence[Mutation], list[str]]:
-    """The topics to create, and those that exist. Raises Refused, before anything is sent, if that is an error."""
+    """Return the topics to create, and those that exist. Raises Refused, before anything is sent, if an existing topic
+    is an error.
+    """
     names = {one.topic for one in creations}
     there = [topic.name for topic in stage.topics.topics(None) if topic.name in names]
     if there and not options.if_not_exists:
@@ -175,9 +178,8 @@ def _new(stage: Cluster, options: TopicsOptions, creations: Sequence[Creation]) 
 def _standing(
     topics: Topics, options: TopicsOptions, filed: Sequence[str], counts: dict[str, int], assigned: Assignment | None
 ) -> tuple[list[Mutation], list[str]]:
-    """The topics to grow or delete, and those without change.
-
-    Raises Refused, before anything is sent, if one cannot be.
+    """Return the topics to grow or delete, and those without a change. Raises Refused, before anything is sent, if one
+    is impossible.
     """
     every = topics.topics(None)
     found = matching(every, options.topic) if options.topic else []

@@ -23,7 +23,7 @@ _NO_DRIFT = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowestShown(Part):
-    """The copy of a destination that ends last."""
+    """The copy of a destination that is expected to end last."""
 
     partition: TopicPartition = spread()
     left: int | None
@@ -32,7 +32,7 @@ class SlowestShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationShown(Part):
-    """What one move copies to one broker, in bytes, bytes per second and seconds. None is unknown."""
+    """The copies of one move to one broker, in bytes, bytes per second and seconds. None means unknown."""
 
     broker: BrokerId
     copies: int
@@ -47,7 +47,7 @@ class DestinationShown(Part):
 
     @property
     def limit(self) -> str:
-        """The throttle for people."""
+        """The throttle as text for people."""
         if self.throttled is None:
             return UNKNOWN
         return "none" if self.throttle is None else human_rate(self.throttle)
@@ -55,7 +55,7 @@ class DestinationShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedMoveShown(Part):
-    """One move, and its destinations."""
+    """One move with its destinations."""
 
     run: str | None
     partitions: int
@@ -73,14 +73,14 @@ class WatchedMoveShown(Part):
 
     @property
     def name(self) -> str:
-        """The run or the plan, or a phrase if neither is known."""
+        """The name of the run or the plan, or a phrase if neither is known."""
         if self.run is not None:
             return f"run {self.run}"
         return "moves without a run recorded here" if self.plan is None else f"plan {self.plan}"
 
     @property
     def progress(self) -> str:
-        """The partitions, and the time left with its drift."""
+        """The number of partitions, and the time left with its drift."""
         told = [f"{self.done} of {self.partitions} partitions done"]
         if self.elsewhere:
             told.append(f"{self.elsewhere} ended elsewhere")
@@ -100,7 +100,7 @@ class WatchedMoveShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedBrokerShown(Part):
-    """A broker that takes part. SumReplicaLag is in offsets, rates are in bytes per second."""
+    """A broker that sends or receives copies. SumReplicaLag is in offsets. Rates are in bytes per second."""
 
     broker: BrokerId
     alive: bool
@@ -120,7 +120,7 @@ class WatchedBrokerShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovesWatched(Answer):
-    """One reading. With `lines` the text is plain lines for a log, else a table."""
+    """One reading. With `lines` the text is plain lines for a log, otherwise a table."""
 
     time: datetime
     ended: bool
@@ -180,10 +180,10 @@ class MovesWatched(Answer):
 def answer(
     found: Observed, plan: str | None, *, lines: bool = False, unknown: bool = False, restores: bool = False
 ) -> MovesWatched:
-    """Return the answer. Exit code: 8 while moves run, or if a throttle is left or something is `unknown`.
+    """Return the answer. With `restores`, the command itself restores a leftover throttle.
 
-    1: the moves have ended, but replicas are not where the plan wants them. With `restores`, the command itself
-    restores a throttle that is left.
+    The exit code is 8 while moves run, or if a throttle is left over or something is `unknown`. It is 1 if the moves
+    have ended, but replicas are not where the plan puts them.
     """
     moves = tuple(_move(move, plan) for move in found.view.moves)
     runs = [move.run for move in moves if not move.moving or move.run is not None]
@@ -208,7 +208,7 @@ def answer(
 
 
 def _named(symptom: object, plan: str | None, runs: list[str]) -> MoveNamed:
-    """Return the move that a symptom is about: its own run, or the only one that is watched."""
+    """Return the move that a symptom is about: the move of its own run, or the only one that is watched."""
     own = getattr(symptom, "run", None)
     return MoveNamed(run=own or (runs[0] if len(runs) == 1 and not hasattr(symptom, "run") else None), plan=plan)
 

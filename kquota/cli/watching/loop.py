@@ -29,10 +29,11 @@ def readings(
     unseen: tuple[str, ...] = (),
     restores: bool = False,
 ) -> Generator[MovesWatched]:
-    """Yield an answer for each reading. On a terminal, only the last one: the others replace each other there.
+    """Yield an answer for each reading. On a terminal, each reading replaces the previous one, so only the last one is
+    yielded.
 
-    With `once`, there is one reading; raises Unreachable if it fails. Otherwise a reading that fails is repeated.
-    `unseen` are notes for an answer without a move. `restores`: the command will restore a throttle that is left.
+    With `once`, there is one reading, and a failure raises Unreachable. Otherwise a failed reading is repeated.
+    `unseen` are notes for an answer without a move. With `restores`, the command will restore a leftover throttle.
     """
     on_terminal = output is Output.text and not once and sys.stdout.isatty()
     with live() if on_terminal else nullcontext() as show:
@@ -54,7 +55,7 @@ def readings(
 
 
 def _look(watch: MoveWatch, once: bool) -> Observed | None:
-    """Return a reading, None with a warning if the cluster does not answer."""
+    """Return a reading. If the cluster does not answer, print a warning and return None."""
     try:
         return watch.look()
     except Unreachable as error:

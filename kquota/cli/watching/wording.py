@@ -1,4 +1,4 @@
-"""The symptoms of a move without progress, for people: what is wrong, and the command that helps."""
+"""The symptoms of a move without progress, in words: the problem, and the command that helps."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SymptomShown(Part):
 
     @property
     def line(self) -> str:
-        """One line for people."""
+        """The symptom as one line for people."""
         return f"{self.what}. {self.do}"
 
 
@@ -65,7 +65,7 @@ class MoveNamed:
 
 
 def shown(symptom: Symptom, named: MoveNamed) -> SymptomShown:
-    """Word a symptom. Its values are the keys of `values` in JSON."""
+    """Describe a symptom in words. Its values are the keys of `values` in JSON."""
     what, do = _worded(symptom, named)
     return SymptomShown(finding=_NAMES[type(symptom)], what=what, do=do, values=_values(symptom))
 
@@ -128,9 +128,9 @@ def _worded(symptom: Symptom, named: MoveNamed) -> tuple[str, str]:
             state = symptom.error or f"{size_or_unknown(symptom.usable)} free"
             what = f"broker {symptom.broker}: {symptom.log_dir} cannot take the copies ({state}, "
             command = f"log-dirs --describe --broker-list {symptom.broker}"
-            return f"{what}{size_or_unknown(symptom.left)} still to come)", f"See the log dirs: {suggested(command)}"
+            return f"{what}{size_or_unknown(symptom.left)} still to copy)", f"See the log dirs: {suggested(command)}"
         case NothingArrives():
-            what = f"no byte of {_moves(symptom.run)} arrived for {human_duration(symptom.seconds)}"
+            what = f"{_moves(symptom.run)} copied nothing for {human_duration(symptom.seconds)}"
             what += f" ({size_or_unknown(symptom.left)} left)"
             return what, f"See the throttles: {suggested('throttle show')}"
         case _:
@@ -148,7 +148,7 @@ def _starved(symptom: StarvedCopies) -> str:
 
 
 def _raise(symptom: StarvedCopies, named: MoveNamed) -> str:
-    """Suggest twice the rate that only keeps up, with two digits."""
+    """Suggest twice the rate that is only enough for the writes, with two digits."""
     enough = max(symptom.rate, symptom.followers + symptom.written) * 2
     rate = exact_rate(ByteRate(int(f"{enough:.1e}".partition("e")[0].replace(".", "")) * 10 ** max(0, _digits(enough))))
     if not named.known:

@@ -1,4 +1,4 @@
-"""Kafka's protocol with kafka-python's connection manager. The only importer of `kafka`.
+"""Kafka's protocol with kafka-python's connection manager. Only this package imports `kafka`.
 
 librdkafka does not have all of the requests. One command opens one `Wire`, and most modules implement one port on it.
 """

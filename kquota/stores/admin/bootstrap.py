@@ -35,13 +35,15 @@ class Manager(PatientManager):
 
     def __init__(self, net: NetworkSelector, **settings: Any) -> None:
         self.ended = Future()
-        """Fails with an error after which another attempt cannot help."""
+        """A future that fails with an error after which another attempt cannot help."""
         self.failure: BaseException | None = None
         """The last error."""
         super().__init__(net, **settings)
 
     def get_connection(self, node_id: Any, *arguments: Any, **keywords: Any) -> Any:
-        """See PatientManager. Until the start has ended, also watches for errors before and after the first answer."""
+        """Get a connection like PatientManager. Until the start has ended, also watch for errors before and after the
+        first answer.
+        """
         connection = super().get_connection(node_id, *arguments, **keywords)
         if not self.ended.is_done:
             # A broker that limits connections closes them before its first answer, and never later.
@@ -110,7 +112,7 @@ def first(
 
 
 def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseException | None:
-    """Return None after the broker has reported the brokers of the cluster, else the error."""
+    """Return None after the broker has reported the brokers of the cluster, otherwise the error."""
 
     async def started() -> None:
         done = manager.bootstrap_async(int(seconds * 1000))
@@ -150,7 +152,7 @@ def failed(
     cause = listening.cause(error)
     if protocol.endswith("SSL") and cause is not None and (words := listening.explained(cause)) is not None:
         look = "ssl.…" if isinstance(cause, ssl.SSLCertVerificationError) else "the port, security.protocol and ssl.…"
-        return Unreachable(f"{where}: {words}; check {look} in {option}")
+        return Unreachable(f"{where}: {words}. Check {look} in {option}")
     server = names.server
     if isinstance(error, _OUT_OF_TIME):
         return Unreachable(
@@ -170,11 +172,11 @@ def _closed(bootstrap_server: str, protocol: str, names: ArgumentNames) -> str:
 
 def _refused(error: BaseException, option: str) -> str:
     if isinstance(error, kafka_errors.UnsupportedSaslMechanismError):
-        return f"the port does not support this sasl.mechanism; check it in {option}"
+        return f"the port does not support this sasl.mechanism. Check it in {option}"
     if isinstance(error, kafka_errors.IllegalSaslStateError):
-        return f"the port does not accept a login; check the port, and security.protocol in {option}"
+        return f"the port does not accept a login. Check the port, and security.protocol in {option}"
     said = _said(error).removeprefix("SaslAuthenticationFailedError: ")
-    return f"the login was refused ({said}); check sasl.mechanism and sasl.jaas.config in {option}"
+    return f"the login was refused ({said}). Check sasl.mechanism and sasl.jaas.config in {option}"
 
 
 def phrase(error: BaseException) -> str:

@@ -19,13 +19,13 @@ from kquota.stores.login import listening
 from kquota.stores.state.interrupt import deferred
 
 Throttled: TypeAlias = Callable[[float], None]
-"""Called at the start of each wait for a broker's throttle time, with its seconds."""
+"""A callback that receives the seconds of each wait for a broker's throttle time, at its start."""
 CLOSED: Final = (
     "the connection was closed before it could be used. "
     "The port may belong to another listener, or the broker may limit new connections (connection_creation_rate)"
 )
 _TURN_SECONDS: Final = 0.1
-"""The longest turn of the loop. A signal waits for its end."""
+"""The seconds of the longest turn of the loop. A signal is handled at its end."""
 
 
 def is_closed(error: BaseException) -> bool:
@@ -40,7 +40,7 @@ def is_closed(error: BaseException) -> bool:
 
 
 def unheard(_seconds: float) -> None:
-    """Ignore the wait."""
+    """Ignore the wait. This is the default callback."""
 
 
 class Loop(NetworkSelector):  # type: ignore[misc]
@@ -52,7 +52,7 @@ class Loop(NetworkSelector):  # type: ignore[misc]
 
 
 class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
-    """kafka-python's manager. A request to a broker that throttles us waits instead of failing."""
+    """kafka-python's manager. A request to a broker that throttles this client waits instead of failing."""
 
     def __init__(self, net: NetworkSelector, *, throttled: Throttled = unheard, **settings: Any) -> None:
         self._throttled = throttled
@@ -66,7 +66,7 @@ class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
         return max(0.0, end - time.monotonic())
 
     def send(self, request: Any, node_id: int | None = None, request_timeout_ms: float | None = None) -> Any:
-        """See KafkaConnectionManager. The time-out begins when the request is sent."""
+        """Send a request like KafkaConnectionManager. The time-out begins when the request is sent."""
         chosen = self.least_loaded_node() if node_id is None else node_id
         connection = self._conns.get(chosen)
         if connection is not None and connection.connected and not self.muted(chosen):
@@ -76,7 +76,7 @@ class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
     async def _send_later(self, request: Any, node_id: int | None, timeout_ms: float | None) -> Any:
         chosen = self.least_loaded_node() if node_id is None else node_id
         if chosen is not None:
-            # A broker may throttle us in its first answer.
+            # A broker may throttle this client in its first answer.
             await self._connected(chosen)
         if wait := self.muted(chosen):
             self._throttled(wait)
@@ -85,7 +85,7 @@ class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
         return await super().send(request, chosen, timeout_ms)
 
     async def _connected(self, node_id: int) -> None:
-        """Connect. Raises NodeNotReadyError if another attempt may help. Nothing was sent then."""
+        """Connect. Raises NodeNotReadyError if another attempt may help. In that case, nothing was sent."""
         try:
             await self.get_connection(node_id)
         except kafka_errors.NodeNotReadyError:
@@ -97,7 +97,9 @@ class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
             raise kafka_errors.NodeNotReadyError(node_id) from error
 
     def get_connection(self, node_id: Any, *arguments: Any, **keywords: Any) -> Any:
-        """See KafkaConnectionManager. Reads the throttle time of every answer, also of the first ones."""
+        """Get a connection like KafkaConnectionManager, and read the throttle time of every answer, including the first
+        ones.
+        """
         connection = super().get_connection(node_id, *arguments, **keywords)
         if "_maybe_throttle" not in vars(connection):
             paused = connection._maybe_throttle

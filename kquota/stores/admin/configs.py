@@ -27,7 +27,9 @@ from kquota.stores.admin.requests import (
 from kquota.terms import DEFAULT, BrokerId
 
 _TOPICS_A_REQUEST: Final = 500
-"""An answer has about 40 configs of each topic, all with synonyms, so 500 topics take a few megabytes."""
+"""The topics in one request. An answer has about 40 configs of each topic with synonyms, so 500 topics take a few
+megabytes.
+"""
 _Told: TypeAlias = tuple[str, str | None, int, bool, tuple[tuple[int, str, str | None], ...]]
 _DEFAULT_BROKER: Final = Resource(kind=BROKERS, name=DEFAULT)
 
@@ -210,7 +212,7 @@ def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaErro
 
 
 def _maybe_written(resource: Resource) -> tuple[str, NextStep | StepFor]:
-    """The end of an error's message."""
+    """Return the end of an error message about a write that may have happened."""
     step: NextStep | StepFor = NextStep.SHOW_BROKER_DEFAULTS
     if resource.name is not DEFAULT:
         kind = NextStep.SHOW_TOPIC_CONFIGS if resource.kind == TOPICS else NextStep.SHOW_BROKER_CONFIGS

@@ -41,7 +41,7 @@ class LiveBroker:
 
 
 class Wire:
-    """An open connection to one cluster. A context manager.
+    """An open connection to one cluster, as a context manager.
 
     Requests and answers are message classes of kafka-python. Only the modules of this package use them.
     """
@@ -56,12 +56,12 @@ class Wire:
         throttled: Throttled = unheard,
         names: ArgumentNames = OF_A_PROGRAM,
     ) -> None:
-        """Connect to the first of `bootstrap` (host:port, joined by commas) that answers.
+        """Connect to the first of `bootstrap` (host:port, separated by commas) that answers.
 
         `security` has kafka-python's settings (`login.settings`). `throttled` is called for each wait for a broker that
-        throttles us (KIP-219). `names` are the names of the arguments in errors. Raises Unreachable after at most
-        `deadline` seconds (or default.api.timeout.ms of `security`), at once if every address refuses the connection or
-        TLS fails. Raises Refused if the login is refused.
+        throttles this client (KIP-219). `names` are the names of the arguments in errors. Raises Unreachable after at
+        most `deadline` seconds (or default.api.timeout.ms of `security`), at once if every address refuses the
+        connection or TLS fails. Raises Refused if the login is refused.
         """
         # kafka-python's warnings are for its developers; relevant ones are also errors. DEBUG shows passwords.
         logging.getLogger("kafka").setLevel(logging.INFO if os.environ.get("KQUOTA_DEBUG") else logging.CRITICAL + 1)
@@ -111,7 +111,7 @@ class Wire:
 
     @property
     def controller(self) -> BrokerId | None:
-        """The controller on a ZooKeeper cluster. On KRaft, a broker, because any broker forwards requests."""
+        """The controller on a ZooKeeper cluster. On KRaft it is any broker, because every broker forwards requests."""
         controller = self._manager.cluster.controller
         return None if controller is None else BrokerId(controller.node_id)
 
@@ -163,13 +163,13 @@ class Wire:
         return self._run(request, broker, seconds)
 
     def muted(self, broker: BrokerId | None) -> float:
-        """Return the seconds for which `broker`, or every broker (None), accepts no request from us (KIP-219)."""
+        """Return the seconds for which `broker`, or every broker (None), throttles this client (KIP-219)."""
         return self._manager.muted(broker)
 
     def ask_each(
         self, requests: Mapping[BrokerId, Any], seconds: float | None = None
     ) -> dict[BrokerId, Any | KquotaError]:
-        """Send each broker its request, all in flight together. An error takes the place of a missing answer.
+        """Send each broker its request, all at the same time. An error takes the place of a missing answer.
 
         Waits for muted connections (KIP-219). `seconds` is the same as for `ask`.
         """
@@ -252,8 +252,8 @@ class Wire:
         where = f"Kafka at {self._bootstrap}" if broker is None else f"{self._names.server} {broker}"
         if isinstance(error, kafka_errors.IncompatibleBrokerVersion):
             return Refused(
-                f"{where}: this release of Kafka does not support {name}; "
-                f"on a ZooKeeper cluster, use {self._names.zookeeper}"
+                f"{where}: this release of Kafka does not support {name}. "
+                f"On a ZooKeeper cluster, use {self._names.zookeeper}"
             )
         if isinstance(error, kafka_errors.NodeNotReadyError):
             return Unreachable(f"{where}: no answer to {name}: {CLOSED}")

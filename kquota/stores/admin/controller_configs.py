@@ -1,4 +1,4 @@
-"""The configs of topics and brokers through the active controller of a KRaft cluster, also those of dead brokers."""
+"""Configs of topics and brokers, including dead brokers, through the active controller of a KRaft cluster."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from kquota.terms import DEFAULT, BrokerId, TopicPartition
 
 
 class ControllerConfigs(WireConfigs):
-    """Implements `Configs`. A controller shows topics, the default of all brokers, and of single nodes only itself.
+    """Topic and broker configs through the active controller. Implements `Configs`.
 
-    So the configs of other brokers can be changed, and not read.
+    A controller reports the configs of topics, of the default of all brokers, and of no node except itself. The configs
+    of other brokers can therefore be changed, but not read.
     """
 
     _wire: ControllerWire

@@ -26,7 +26,8 @@ _CONTROLLERS: Final = 2
 """The endpoint type of controllers in DescribeCluster."""
 _METADATA_VERSION: Final = 9
 _FIND_SECONDS: Final = 4.0
-"""A broker without a controller keeps a request that it must forward, so the search has a short deadline."""
+"""The seconds of the search. It is short, because a broker without a controller keeps a request that it must forward.
+"""
 _ACTIVE_SECONDS: Final = 8.0
 _POLL_SECONDS: Final = 0.1
 _ELECTION_SECONDS: Final = 8.0
@@ -43,7 +44,9 @@ class ControllerMetadata(ClusterMetadata):  # type: ignore[misc]
         return DescribeClusterRequest(endpoint_type=_CONTROLLERS, min_version=1)
 
     def update_metadata(self, metadata: Any) -> None:
-        """See ClusterMetadata. An answer without an active controller is an error, so that kafka-python asks again."""
+        """Update the metadata like ClusterMetadata. An answer without an active controller is an error, so that
+        kafka-python asks again.
+        """
         error: Exception | None = None
         if metadata.error_code:
             error = kafka_errors.for_code(metadata.error_code)(metadata.error_message)
@@ -55,7 +58,7 @@ class ControllerMetadata(ClusterMetadata):  # type: ignore[misc]
         super().update_metadata(_as_metadata(metadata))
 
     def failed_update(self, exception: Any) -> None:
-        """See ClusterMetadata. Also ends the start of the manager, if another attempt cannot help."""
+        """Record a failure like ClusterMetadata. Also end the start of the manager, if another attempt cannot help."""
         super().failed_update(exception)
         self._manager.unanswered(exception)
 
@@ -69,7 +72,7 @@ class ControllerManager(Manager):
         self.cluster.attach(self)
 
     def unanswered(self, error: Exception) -> None:
-        """Note why the controllers are unknown."""
+        """Record why the controllers are unknown."""
         other = isinstance(
             error,
             (
@@ -116,17 +119,17 @@ class ControllerWire(Wire):
 
 
 def reported(wire: Wire) -> str | None:
-    """Return the addresses of the controllers (host:port, joined by commas), as a broker reports them.
+    """Return the addresses of the controllers (host:port, separated by commas), as a broker reports them.
 
-    None: this is not a KRaft cluster, or the broker does not report addresses. Brokers of 3.9 and newer do; older ones
-    report those in their own configuration.
+    None means that this is not a KRaft cluster, or that the broker does not report addresses. Brokers of 3.9 and newer
+    do; older ones report those in their own configuration.
     """
     found = _quorum(wire) or _configured(wire)
     return ",".join(found) or None
 
 
 def must_be_active(wire: Wire) -> None:
-    """Raises Unreachable if no controller answers the brokers of a KRaft cluster, so that nothing can be written."""
+    """Raise Unreachable if no controller answers the brokers of a KRaft cluster, because kquota then cannot write."""
     try:
         wire.ask(_about_the_quorum(), None, _ACTIVE_SECONDS)
     except Refused:

@@ -15,7 +15,7 @@ _MUTED_SECONDS: Final = 60.0
 
 
 class Deadline:
-    """A time-out that excludes the time for which brokers mute us (KIP-219), up to one minute of it."""
+    """A time-out that excludes up to one minute of throttle time (KIP-219)."""
 
     def __init__(self, wire: Wire, seconds: float) -> None:
         self._wire = wire
@@ -25,13 +25,13 @@ class Deadline:
 
     @property
     def over(self) -> bool:
-        """True if the time is over."""
+        """True if the deadline has passed."""
         return now() >= self._end
 
     def request(self, broker: BrokerId | None) -> float:
-        """Return the seconds that one request to `broker` can take, without the time for which it is muted.
+        """Return the seconds that one request to `broker` can take, without its throttle time.
 
-        Raises Unreachable, and ends this deadline, if the broker mutes us for too long.
+        Raises Unreachable, and ends this deadline, if the broker throttles this client for too long.
         """
         muted = self._wire.muted(broker)
         if muted > self._mute_left:

@@ -24,12 +24,14 @@ _AT_ONCE: Final = 500
 """The most messages that one call takes from librdkafka."""
 _MOST_RECORD: Final = 50_000
 _RECORDS_A_FETCH: Final = 8
-"""Records in a fetch. Each is a batch of its own, because a fetch loses a batch that it contains only partly."""
+"""The number of records in a fetch. Each record is its own batch, because a fetch loses a batch that it contains only
+partly.
+"""
 _LEAST_FILLED: Final = 2_000
 _FRAMING: Final = 70
 """Bytes around the only record of a batch, which a quota also counts."""
 _AROUND: Final = _FRAMING + 10
-"""The same, with a few bytes more."""
+"""The same bytes, with a reserve of a few bytes."""
 _AHEAD_SECONDS: Final = 0.5
 _FILL_SECONDS: Final = 1.0
 _MOST_FILL: Final = 16_000_000
@@ -62,11 +64,14 @@ class RdkafkaClient:
         self._failure: KquotaError | None = None
 
     def produce(self, load: Load, meter: Meter, told: _Told) -> None:
-        """Raises Refused after `most_bytes`, if no broker has throttled the client by then."""
+        """Write at the load's rate.
+
+        Raises Refused after `most_bytes`, if no broker has throttled the client by then.
+        """
         self._write(load, meter, told, most=None, record=min(load.batch, _MOST_RECORD))
 
     def fill(self, load: Load) -> None:
-        """Raises Unreachable if it takes too long."""
+        """Write the data to read. Raises Unreachable if it takes too long."""
         size = int(min(_MOST_FILL, max(4 * load.batch, load.expected * _FILL_SECONDS)))
         now = time.monotonic()
         meter = Meter(starts=now, ends=now + _PATIENCE)

@@ -15,10 +15,11 @@ from kquota.sizes.replica import LogDir, Replica
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
-_LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4
+_LATEST, _EARLIEST, _EARLIEST_LOCAL, _PENDING = -1, -2, -4, -6
 _TIERED: Final = (3, 6)
-"""The first release with tiered topics (KIP-405). It added _EARLIEST_LOCAL to version 8 of ListOffsets."""
-_ASKED_LOCALLY: Final = 8
+"""The first release with tiered topics (KIP-405)."""
+_VERSIONS: Final = {_EARLIEST_LOCAL: 8, _PENDING: 11}
+"""The versions of ListOffsets that added these timestamps (KIP-405, KIP-1023). Version 1 has the others."""
 # To a consumer (-1), only the leader answers. With this id, a follower reports the end of its own log.
 _DEBUGGING_REPLICA: Final = -2
 _CONSUMER: Final = -1
@@ -70,6 +71,12 @@ class WireLogDirs:
             )
             for log_dir in log_dirs
         ]
+
+    def pending(self, log_dirs: list[LogDir]) -> Mapping[TopicPartition, int]:
+        led: dict[BrokerId, list[TopicPartition]] = defaultdict(list)
+        for log_dir in log_dirs:
+            led[log_dir.broker] += [replica.partition for replica in log_dir.replicas if replica.leader]
+        return {partition: at for (partition, _), at in self._list_offsets(led, _PENDING, _CONSUMER).items()}
 
     def _states(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Any]:
         wanted = set(partitions)
@@ -178,5 +185,5 @@ def _list_offsets(partitions: Collection[TopicPartition], timestamp: int, replic
         )
         for topic, numbers in of_topic.items()
     ]
-    oldest = _ASKED_LOCALLY if timestamp == _EARLIEST_LOCAL else 1
+    oldest = _VERSIONS.get(timestamp, 1)
     return ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=topics, min_version=oldest)

@@ -1,4 +1,4 @@
-"""The Cluster port of a move on the Admin API: metadata, reassignments (KIP-455), dynamic configs; Kafka 2.4 on."""
+"""The Cluster port of a move on the Admin API: metadata, reassignments (KIP-455), dynamic configs (from Kafka 2.4)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kquota.stores.state.topic_id import printed
 from kquota.terms import BrokerId, TopicPartition
 
 _METADATA_FETCH_SECONDS: Final = 0.5
-"""For how long a broker's fetch of the metadata log waits for more of it (KRaft)."""
+"""The seconds for which a broker's fetch of the metadata log waits for new records (KRaft)."""
 _TIMED_OUT: Final = 7
 _NO_SUCH_TOPIC: Final = (3, 17)
 
@@ -54,11 +54,11 @@ class WireMoves(WireSettings):
         return None
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """One request, which only the controller takes where there is a ZooKeeper.
+        """Submit the moves in one request. On ZooKeeper, only the controller accepts it.
 
-        A second one goes before it where a running move is replaced by one that adds, or removes, nothing: KRaft keeps
-        the old replicas on that side (4.3.1: [1,2] -> [1,3] and back was adding 3 and removing 3 for good). So such a
-        move is cancelled first.
+        KRaft cannot replace a running move by one that adds, or removes, nothing: it keeps the old replicas on that
+        side (4.3.1: [1,2] -> [1,3] and back left 3 in both adding and removing forever). Such a move is therefore
+        cancelled first, with a separate request.
         """
         running = moving(self._wire)
         replaced = [
@@ -96,7 +96,10 @@ class WireMoves(WireSettings):
 
 
 def _partition(state: Any, move: Any | None) -> PartitionReplicas:
-    """A partition as metadata tells it, unless it was moving a moment before: then as it was then."""
+    """Return a partition from the metadata.
+
+    A partition that was moving a moment ago is returned in its earlier state.
+    """
     return PartitionReplicas(
         replicas=_brokers(move.replicas if move else state.replica_nodes),
         adding=_brokers(move.adding_replicas if move else ()),
@@ -107,7 +110,9 @@ def _partition(state: Any, move: Any | None) -> PartitionReplicas:
 
 
 def _would_keep(move: Any, target: Replicas) -> bool:
-    """True if the controller would keep what the move adds or removes, because `target` has nothing to put there."""
+    """True if the controller would keep the replicas that the move adds or removes, because `target` does not replace
+    them.
+    """
     before = set(move.replicas) - set(move.adding_replicas)
     adds, removes = set(target) - before, set(move.replicas) - set(target)
     return bool((move.adding_replicas and not adds) or (move.removing_replicas and not removes))

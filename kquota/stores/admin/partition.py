@@ -28,10 +28,10 @@ NO_LEADER_YET: Final = 5
 _MAYBE_APPENDED: Final = (-1, 7, 13, 20, 56)
 """Answers after which the batch may be in the log: internal errors, a time-out, too few replicas after the append."""
 _PASSING: Final = (*_MAYBE_APPENDED, ABSENT, NO_LEADER_YET, 6, 9, 19, 74, 75, 78, 100, 103)
-"""Answers of a partition that has just been created, has no leader now, or whose leader has changed."""
+"""Answers that mean that a partition is new, has no leader, or has another leader."""
 
 _ABSENT_SECONDS: Final = 3.0
-"""A broker may not know a new topic yet. After this time, a missing topic counts as deleted."""
+"""The seconds after which a missing topic counts as deleted, because a broker may not have a new topic yet."""
 _PAUSE_SECONDS: Final = 0.05
 _MOST_BYTES: Final = 16 * 2**20
 _NO_LEADER: Final = "it has no leader now"
@@ -45,7 +45,7 @@ _Answer = TypeVar("_Answer", int, "Fetched")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """Records from `offset`, which differs from the requested one if the log does not have that.
+    """The records from `offset`. It differs from the requested offset if the log does not have that offset.
 
     `start` is the first offset in the log, `end` the high watermark.
     """
@@ -58,9 +58,9 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Produced:
-    """The answer to one batch. `code` 0 is an acknowledgement with the batch's `offset`. None: there was no answer.
-
-    `maybe`: the batch may be in the log. An acknowledged batch can be another host's with the same sequence.
+    """The answer to one batch. `code` 0 is an acknowledgement with the batch's `offset`. None means that there was no
+    answer. `maybe` is true if the batch may be in the log. An acknowledged batch can be another host's with the same
+    sequence.
     """
 
     code: int | None
@@ -75,7 +75,7 @@ class Produced:
 
 
 def leader(topic: Any) -> BrokerId | None:
-    """Return the leader of the first partition in an answer to Metadata, None if it has no leader now."""
+    """Return the leader of the first partition in an answer to Metadata, or None if it has no leader now."""
     found = topic.partitions[0].leader_id if topic.partitions else -1
     return None if found < 0 else BrokerId(found)
 

@@ -22,7 +22,7 @@ _NONCE: Final = "kquota"
 _LARGEST_SEQUENCE: Final = 2**31 - 1
 _MAGIC: Final = 2
 _UNLIMITED: Final = 2**31 - 1
-"""The broker checks the size of a batch, not the builder."""
+"""The limit of the builder. It is unlimited, because the broker checks the size of a batch."""
 
 _PREFIX: Final = struct.Struct(">qi4xb")
 """Every format of a batch begins with its base offset, the length of the rest, 4 other bytes, and its magic."""
@@ -88,7 +88,7 @@ def _old(offset: int) -> Batch:
 
 
 def _batch(data: memoryview) -> Batch:
-    # The checksum is not verified, because the broker has done so, and TCP has its own.
+    # The checksum is not verified, because the broker has verified it, and TCP has its own checksum.
     found = DefaultRecordBatch(data)
     ours = found.producer_id == PRODUCER_ID and not found.is_control_batch
     items, nonce = _items(found) if ours else ((), None)
@@ -105,7 +105,7 @@ def _batch(data: memoryview) -> Batch:
 
 
 def _items(batch: Any) -> tuple[tuple[Item, ...], bytes | None]:
-    """Return the items of a batch and its nonce, none if kafka-python cannot read it."""
+    """Return the items of a batch and its nonce, or none if kafka-python cannot read it."""
     try:
         records = list(batch)
     except _UNREADABLE:
@@ -115,7 +115,7 @@ def _items(batch: Any) -> tuple[tuple[Item, ...], bytes | None]:
 
 
 def _item(record: Any) -> Item | None:
-    """Return the item of a record, None if its key is not a text."""
+    """Return the item of a record, or None if its key is not a text."""
     try:
         key = record.key.decode()
     except (AttributeError, UnicodeDecodeError):

@@ -16,9 +16,9 @@ from kquota.watch.reading import DirSpace, ReplicaLog, ReplicaLogs
 
 _LATEST: Final = -1
 _SECONDS: Final = 8.0
-"""A broker that answers later counts as silent: a watch must soon name a broker that has stopped."""
+"""The seconds after which a broker counts as silent. A watch must soon name a broker that has stopped."""
 _DEBUGGING_REPLICA: Final = -2
-"""To this id, a follower reports the end of its own log. To a consumer (-1), only the leader answers."""
+"""The replica id with which a follower reports the end of its own log. To a consumer (-1), only the leader answers."""
 _DirsTopic = DescribeLogDirsRequest.DescribableLogDirTopic
 _OffsetsTopic = ListOffsetsRequest.ListOffsetsTopic
 

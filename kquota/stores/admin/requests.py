@@ -29,9 +29,9 @@ MAYBE_WRITTEN: Final = (-1, 7)
 """Answers after which the write may have been made: an internal error of the server, and its time-out."""
 
 WireResource: TypeAlias = tuple[int, str]
-"""TOPIC or BROKER, and the name. The default of all brokers has the empty name."""
+"""A resource in a request: TOPIC or BROKER, and its name. The default of all brokers has the empty name."""
 Operation: TypeAlias = tuple[int, str | None]
-"""SET, DELETE, APPEND or SUBTRACT, with its value."""
+"""An operation on a value: SET, DELETE, APPEND or SUBTRACT, with the value."""
 
 
 def on_the_wire(resource: Resource) -> WireResource:

@@ -128,7 +128,7 @@ class WireSettings(WireConfigs):
         return errors | self._delete_empty([change for change in emptied if change.setting not in errors])
 
     def _delete_empty(self, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
-        """Unset the lists that the subtraction left empty, unless another client has written to them meanwhile."""
+        """Unset the lists that the subtraction left empty, unless another client has written to them since."""
         left = {change.setting: change for change in changes}
         errors: dict[Setting, KquotaError] = {}
         give_up = time.monotonic() + SEEN_SECONDS

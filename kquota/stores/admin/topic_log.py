@@ -17,7 +17,7 @@ from kquota.stores.state.log import Entry, Item, Stale, now
 from kquota.stores.state.topic_id import printed
 
 SECONDS: Final = 15.0
-"""After this time, a call ends with Unreachable or Unknown. Throttle time of the broker (KIP-219) is not counted."""
+"""The seconds after which a call ends with Unreachable or Unknown, without the broker's throttle time (KIP-219)."""
 _FRESH_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 0.05
 _NONCE_BYTES: Final = 16
@@ -30,7 +30,8 @@ class WireLog:
     Each append is one batch. Its sequence follows the last batch that the caller has read, so the broker rejects the
     batch of a caller that has not read all of them. There are exceptions: the broker acknowledges a batch with the
     sequence of one of the last five (KIP-98), and accepts any batch after it has dropped the producer id (one day). So
-    every append reads the log back, and the first new batch decides. A random nonce identifies our batch.
+    every append reads the log back, and the first new batch decides. A random nonce identifies the batch of this
+    process.
     """
 
     def __init__(self, partition: PartitionLog, wire: Wire, seconds: float) -> None:
@@ -41,7 +42,7 @@ class WireLog:
         self._verified = float("-inf")
         self._waiting: list[Item] = []
         self._unseen: list[Batch] = []
-        """Batches after the last one that the caller has read or appended."""
+        """The batches after the last one that the caller has read or appended."""
         self._sequence = 0
         self.foreign = 0
         """The number of ignored records: of other producers, without a text key, or in an unsupported codec."""
@@ -97,10 +98,11 @@ class WireLog:
             )
 
     def _decide(self, nonce: bytes, maybe: bool) -> None:
-        """Return if the first new batch is ours. Raises Stale if it is not, Unknown if ours may also be in the log.
+        """Return if the first new batch is from this process. Raises Stale if it is not, Unknown if the own batch may
+        also be in the log.
 
-        If its sequence is not ours, it is not the batch that was appended first: compaction removed that one, or the
-        broker had dropped the producer id.
+        If its sequence differs, it is not the batch that was appended first: compaction removed that one, or the broker
+        had dropped the producer id.
         """
         first, *others = self._unseen
         if first.nonce == nonce:
@@ -160,7 +162,7 @@ class WireLog:
 
 
 def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
-    """Return the record's log, None if the topic does not exist. Sends one request.
+    """Return the record's log, or None if the topic does not exist. Sends one request.
 
     Calls of the log end after `seconds`. Raises Forbidden, which does not mean that the topic is missing, Refused for
     several partitions or a cluster without topic ids (before Kafka 2.8), and Unreachable.

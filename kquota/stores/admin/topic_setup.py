@@ -94,11 +94,11 @@ def delete(wire: Wire, name: str) -> None:
     topic still exists after 30 s.
     """
     _mutate(wire, Deletion(topic=name, partitions=1), "deleted")
-    _wait(lambda: _gone(wire, name) and _free(wire, name), f"topic {name}: deleted, but it did not disappear")
+    _wait(lambda: _gone(wire, name) and _free(wire, name), f"topic {name}: deleted, but the brokers still list it")
 
 
 def describe(wire: Wire, name: str) -> LogTopic | None:
-    """Return the setup of the topic, None if it does not exist. `configs` is None without DESCRIBE_CONFIGS on it.
+    """Return the setup of the topic, or None if it does not exist. `configs` is None without DESCRIBE_CONFIGS on it.
 
     Raises Forbidden, Refused, Unreachable.
     """
@@ -200,7 +200,10 @@ def _gone(wire: Wire, name: str) -> bool:
 
 
 def _free(wire: Wire, name: str) -> bool:
-    """Return True if the controller would create the topic. Its znode may exist after no broker shows it any more."""
+    """Return True if the controller would create the topic.
+
+    Its znode may still exist when no broker shows the topic.
+    """
     if wire.version() >= _ON_KRAFT:
         return True
     wanted = Creation(topic=name, partitions=1, replication_factor=1)

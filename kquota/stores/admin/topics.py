@@ -24,7 +24,7 @@ _BY_THE_BROKER: Final = -1
 _TELLS_ELR: Final = (4, 0)
 _PAGE: Final = 500
 _LIMIT: Final = 2_000
-_UNTOLD: Final = Failure(code=-1, reason="the broker's answer does not mention it; check whether it was done")
+_UNTOLD: Final = Failure(code=-1, reason="the broker's answer does not mention it. Check whether it was done")
 
 _Topic = CreateTopicsRequest.CreatableTopic
 _Described = DescribeTopicPartitionsRequest
@@ -49,7 +49,7 @@ class WireTopics:
         )
 
     def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
-        """Since 4.0, also return the eligible leader replicas, which are not in metadata."""
+        """Return the topics. Since 4.0, include the eligible leader replicas, which are not in metadata."""
         wanted = None if names is None else sorted(names)
         if wanted == []:
             return ()
@@ -125,7 +125,7 @@ def _ordered(assignment: Assignment | None) -> Iterable[tuple[int, tuple[int, ..
 
 
 def _is_moved(answer: Any) -> bool:
-    """Return True if a broker that is not the controller answered, which then did nothing."""
+    """Return True if a broker other than the controller answered. It then changed nothing."""
     return any(result.error_code == NOT_CONTROLLER for result in _results(answer))
 
 
@@ -138,7 +138,7 @@ def _results(answer: Any) -> Sequence[Any]:
 
 
 def failure(result: Any) -> Failure | None:
-    """Return why one topic or partition of an answer failed, None if it did not."""
+    """Return why one topic or partition of an answer failed, or None if it did not fail."""
     if not result.error_code:
         return None
     message = getattr(result, "error_message", None)

@@ -38,7 +38,7 @@ _SHOWN: Final = 12
 
 
 def properties(path: Path, option: str) -> dict[str, str]:
-    """Return the properties of a file. The last value of a repeated key counts. Raises Invalid as `entries`."""
+    """Return the properties of a file. The last value of a repeated key wins. Raises Invalid as `entries`."""
     return dict(entries(path, option))
 
 

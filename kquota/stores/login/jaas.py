@@ -50,7 +50,7 @@ def login(text: str, where: str) -> Login:
 
 
 def section(path: Path, name: str, option: str) -> Login | None:
-    """Return the login of a section in a JAAS file, None if the section does not exist. The file must be UTF-8.
+    """Return the login of a section in a JAAS file, or None if the section does not exist. The file must be UTF-8.
 
     Raises Invalid. The message has the option and the file, but nothing of its content.
     """
@@ -141,7 +141,7 @@ def _tokens(text: str, where: str) -> Iterator[tuple[str, bool]]:
 
 
 def _unquoted(text: str) -> str:
-    """Replace the escapes of StreamTokenizer: octal codes and C's controls. Other characters stand for themselves."""
+    """Replace the escapes of StreamTokenizer: octal codes and C's controls. Other escaped characters do not change."""
     return re.sub(
         r"\\(?:([0-3][0-7]{0,2}|[4-7][0-7]?)|(.))",
         lambda match: chr(int(match[1], 8)) if match[1] else _CONTROLS.get(match[2], match[2]),

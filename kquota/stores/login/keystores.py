@@ -83,7 +83,7 @@ def trusted(found: Mapping[str, str], prefix: str, where: str) -> str | None:
 
 
 def identity(found: Mapping[str, str], prefix: str, where: str) -> Identity | None:
-    """Return the source of the client's own certificate and key, None without a key store. Raises Invalid."""
+    """Return the source of the client's own certificate and key, or None without a key store. Raises Invalid."""
     key, chain = found.get(f"{prefix}keystore.key"), found.get(f"{prefix}keystore.certificate.chain")
     key_password = found.get(f"{prefix}key.password")
     if key or chain:

@@ -16,13 +16,12 @@ from kquota.errors import Invalid, Unreachable
 
 
 def addresses(text: str, option: str, config: str) -> list[tuple[str, int]]:
-    """Parse `host:port,[v6]:port`. Raises Invalid.
-
-    Messages name the addresses `option`, and the file that has the protocol `config`.
+    """Parse `host:port,[v6]:port`. Raises Invalid. Error messages use `option` for the addresses, and `config` for the
+    file that sets the protocol.
     """
     pairs = [_host_and_port(part.strip(), option, config) for part in text.split(",") if part.strip()]
     if not pairs:
-        raise Invalid(f"{option}: no address given; write host:port")
+        raise Invalid(f"{option}: no address given. Write host:port")
     return pairs
 
 
@@ -42,7 +41,7 @@ def must_listen(what: str, text: str, option: str, config: str, deadline: float)
             causes.append(f"{host}:{port}: {error.strerror or error}")
         else:
             return [_written(*pair) for pair in (*pairs[index:], *pairs[:index])]
-    raise Unreachable(f"no {what} at {text} ({'; '.join(causes)}); check {option}")
+    raise Unreachable(f"no {what} at {text} ({'; '.join(causes)}). Check {option}")
 
 
 def _written(host: str, port: int) -> str:
@@ -79,7 +78,7 @@ def cause(error: BaseException | None) -> OSError | None:
 
 
 def explained(error: OSError) -> str | None:
-    """Return the reason of a failed handshake for an operator, None if TLS is not the cause."""
+    """Return the reason of a failed handshake for an operator, or None if TLS is not the cause."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _unverified(error)
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError)):
@@ -113,7 +112,7 @@ def _unverified(error: ssl.SSLCertVerificationError) -> str:
     if "not yet valid" in said:
         return f"the server's certificate is not valid yet ({said}). Check the clock of this machine"
     if "mismatch" in said:
-        return f"the server's certificate is for another name ({said}); use a name that it contains"
+        return f"the server's certificate is for another name ({said}). Use a name that it contains"
     if "self-signed" in said or "issuer" in said:
         return f"the server's certificate is not signed by an authority in the trust store ({said})"
     return f"the server's certificate was not accepted ({said})"

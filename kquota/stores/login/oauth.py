@@ -24,7 +24,7 @@ _EXTENSION: Final = re.compile(r"extension_([A-Za-z]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A bearer token and its expiry in seconds since 1970, None if unknown."""
+    """A bearer token and its expiry in seconds since 1970, or None if unknown."""
 
     value: str = field(repr=False)
     expires: float | None
@@ -123,24 +123,26 @@ def _asked(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> di
         answer = _within(wanted.seconds, answered)
     except urllib.error.HTTPError as error:
         raise Refused(
-            f"{where} answered {error.code}{_reason(error)}; check clientId, clientSecret and scope"
+            f"{where} answered {error.code}{_reason(error)}. Check clientId, clientSecret and scope"
         ) from None
     except (OSError, urllib.error.URLError) as error:
         raise Unreachable(f"{where} cannot be reached within {wanted.seconds:.0f} s: {_why(error)}") from None
     except (http.client.InvalidURL, ValueError):
         # Not a valid name for DNS, or characters that a request line cannot contain.
-        raise Invalid(f"{where} cannot be requested; check sasl.oauthbearer.token.endpoint.url") from None
+        raise Invalid(f"{where} cannot be requested. Check sasl.oauthbearer.token.endpoint.url") from None
     except http.client.HTTPException:
-        raise Refused(f"{where} does not answer with HTTP; check sasl.oauthbearer.token.endpoint.url") from None
+        raise Refused(f"{where} does not answer with HTTP. Check sasl.oauthbearer.token.endpoint.url") from None
     try:
         document = json.loads(answer)
     except (ValueError, RecursionError):
-        raise Refused(f"{where} did not return JSON; check sasl.oauthbearer.token.endpoint.url") from None
+        raise Refused(f"{where} did not return JSON. Check sasl.oauthbearer.token.endpoint.url") from None
     return document if isinstance(document, dict) else {}
 
 
 def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
-    """Return or raise what `work` does, or raise TimeoutError. A socket's time-out limits each wait, not their sum."""
+    """Return the result of `work`, or raise its error or TimeoutError. A socket's time-out limits each wait, not their
+    sum.
+    """
     import threading
 
     outcome: list[bytes | Exception] = []
@@ -162,7 +164,7 @@ def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
 
 
 def _reason(error: Any) -> str:
-    """Return the provider's error code if it is one of OAuth's short codes (RFC 6749), else an empty text."""
+    """Return the provider's error code if it is one of OAuth's short codes (RFC 6749), otherwise an empty text."""
     import http.client
 
     try:
@@ -196,7 +198,7 @@ def _checked(value: object, expires: float | None, principal: str, otherwise: st
 
 
 def _seconds(told: object) -> float | None:
-    """Return a time from JSON, None if it is not a number or too large for a float."""
+    """Return a time from JSON, or None if it is not a number or too large for a float."""
     try:
         return float(told) if isinstance(told, (int, float)) else None
     except OverflowError:
@@ -204,7 +206,7 @@ def _seconds(told: object) -> float | None:
 
 
 def _claims(text: str) -> dict[str, Any]:
-    """Return the claims of a token without verifying them, {} if it is not a JWT."""
+    """Return the claims of a token without verifying them, or {} if it is not a JWT."""
     parts = text.split(".")
     try:
         document = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))

@@ -27,7 +27,7 @@ _LEAST: Final = {"socket.timeout.ms": 10, "socket.connection.setup.timeout.ms": 
 
 
 def settings(security: Security) -> dict[str, Any]:
-    """Return the settings of a confluent_kafka client. Raises Invalid for a property that librdkafka cannot honour."""
+    """Return the settings of a confluent_kafka client. Raises Invalid for a property that librdkafka cannot honor."""
     found: dict[str, Any] = {"security.protocol": security.protocol.lower()}
     if security.client_id is not None:
         found["client.id"] = security.client_id

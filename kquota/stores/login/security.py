@@ -64,7 +64,7 @@ _SASL: Final = frozenset(
 _CALLBACKS: Final = "sasl.login.callback.handler.class"
 _OAUTH_CALLBACKS: Final = "OAuthBearerLoginCallbackHandler"
 _ENDPOINT: Final = "Set sasl.oauthbearer.token.endpoint.url to the URL of an identity provider, or to file://FILE."
-# They choose between Java implementations, or tell a long-lived client when to log in again.
+# They choose between Java implementations, or set when a long-lived client logs in again.
 _HARMLESS: Final = re.compile(
     r"sasl\.login\.(refresh|retry)\..*|sasl\.kerberos\.(?!service\.name).*|ssl\.(key|trust)manager\.algorithm"
     r"|ssl\.secure\.random\.implementation|sasl\.oauthbearer\.(jwks|expected|sub|scope\.claim|clock).*"
@@ -122,7 +122,7 @@ def security(
     Raises Invalid. Messages name the file and the property, but never a value that may be secret.
     """
     where = f"{option}: {path}"
-    # Kafka trims its own settings, also passwords, like Java's String.trim.
+    # Kafka trims its own settings, including passwords, like Java's String.trim.
     found = {key: value.strip(_TRIMMED) for key, value in properties(path, option).items()}
     _no_providers(found, where)
     protocol = _one_of(_PROTOCOLS, found.get("security.protocol", "PLAINTEXT").upper(), "security.protocol", where)
@@ -150,8 +150,8 @@ def _no_providers(found: Mapping[str, str], where: str) -> None:
     for key, value in found.items():
         if key.startswith("config.providers") or _PROVIDED.search(value):
             raise Invalid(
-                f"{where}: {key}: kquota does not support config providers; "
-                "write the value itself, and run chmod 600 on the file"
+                f"{where}: {key}: kquota does not support config providers. "
+                "Write the value itself, and run chmod 600 on the file"
             )
 
 
@@ -198,7 +198,7 @@ def _credentials(
 
 
 def _login(found: Mapping[str, str], where: str, environment: Mapping[str, str]) -> Login | None:
-    """Return the login from the properties, else from section KafkaClient of the JAAS file in KAFKA_OPTS."""
+    """Return the login from the properties, otherwise from section KafkaClient of the JAAS file in KAFKA_OPTS."""
     if text := found.get("sasl.jaas.config"):
         return jaas.login(text, f"{where}: sasl.jaas.config")
     file = jaas.file_in(environment.get("KAFKA_OPTS", ""))
@@ -227,8 +227,8 @@ def _tokens(found: Mapping[str, str], login: Login | None, where: str, tell: Cal
         raise Invalid(f"{where}: sasl.oauthbearer.token.endpoint.url must be an https, http or file URL")
     if "@" in parts.netloc:
         raise Invalid(
-            f"{where}: sasl.oauthbearer.token.endpoint.url: it must not contain a user or a password; "
-            "use clientId and clientSecret"
+            f"{where}: sasl.oauthbearer.token.endpoint.url: it must not contain a user or a password. "
+            "Use clientId and clientSecret"
         )
     if scheme == "http":
         tell(f"{where}: the client secret is sent to {oauth.shown(url)} without TLS")
@@ -242,7 +242,7 @@ def _split(url: str, where: str) -> SplitResult:
     except ValueError:
         # Python's message would repeat a password that contains a slash.
         raise Invalid(
-            f"{where}: sasl.oauthbearer.token.endpoint.url: its host or its port is not valid; write "
+            f"{where}: sasl.oauthbearer.token.endpoint.url: its host or its port is not valid. Write "
             "https://HOST:PORT/PATH"
         ) from None
     return parts

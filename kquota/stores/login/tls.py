@@ -20,7 +20,7 @@ _OLD: Final = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """The settings of a handshake. `trust` is PEM; None trusts the authorities of the system."""
+    """The settings of a handshake. `trust` is PEM. None trusts the authorities of the system."""
 
     trust: str | None = field(repr=False)
     identity: Identity | None
@@ -66,7 +66,7 @@ def context(wanted: Tls, where: str) -> ssl.SSLContext:
     made.minimum_version = _version(wanted.protocols[0])
     made.maximum_version = _version(wanted.protocols[-1])
     made.check_hostname = wanted.check_host
-    # Java trusts every certificate in a trust store, also one that is not the root of an authority.
+    # Java trusts every certificate in a trust store, including one that is not the root of an authority.
     made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if wanted.trust is None:
         made.load_default_certs()

@@ -102,7 +102,7 @@ def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[s
 def _of(login: Login, where: str) -> Digest:
     if login.name == "Krb5LoginModule":
         raise Invalid(
-            f"{where}: kquota does not log in to ZooKeeper with Kerberos (GSSAPI); use digest or a certificate"
+            f"{where}: kquota does not log in to ZooKeeper with Kerberos (GSSAPI). Use digest or a certificate"
         )
     if login.name != "DigestLoginModule":
         raise Invalid(f"{where} needs org.apache.zookeeper.server.auth.DigestLoginModule")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TOPIC: Final = "__kquota_runs"
 """The default name of the record's topic."""
 NONE: Final = "none"
-"""Instead of a topic's name: use only the journals of this host."""
+"""The value that replaces a topic's name and selects only the journals of this host."""
 MARKER: Final = "/kquota/record"
 """On a cluster with ZooKeeper, this znode names the topic, so that commands over ZooKeeper find it."""
 _ZOOKEEPER: Final = "zookeeper.connect"
@@ -48,9 +48,9 @@ class Marker:
 class Choice:
     """How a command looks for its record.
 
-    `name` is the topic's name, NONE, or None for the default. `writes`: the command writes, so a record that may exist
-    but cannot be read is an error; otherwise it is a warning. `cautious`: the command removes settings that no run
-    needs, so it must not miss runs on record in ZooKeeper. `waiting` is the same as for `TopicRecord`.
+    `name` is the topic's name, NONE, or None for the default. With `writes`, the command writes, so a record that may
+    exist but cannot be read is an error. Otherwise it is a warning. With `cautious`, the command removes settings that
+    no run needs, so it must not miss runs that are recorded in ZooKeeper. `waiting` is the same as for `TopicRecord`.
     """
 
     name: str | None
@@ -66,7 +66,7 @@ class Choice:
 
 
 def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[Remembered], Znodes]) -> Shared:
-    """Return the topic if it exists, else the znodes if this host has open runs there, else `Unshared`.
+    """Return the topic if it exists, otherwise the znodes if this host has open runs there, otherwise `Unshared`.
 
     `znodes` opens a session with the ZooKeeper that this host remembers. Raises Refused if the command writes and
     cannot read a record that this host has used.
@@ -108,7 +108,7 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
             f"the runs of this cluster are on record in topic {named.topic}, "
             "which kquota cannot read over the brokers: ",
             error,
-            ". Nothing was written; give ",
+            ". Nothing was written. Give ",
             Parameter("command_config"),
             ", or use ",
             Parameter("bootstrap_server"),
@@ -116,15 +116,14 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
     if found is None:
         raise Refused(
             f"{MARKER} in ZooKeeper names topic {named.topic} as the record of runs, but the topic does not exist. "
-            "Nothing was written; ",
+            "Nothing was written. To remove the marker, run ",
             NextStep.UNSHARE_RECORD,
-            " removes the marker",
         )
     return found
 
 
 def marker(znodes: Znodes) -> Marker | None:
-    """Return the content of the marker znode, None if it does not exist.
+    """Return the content of the marker znode, or None if it does not exist.
 
     Raises Refused if kquota did not write it.
     """
@@ -143,7 +142,7 @@ def marker(znodes: Znodes) -> Marker | None:
 
 
 def zookeeper_of(wire: Wire) -> str | None:
-    """Return the address of this cluster's ZooKeeper from the config of a broker, None on KRaft.
+    """Return the address of this cluster's ZooKeeper from the config of a broker, or None on KRaft.
 
     Raises Refused without DESCRIBE_CONFIGS on the cluster.
     """
@@ -168,7 +167,10 @@ def zookeeper_of(wire: Wire) -> str | None:
 
 
 class DoubleFence:
-    """Both locks: the topic's is checked before each transaction, the znode's in it. Implements `Fence`."""
+    """Both locks.
+
+    The topic's lock is checked before each transaction, and the znode's lock in it. Implements `Fence`.
+    """
 
     def __init__(self, topic: TopicRecord, lock: ZnodeLock) -> None:
         self._topic = topic
@@ -193,7 +195,7 @@ class DoubleFence:
 
 
 def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> TopicRecord | Unshared | None:
-    """Return the record in the topic, None if the topic does not exist and this host has never used it."""
+    """Return the record in the topic, or None if the topic does not exist and this host has never used it."""
     from kquota.stores.admin import topic_log
 
     pinned = known.topic == choice.topic
@@ -244,7 +246,7 @@ def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Ca
         why = KquotaError("an open run of this host is also on record in ZooKeeper, which cannot be reached: ", error)
         if choice.writes:
             use = (Parameter("zookeeper"), ", where hosts see the same runs")
-            raise Refused(why, ". Nothing was written; use ", *use) from error
+            raise Refused(why, ". Nothing was written. Use ", *use) from error
         choice.warned(why)
         return Unshared(why)
 
@@ -252,7 +254,9 @@ def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Ca
 def _in_the_way(
     known: Remembered, files: RunFiles, znodes: Callable[[Remembered], Znodes]
 ) -> tuple[str | KquotaError, ...]:
-    """Return the open runs that are on record in ZooKeeper, or why they are unknown; empty if there are none."""
+    """Return the open runs that are recorded in ZooKeeper, or why they are unknown. Without open runs, the text is
+    empty.
+    """
     from kquota.stores.record.znodes import ZnodeRecord
 
     there = f"ZooKeeper ({known.zookeeper})"

@@ -16,11 +16,11 @@ from kquota.stores.state.process import Holder, boot, holder_of
 
 FORMAT: Final = 1
 LEASE_SECONDS: Final = 30.0
-"""An observer treats a lock as free after it has been unchanged for this time."""
+"""The seconds after which an observer treats an unchanged lock as free."""
 BEAT_SECONDS: Final = 5.0
-"""A holder sends another beat when its last one is older than this."""
+"""The age in seconds of its last beat at which a holder sends another."""
 WRITE_SECONDS: Final = LEASE_SECONDS / 2
-"""A holder writes to the cluster only for this time after it sent its last confirmed beat."""
+"""The seconds after its last confirmed beat in which a holder may write to the cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class LeaseClock(Protocol):
         """Return the seconds since a fixed moment after this machine started."""
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for this many seconds."""
 
 
 class MachineClock:
@@ -93,7 +93,7 @@ class Sighting:
         self._boot = boot()
 
     def unchanged(self, mark: str) -> float:
-        """Return the seconds since this host first saw the lock at `mark`; 0.0 if that is now."""
+        """Return the seconds since this host first saw the lock at `mark`. It is 0.0 at the first sighting."""
         moment = self._clock.seconds()
         with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
             document = json.loads(self._path.read_text(encoding="utf-8"))

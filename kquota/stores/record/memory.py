@@ -34,7 +34,7 @@ class RecordMemory:
         self._path = folder / "record.json"
 
     def recall(self) -> Remembered:
-        """Return what `keep` stored last."""
+        """Return the values that `keep` stored last."""
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             document: dict[str, Any] = json.loads(self._path.read_text(encoding="utf-8"))
             texts = {key: value for key, value in document.items() if isinstance(value, str)}
@@ -43,7 +43,9 @@ class RecordMemory:
         return Remembered()
 
     def keep(self, remembered: Remembered) -> None:
-        """Replace what is stored. No error if the folder is not writable, because the journal then fails later."""
+        """Replace the stored values. A folder that is not writable is not an error here, because the journal reports it
+        later.
+        """
         if remembered == self.recall():
             return
         folder = self._path.parent

@@ -69,7 +69,7 @@ class RecordedRuns:
 
     @property
     def alone(self) -> KquotaError | None:
-        """The reason why other hosts do not see these runs; None if they do."""
+        """The reason why other hosts do not see these runs, or None if they do."""
         return self._shared.why if isinstance(self._shared, Unshared) else None
 
     @property
@@ -79,11 +79,11 @@ class RecordedRuns:
 
     @property
     def unreadable(self) -> tuple[str, ...]:
-        """The ids of runs on record that this kquota cannot read. It is unknown what they have set."""
+        """The ids of recorded runs that this kquota cannot read. It is unknown what they have set."""
         return tuple(sorted(self._shared.unreadable))
 
     def every(self) -> tuple[Run, ...]:
-        """Return all runs, also ended ones, oldest first. Raises Refused if a journal cannot be read."""
+        """Return all runs, including ended ones, oldest first. Raises Refused if a journal cannot be read."""
         return _ordered(self._joined(whole=True).runs.values())
 
     def latest(self, run: Run) -> Run:
@@ -101,7 +101,9 @@ class RecordedRuns:
         return PastRuns(runs=_ordered(found.runs.values())[::-1], unread=unread)
 
     def unfinished(self) -> tuple[Run, ...]:
-        """Return the open runs, also those of other hosts, oldest first. Raises Refused if a journal cannot be read."""
+        """Return the open runs, including those of other hosts, oldest first. Raises Refused if a journal cannot be
+        read.
+        """
         return _ordered(run for run in self._joined().runs.values() if run.finished is None)
 
     @property
@@ -110,14 +112,14 @@ class RecordedRuns:
         return self._shared.late_seconds
 
     def writer(self) -> str | None:
-        """Return a description of the command that is writing now on any host, None if none is known."""
+        """Return a description of the command that is writing now on any host, or None if it is unknown."""
         found = self._shared.writer()
         return None if found is None else str(found)
 
     def begin(self, run: Run) -> None:
         """Write the first version of a run. Raises Busy if its id exists, Refused if it cannot be written."""
         if run.id in self._latest:
-            raise Busy(f"run {run.id}: a run of this plan began within the same second; try again")
+            raise Busy(f"run {run.id}: a run of this plan began within the same second. Try again")
         self._write(run, 1)
 
     def update(self, run: Run) -> None:

@@ -26,7 +26,7 @@ class Shared(Protocol):
 
     @property
     def identity(self) -> str | None:
-        """A name that no other record has; None without a shared record."""
+        """A name that no other record has, or None without a shared record."""
 
     @property
     def place(self) -> str:
@@ -43,7 +43,7 @@ class Shared(Protocol):
         """
 
     def writer(self) -> Holder | None:
-        """Return the holder of the lock at the last reading, None if it was free."""
+        """Return the holder of the lock at the last reading, or None if it was free."""
 
     def must_hold(self) -> None:
         """Call this just before each write. Raises Busy if another kquota has taken over."""
@@ -72,7 +72,7 @@ class Unshared:
     """The absence of a shared record, with the reason. Implements `Shared`."""
 
     def __init__(self, *why: str | KquotaError, hidden: bool = False) -> None:
-        """`why`: the parts of the reason. `hidden`: a shared record may exist that this user cannot read."""
+        """`why` has the parts of the reason. With `hidden`, a shared record may exist that this user cannot read."""
         self.why = KquotaError(*why)
         self.hidden = hidden
 
@@ -155,5 +155,5 @@ def _of_another(sent: Mapping[int, Owner | None], there: Run) -> bool:
 
 
 def version_of(run: Run | None) -> int:
-    """Return the version of a run on record, 0 if it is not on record."""
+    """Return the version of a recorded run, or 0 if it is not recorded."""
     return 0 if run is None or run.stamp is None else run.stamp.version

@@ -23,7 +23,9 @@ from kquota.stores.zookeeper.znodes import Znodes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharingPlan:
-    """The steps of `share`. `setup` is the topic to create, None if it exists. `marker`: it writes the marker znode."""
+    """The steps of `share`. `setup` is the topic to create, or None if it exists. With `marker`, it also writes the
+    marker znode.
+    """
 
     setup: topic_setup.Setup | None
     marker: bool
@@ -68,9 +70,8 @@ class Sharing:
         named = None if self.znodes is None else choose.marker(self.znodes)
         if named is not None and named.topic != self.topic:
             raise Refused(
-                f"topic {named.topic} already holds the record of this cluster. Nothing was written; ",
+                f"topic {named.topic} already holds the record of this cluster. Nothing was written. First run ",
                 StepFor(NextStep.UNSHARE_OTHER, named.topic),
-                " ends that first",
             )
         if self.znodes is not None and named is None:
             _must_have_no_open_znodes(self.znodes, self.files.cluster_id)
@@ -80,7 +81,7 @@ class Sharing:
         )
 
     def share(self, wanted: SharingPlan) -> RecordedRuns:
-        """Create the topic, write the marker, and put the open runs of this host on record.
+        """Create the topic, write the marker, and record the open runs of this host.
 
         Raises Incomplete if the topic was created but cannot be used.
         """
@@ -94,7 +95,10 @@ class Sharing:
             raise Incomplete((error, created, NextStep.UNSHARE_RECORD), [self.topic], []) from error
 
     def condition(self) -> Condition | None:
-        """Return the state of the record, None if there is none. Raises Forbidden if this user cannot see the topic."""
+        """Return the state of the record, or None if there is none.
+
+        Raises Forbidden if this user cannot see the topic.
+        """
         found = topic_setup.describe(self.wire, self.topic)
         if found is None:
             return None
@@ -167,7 +171,7 @@ def _must_be_over(topic: str, still: Sequence[str]) -> None:
     if still:
         names = ", ".join(sorted(still))
         raise Refused(
-            f"topic {topic}: runs are open in it ({names}). End them first; ",
+            f"topic {topic}: runs are open in it ({names}). End them first. ",
             NextStep.SHOW_MOVES,
             " and ",
             NextStep.SHOW_THROTTLES,
@@ -204,7 +208,7 @@ def _mark(znodes: Znodes, topic: str, identity: str) -> None:
     if node is not None:
         write = SetData(path=MARKER, data=data, version=node.version)
     if not znodes.committed([write]):
-        raise Refused(f"ZooKeeper: {MARKER} has just been written by another kquota; try again")
+        raise Refused(f"ZooKeeper: {MARKER} has just been written by another kquota. Try again")
 
 
 def _unmark(znodes: Znodes | None) -> bool:

@@ -16,7 +16,7 @@ from kquota.stores.state import run_fields
 
 FORMAT: Final = 1
 LARGE: Final = 20_000
-"""A field with more bytes of JSON becomes a part, which is written once and not with every version."""
+"""The bytes of JSON above which a field becomes a part. A part is written once, and not with every version."""
 LARGEST: Final = 256 * 2**20
 """The largest field, in bytes. A plan of a million partitions has 90 MB, so anything larger is not a run."""
 LARGEST_SHEET: Final = 900_000

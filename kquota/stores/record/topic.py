@@ -28,12 +28,13 @@ LOCK: Final = "lock"
 _RUN: Final = "run/"
 _PART: Final = "part/"
 _PART_BYTES: Final = 700_000
-"""Less than the million bytes that a topic accepts by default, with room for the rest of the batch."""
+"""The most bytes of a part. A topic accepts a million bytes by default, and the rest of the batch needs room."""
 _ENDED: Final = 50
-"""How many ended runs stay, the newest ones, so that other hosts learn of their end and reports read them."""
+"""The number of ended runs that are kept, the newest ones, so that other hosts and reports can read them."""
 _LOOK_SECONDS: Final = 1.0
 _FRESH_SECONDS: Final = 1.0
-"""The holder of the lock relies on its last reading for this time, because only it appends until it is taken over."""
+"""Seconds for which the lock holder reuses its last reading, because no other kquota appends while it holds the lock.
+"""
 
 
 class TopicRecord:
@@ -106,8 +107,8 @@ class TopicRecord:
         self.keep_alive()
         if self._clock.seconds() - self._sent > WRITE_SECONDS:
             raise Busy(
-                f"the record in {self.place} answered too late to write safely. Nothing more is written; "
-                "try again later"
+                f"the record in {self.place} answered too late to write safely. Nothing more is written. "
+                "Try again later"
             )
 
     def runs(self, *, whole: bool = False) -> Mapping[str, Run]:
@@ -145,7 +146,7 @@ class TopicRecord:
         return None
 
     def _sheet(self, name: str, item: Item, *, whole: bool) -> Sheet:
-        """Decode each sheet only once."""
+        """Return a decoded sheet. Each sheet is decoded only once."""
         mark = (item.offset, whole)
         if name not in self._sheets or self._sheets[name][0] != mark:
             assert item.value is not None
@@ -215,7 +216,7 @@ class TopicRecord:
         """Wait a moment for a holder that may be dead, and return its mark. Raises LockHeld if it is alive."""
         if self._waiting is None or before not in ("", found.mark):
             raise LockHeld(
-                f"{found.holder} holds the lock of this cluster; try again later. "
+                f"{found.holder} holds the lock of this cluster. Try again later. "
                 f"If it has died, the lock is free in {left:.0f} s",
                 lock=found,
                 left=left,

@@ -29,11 +29,11 @@ LOCK: Final = "/kquota/lock"
 _RUNS: Final = "/kquota/runs"
 _PARTS: Final = "/kquota/parts"
 _PART_BYTES: Final = 700_000
-"""A transaction has at most 1 MB, including paths and ACLs."""
+"""The most bytes of a part. A transaction has at most 1 MB, including paths and ACLs."""
 _NEW_SESSION_LOOKS: Final = 10
 _LOOK_SECONDS: Final = 0.2
 _ENDED: Final = 20
-"""How many ended runs stay, the newest ones, so that other hosts learn of their end."""
+"""The number of ended runs that are kept, the newest ones, so that other hosts learn of their end."""
 
 
 class ZnodeLock:
@@ -85,9 +85,9 @@ class ZnodeLock:
             if node is None:
                 continue
             if not (take_over or _holder(node).dead):
-                raise Busy(f"{_holder(node)} holds the lock of this cluster; try again later")
+                raise Busy(f"{_holder(node)} holds the lock of this cluster. Try again later")
             self._znodes.committed([Delete(path=LOCK, version=node.version)])
-        raise Busy("other kquota processes keep taking the lock of this cluster; try again later")
+        raise Busy("other kquota processes keep taking the lock of this cluster. Try again later")
 
     def _release(self) -> None:
         """Release the lock, unless another process has it now. If this fails, the end of the session releases it."""
@@ -184,7 +184,7 @@ class ZnodeRecord:
         if self._staged and (operations := self.operations()):
             if not self._znodes.committed(operations):
                 self.operations()  # raises Busy and names the faster process
-                raise Busy("another kquota is writing to the same runs; try again later")
+                raise Busy("another kquota is writing to the same runs. Try again later")
             self.committed()
 
     def operations(self) -> Sequence[Operation]:

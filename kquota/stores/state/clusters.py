@@ -52,7 +52,7 @@ def _clusters(path: Path) -> dict[str, Any]:
         raise Invalid(f"{path} is not TOML: {error}") from None
     for key in document:
         if key != "clusters":
-            raise Invalid(f"{path}: {key!r} is not a valid key; write [clusters.NAME]")
+            raise Invalid(f"{path}: {key!r} is not a valid key. Write [clusters.NAME]")
     clusters = document.get("clusters", {})
     if not isinstance(clusters, dict):
         raise Invalid(f"{path}: clusters must be tables: [clusters.NAME]")

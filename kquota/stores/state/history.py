@@ -61,7 +61,7 @@ def newest(paths: Iterable[Path]) -> tuple[Path, SnapshotKey]:
     for path in paths:
         lying = _lying(path) if _is_folder(path) else [path]
         if not lying:
-            raise Invalid(f"{path}: the folder holds no snapshot (*.jsonl.gz); ", NextStep.TAKE_SNAPSHOT)
+            raise Invalid(f"{path}: the folder holds no snapshot (*.jsonl.gz). ", NextStep.TAKE_SNAPSHOT)
         every |= {each: _taken(each) for each in lying}
     found = history.listing((), (), every)
     if len(clusters := found.clusters()) > 1:
@@ -96,9 +96,9 @@ class HistoryBatch:
     unfinished: Path
 
     def commit(self, tables: Mapping[str, Path], snapshots: Collection[SnapshotKey]) -> Path:
-        """Create one batch from the tables' files, `cluster=…/date=…/*.parquet`, and put it in place with one rename.
+        """Create one batch from the tables' files, `cluster=…/date=…/*.parquet`, with a single rename.
 
-        After a power cut, the history has either all of the batch or nothing of it. Returns the path of the batch.
+        After a power failure, the history has either the whole batch or nothing of it. Returns the path of the batch.
         Raises Refused if it cannot be written.
         """
         place = self.directory / history.ROLLED / history.batch_name(snapshots)
@@ -137,7 +137,7 @@ def rolling(directory: Path) -> Iterator[HistoryBatch]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise Busy(f"another kquota is compacting {directory}; try again later") from error
+            raise Busy(f"another kquota is compacting {directory}. Try again later") from error
         try:
             shutil.rmtree(unfinished, ignore_errors=True)
             unfinished.mkdir()
@@ -154,7 +154,7 @@ def _manifested(path: Path) -> frozenset[SnapshotKey]:
         return history.manifested(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise Invalid(f"{path}: cannot be read: {why}; restore the batch, or remove its folder") from error
+        raise Invalid(f"{path}: cannot be read: {why}. Restore the batch, or remove its folder") from error
 
 
 def _taken(path: Path) -> SnapshotKey:

@@ -17,9 +17,10 @@ _NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def deferred() -> Iterator[Callable[[], None]]:
-    """Defer signals. Yields a function that passes those that have arrived to the previous handlers.
+    """Defer signals. Yields a function that passes the deferred signals to the previous handlers.
 
-    The end of the context does the same. Has no effect outside of the main thread, where Python handles no signals.
+    The end of the context also passes them. This has no effect outside of the main thread, where Python handles no
+    signals.
     """
     came: list[tuple[int, FrameType | None]] = []
     before: dict[int, Callable[[int, FrameType | None], Any]] = {}

@@ -17,7 +17,9 @@ from kquota.reassign.run import Owner, Run, Stamp
 from kquota.stores.state import run_fields
 
 VERSION: Final = 3
-"""Version 1 was one document, replaced as a whole. The lines of version 2 have no stamps; kquota still reads them."""
+"""The version of the format. Version 1 was one document, replaced as a whole. The lines of version 2 have no stamps,
+but kquota still reads them.
+"""
 _UNSTAMPED: Final = 2
 _BY_HAND: Final = (". Check what is set with ", NextStep.SHOW_THROTTLES, ", then move this file away")
 

@@ -14,7 +14,8 @@ from typing import Final, Protocol, TypeAlias
 from kquota.errors import KquotaError, Refused
 
 _CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Linux stops CLOCK_MONOTONIC during a suspend. macOS does not, and has no CLOCK_BOOTTIME."""
+"""The clock that also counts during a suspend. Linux stops CLOCK_MONOTONIC. macOS does not, and has no CLOCK_BOOTTIME.
+"""
 
 
 def now() -> float:
@@ -23,7 +24,7 @@ def now() -> float:
 
 
 Entry: TypeAlias = tuple[str, bytes | None]
-"""A key and its value. None deletes the key: compaction then removes both."""
+"""A key and its value. None deletes the key, and compaction then removes both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +53,17 @@ class Log(Protocol):
         """The topic's id as Kafka prints it. A log that was deleted and created again has another id."""
 
     def read(self) -> Sequence[Item]:
-        """Return the items appended since the last `read`, also our own, in order. The first call returns all items.
+        """Return the items appended since the last `read`, including its own, in order. The first call returns all
+        items.
 
         Raises Unreachable after a deadline, Refused if the topic was deleted, created again or forbidden.
         """
 
     def seen(self) -> Sequence[Item]:
-        """Return the items that `append` has read since the last `read` or `seen`, also our own. Sends no request."""
+        """Return the items that `append` has read since the last `read` or `seen`, including its own.
+
+        Sends no request.
+        """
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Append the entries as one batch, only if nothing was appended since the last `read` or `append`.
@@ -81,7 +86,10 @@ class Log(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTopic:
-    """The setup of the record's topic. `configs` has the values of the relevant keys, None if they cannot be read."""
+    """The setup of the record's topic.
+
+    `configs` has the values of the relevant keys, or None if they cannot be read.
+    """
 
     name: str
     identity: str

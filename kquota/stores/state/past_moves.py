@@ -1,4 +1,4 @@
-"""The past moves of a cluster, and what estimates said of the next ones: two small JSON files next to the runs.
+"""The past moves of a cluster, and the latest estimates for it: two small JSON files next to the runs.
 
 Both only improve an estimate. A file that is damaged or of a newer kquota therefore counts as empty.
 """
@@ -48,7 +48,7 @@ class PastMovesFile:
         self._write("past_moves.json", {"version": _VERSION, "under_way": under_way, "ended": ended})
 
     def estimates(self) -> tuple[KeptEstimate, ...]:
-        """Return what the latest estimates said, oldest first."""
+        """Return the latest estimates, oldest first."""
         return _all(_document(self._folder / "estimates.json"), "estimates", _estimate)
 
     def keep_estimate(self, estimate: KeptEstimate) -> None:
@@ -70,7 +70,7 @@ class PastMovesFile:
 
 
 def past_moves(root: Path, cluster_id: str | None) -> PastMovesFile | None:
-    """Return the files of a cluster; None if its id is unknown or cannot name a folder."""
+    """Return the files of a cluster, or None if its id is unknown or cannot name a folder."""
     if cluster_id is None or not _SAFE.fullmatch(cluster_id):
         return None
     return PastMovesFile(root, cluster_id)

@@ -92,7 +92,7 @@ def holder_of(document: Mapping[str, Any]) -> Holder:
 
 
 def boot() -> str | None:
-    """Return the id of this boot of this machine, None if the system does not report it."""
+    """Return the id of this boot of this machine, or None if the system does not report it."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -124,7 +124,7 @@ def _machine() -> str | None:
 
 
 def _started(pid: int) -> str | None:
-    """Return the start time of a process of this machine, None if it does not exist or has ended."""
+    """Return the start time of a process of this machine, or None if it does not exist or has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""The fields of a run as JSON values, and back: the only codec of the journal and of the shared record.
+"""The fields of a run as JSON values: the only codec of the journal and of the shared record.
 
 The input may be forged, so every value must have its type, and a run can restore only the throttle keys.
 """

@@ -62,7 +62,7 @@ class RunFiles:
                 if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                     raise _unusable(path, "locked", error) from error
                 raise Busy(
-                    f"{holder_of(_object(file.read()))} holds the lock of {self.folder}; try again later"
+                    f"{holder_of(_object(file.read()))} holds the lock of {self.folder}. Try again later"
                 ) from error
             try:
                 os.ftruncate(descriptor, 0)
@@ -72,10 +72,10 @@ class RunFiles:
             yield
 
     def every(self, unread: dict[str, str] | None = None) -> dict[str, Kept]:
-        """Return every run, also ended ones, because kquota never deletes a journal.
+        """Return every run, including ended ones, because kquota never deletes a journal.
 
-        A run with a truncated first line never began. Raises Refused if the folder or a journal cannot be read, or if
-        a newer kquota wrote it. With `unread`, a journal that cannot be read is added there by the id of its run.
+        A run with a truncated first line never began. Raises Refused if the folder or a journal cannot be read, or if a
+        newer kquota wrote it. With `unread`, a journal that cannot be read is added there by the id of its run.
         """
         try:
             paths = sorted(self.folder.glob(f"*{_SUFFIX}"))
@@ -107,7 +107,7 @@ class RunFiles:
             if before is None:
                 self._create(path, journal.line(journal.first(run, stamp)))
             elif version == 1:
-                raise Busy(f"{path}: a run of this plan began within the same second; try again")
+                raise Busy(f"{path}: a run of this plan began within the same second. Try again")
             else:
                 _grow(path, whole, journal.line(journal.change(before, run, stamp)))
         except OSError as error:

@@ -1,1 +1,1 @@
-"""Kafka's ZooKeeper: its znodes, and the ports on them. The only importer of `kazoo`."""
+"""Kafka's ZooKeeper: its znodes, and the ports on them. Only this package imports `kazoo`."""

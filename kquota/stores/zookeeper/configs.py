@@ -23,7 +23,7 @@ class Fence(Protocol):
         """Return the operations for the next transaction. Raises Busy if another kquota has taken over."""
 
     def committed(self) -> None:
-        """Note that the transaction was committed."""
+        """Record that the transaction was committed."""
 
 
 class Open:

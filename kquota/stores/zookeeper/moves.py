@@ -19,7 +19,8 @@ from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
 from kquota.terms import MIN_IN_SYNC, BrokerId, TopicPartition
 
 _LARGEST_NODE: Final = 1_000_000
-"""In bytes. ZooKeeper rejects a packet of 1 MiB (jute.maxbuffer), which also contains the path and the ACL."""
+"""The most bytes of a znode. ZooKeeper rejects a packet of 1 MiB (jute.maxbuffer), which also has the path and the ACL.
+"""
 _BATCH_BYTES: Final = 700_000
 """The most bytes of configs in one transaction, which also contains the run's record."""
 _SUBMISSION_BYTES: Final = 700_000
@@ -28,8 +29,10 @@ _ENTITY_BYTES: Final = 2_000
 """An upper estimate for the other configs of an entity and its notification in a transaction."""
 _TAKEN_IN_SECONDS: Final = 0.5
 _TAKEN_IN_SECONDS_EACH: Final = 0.004
-"""How long the brokers may take to apply changed configs. For every change, they read all notifications of the last
-15 minutes again, so the time depends on their number (measured: 0.1 s with few, 1 to 2.3 s with 1,000 to 2,000).
+"""The seconds per notification that the brokers may take to apply changed configs.
+
+For every change, they read all notifications of the last 15 minutes again (measured: 0.1 s with few, 1 to 2.3 s with
+1,000 to 2,000).
 """
 
 
@@ -42,7 +45,9 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         self._brokers = znodes.names.bootstrap_server
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
-        """Also read the znodes of the topics: only these have moves from the Admin API (since Kafka 2.4)."""
+        """Return the snapshot. It also reads the znodes of the topics, because only these have moves from the Admin API
+        (Kafka 2.4).
+        """
         node = self._znodes.read(SUBMITTED)
         every = [(topic, f"{EVERY_TOPIC}/{topic}") for topic in self._znodes.children(EVERY_TOPIC)]
         nodes = self._znodes.read_all(path for _, path in every)
@@ -63,14 +68,16 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         )
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
-        """Return the values, also those of dead brokers."""
+        """Return the values, including those of dead brokers."""
         paths = {entity_path(setting.resource) for setting in settings}
         nodes = self._znodes.read_all(f"/config/{path}" for path in paths)
         configs = {path: config_in(nodes[f"/config/{path}"], path) for path in paths}
         return {setting: configs[entity_path(setting.resource)].get(setting.key) for setting in settings}
 
     def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
-        """Raises Unreachable: ZooKeeper has no controllers of KRaft. `change` writes settings of dead brokers here."""
+        """Raise Unreachable, because ZooKeeper has no KRaft controllers. `change` writes settings of dead brokers
+        instead.
+        """
         raise Unreachable(f"ZooKeeper has no controllers of KRaft to write {next(iter(values), 'nothing')}")
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
@@ -104,11 +111,16 @@ class ZooKeeperMoves(ZooKeeperConfigs):
 
     @property
     def largest_submission(self) -> int | None:
-        """All moves must fit into one znode, which the controller deletes when the last of them has ended."""
+        """The most bytes of moves, because all must fit into one znode. The controller deletes it when the last move
+        has ended.
+        """
         return _SUBMISSION_BYTES
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
-        """Return the values of the topics, else 1, because ZooKeeper does not have the brokers' static configs."""
+        """Return min.insync.replicas of the topics, or 1 for a topic without its own value.
+
+        ZooKeeper does not have the brokers' static configs.
+        """
         nodes = self._znodes.read_all(f"/config/topics/{topic}" for topic in topics)
         found = {topic: config_in(nodes[f"/config/topics/{topic}"], f"topics/{topic}") for topic in topics}
         return {topic: int(config.get(MIN_IN_SYNC, 1)) for topic, config in found.items()}
@@ -147,7 +159,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return refused
 
     def _occupied(self) -> str:
-        """Return why nothing can be submitted. The znode stays if a moving topic is deleted (seen on 3.9.1)."""
+        """Return why no move can be submitted now. If a moving topic is deleted, the znode stays (seen on 3.9.1)."""
         node = self._znodes.read(SUBMITTED)
         topics = sorted({p["topic"] for p in json_object(node, SUBMITTED).get("partitions", ())})
         nodes = self._znodes.read_all(f"{EVERY_TOPIC}/{topic}" for topic in topics)
@@ -161,7 +173,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
             )
         return (
             f"ZooKeeper: {SUBMITTED} exists, because its moves have not ended: over ZooKeeper, Kafka "
-            f"accepts one reassignment at a time; wait until it ends, or use {self._brokers}"
+            f"accepts one reassignment at a time. Wait until it ends, or use {self._brokers}"
         )
 
     def _racks(self) -> dict[BrokerId, str | None]:

@@ -22,11 +22,11 @@ _ROOTS: Final = tuple(f"/config/{kind}" for kind in ENTITY_TYPES)
 _ALONE: Final = (Filter(client_id=EVERY), Filter(user=EVERY), Filter(ip=EVERY))
 _LARGEST_TRANSACTION: Final = 900_000  # bytes. ZooKeeper accepts 1,048,575 by default
 # Each change leaves a notification for 15 minutes. The names of 149,796 exceed the 4 MB that a broker accepts in one
-# answer (KAFKA-13270). The broker then gets no change any more.
+# answer (KAFKA-13270). The broker then receives no further changes.
 _MOST_NOTIFICATIONS: Final = 100_000
 _NO_ROOM: Final = (
-    f"not sent: ZooKeeper holds {_MOST_NOTIFICATIONS} notifications of config changes, the most that brokers can read; "
-    "apply the rest in 15 minutes"
+    f"not sent: ZooKeeper holds {_MOST_NOTIFICATIONS} notifications of config changes, the most that brokers can read. "
+    "Apply the rest in 15 minutes"
 )
 
 
@@ -71,7 +71,7 @@ class ZooKeeperQuotas:
         return self._limited(paths, configs), scram
 
     def release(self) -> tuple[int, ...] | None:
-        """Return 2.7 if every broker is of this release or newer. ZooKeeper has no other information on it."""
+        """Return 2.7 if every broker has this release or a newer one. ZooKeeper has no other information about it."""
         nodes = self._znodes.read_all(f"{LIVE_BROKERS}/{broker}" for broker in self._znodes.children(LIVE_BROKERS))
         return (2, 7) if nodes and all(_registered(node) >= _TELLS_2_7 for node in nodes.values()) else None
 
@@ -84,7 +84,7 @@ class ZooKeeperQuotas:
     def _configs(
         self, paths: Mapping[Entity, str], nodes: Mapping[str, Node | None]
     ) -> Mapping[Entity, Mapping[str, str]]:
-        """Return the config of each znode. One that cannot be read does not affect the others."""
+        """Return the config of each znode. An unreadable znode does not affect the others."""
         configs = {}
         for entity, path in paths.items():
             try:
@@ -121,7 +121,7 @@ class ZooKeeperQuotas:
         return undone
 
     def _room(self) -> int:
-        """Return how many more notifications brokers can read. At least 1, because a change deletes old ones."""
+        """Return how many more notifications brokers can read. It is at least 1, because a change deletes old ones."""
         changes = self._znodes.read(NOTIFICATIONS)
         return max(1, _MOST_NOTIFICATIONS - (changes.children if changes is not None else 0))
 
@@ -220,7 +220,7 @@ def _is_ipv6(name: str) -> bool:
 
 
 def _registered(node: Node | None) -> int:
-    """Return the version of a broker's own znode, 0 if it cannot be read."""
+    """Return the version of a broker's own znode, or 0 if it cannot be read."""
     try:
         version = json.loads(node.data)["version"] if node is not None else 0
     except (ValueError, KeyError, TypeError):

@@ -34,7 +34,7 @@ def started(connect: str, access: Access, deadline: float) -> KazooClient:
         from kquota.stores.login.tls import context
 
         handler = _TlsHandler(context(access.tls, access.tls_where), deadline / len(servers))
-    # We never call kazoo's retry(), because it continues in a new session, which a write must not. The servers keep
+    # Never call kazoo's retry(), because it continues in a new session, which a write must not. The servers keep
     # their order, which begins with one that accepted a connection.
     client = KazooClient(
         hosts=connect, timeout=deadline, handler=handler, sasl_options=_sasl(access), randomize_hosts=False
@@ -42,7 +42,7 @@ def started(connect: str, access: Access, deadline: float) -> KazooClient:
     try:
         failure = _waited(client, handler, connect, deadline, servers, names)
     except (ValueError, OSError) as error:
-        failure = Unreachable(f"no ZooKeeper at {connect} ({error}); check {names.zookeeper}")
+        failure = Unreachable(f"no ZooKeeper at {connect} ({error}). Check {names.zookeeper}")
     if failure is not None:
         client.stop()
         client.close()
@@ -79,7 +79,7 @@ def _waited(
     """Wait for the session. Returns None, or the error, at once if another attempt cannot help."""
     begun = time.monotonic()
     states: list[str] = []
-    # A refused login ends the session right after its start, maybe between two checks of it.
+    # A refused login ends the session right after its start, perhaps between two checks.
     client.add_listener(states.append)
     live = client.start_async()
     asked = False
@@ -98,12 +98,14 @@ def _waited(
         return None
     words = listening.explained(handler.failure) if handler is not None and handler.failure is not None else None
     if words is not None:
-        return Unreachable(f"ZooKeeper at {connect}: {words}; check the port and {names.zk_tls_config_file}")
-    return Unreachable(f"no ZooKeeper at {connect} within {deadline:.0f} s; check {names.zookeeper}")
+        return Unreachable(f"ZooKeeper at {connect}: {words}. Check the port and {names.zk_tls_config_file}")
+    return Unreachable(f"no ZooKeeper at {connect} within {deadline:.0f} s. Check {names.zookeeper}")
 
 
 class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's handler with our own sockets. kazoo's do not support PKCS12 and, by default, check no host name."""
+    """kazoo's handler with sockets of kquota. kazoo's sockets do not support PKCS12 and, by default, check no host
+    name.
+    """
 
     def __init__(self, context: ssl.SSLContext, patience: float) -> None:
         """`patience` is the most seconds of the deadline that one server may use."""
@@ -116,7 +118,7 @@ class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
 
         class _Socket(ssl.SSLSocket):
             def recv(self, *arguments: Any, **keywords: Any) -> Any:
-                """Note errors, because a TLS 1.3 server rejects a client's certificate only after the handshake."""
+                """Record errors, because a TLS 1.3 server rejects a client's certificate only after the handshake."""
                 try:
                     return super().recv(*arguments, **keywords)
                 except ssl.SSLError as error:
@@ -134,7 +136,7 @@ class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
     def create_connection(
         self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: Any
     ) -> ssl.SSLSocket:
-        """See IHandler. Ignores kazoo's own TLS settings."""
+        """Create a connection, as IHandler requires. kazoo's own TLS settings are ignored."""
         plain = socket.create_connection(address, self._patience if timeout is None else min(timeout, self._patience))
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

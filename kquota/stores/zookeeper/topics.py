@@ -20,7 +20,7 @@ SUBMITTED: Final = "/admin/reassign_partitions"
 
 
 def endpoints(znodes: Znodes) -> str:
-    """Return the addresses of the live brokers, host:port joined by commas. Raises Refused without a live broker."""
+    """Return the addresses of the live brokers, host:port separated by commas. Raises Refused without a live broker."""
     paths = [f"{LIVE_BROKERS}/{node}" for node in znodes.children(LIVE_BROKERS)]
     found = (json_object(node, path) for path, node in znodes.read_all(paths).items())
     named = [str(one) for document in found for one in document.get("endpoints") or ()]
@@ -31,7 +31,7 @@ def endpoints(znodes: Znodes) -> str:
 
 
 def submitted(node: Node | None, topics: Mapping[str, Node]) -> dict[TopicPartition, Replicas]:
-    """Return what was submitted, without topics that do not exist or were created after the submission."""
+    """Return the submitted moves, without topics that do not exist or were created after the submission."""
     return {
         TopicPartition(entry["topic"], entry["partition"]): brokers(entry["replicas"])
         for entry in json_object(node, SUBMITTED).get("partitions", ())
@@ -50,7 +50,7 @@ def partitions(
         removing = brokers(document.get("removing_replicas", {}).get(number, ()))
         target = submitted.get(name, ())
         if target and not adding and not removing:
-            # The controller has not begun yet, so this is what it will do.
+            # The controller has not begun yet, so the submission is the state that it will reach.
             adding = tuple(broker for broker in target if broker not in replicas)
             removing = tuple(broker for broker in replicas if broker not in target)
             replicas = (*target, *removing) if adding or removing else replicas
@@ -61,7 +61,7 @@ def partitions(
 def running(
     documents: Mapping[str, Mapping[str, Any]], submitted: Mapping[TopicPartition, Replicas]
 ) -> dict[TopicPartition, PartitionReplicas]:
-    """Return all moving partitions, those of the submission and those in the znodes of topics."""
+    """Return all moving partitions: those of the submission and those in the znodes of topics."""
     moving = {
         topic for topic, found in documents.items() if found.get("adding_replicas") or found.get("removing_replicas")
     }
@@ -79,13 +79,16 @@ def brokers(ids: Iterable[int]) -> Replicas:
 
 
 def json_object(node: Node | None, path: str) -> dict[str, Any]:
-    """Return the JSON object in a znode, {} if the znode is missing or empty. Raises Refused for any other content."""
+    """Return the JSON object in a znode, or {} if the znode is missing or empty.
+
+    Raises Refused for any other content.
+    """
     if node is None or not node.data:
         return {}
     try:
         document = json.loads(node.data)
     except ValueError as error:
-        raise Refused(f"ZooKeeper: {path} does not hold JSON; examine it with zookeeper-shell") from error
+        raise Refused(f"ZooKeeper: {path} does not hold JSON. Examine it with zookeeper-shell") from error
     if not isinstance(document, dict):
-        raise Refused(f"ZooKeeper: {path} does not hold a JSON object; examine it with zookeeper-shell")
+        raise Refused(f"ZooKeeper: {path} does not hold a JSON object. Examine it with zookeeper-shell")
     return document

@@ -1,4 +1,4 @@
-"""One znode of Kafka: its name, its config, and the operations of a transaction on it. Independent of the client."""
+"""One znode of Kafka: its name, its config, and the operations of a transaction on it. It needs no ZooKeeper client."""
 
 from __future__ import annotations
 
@@ -68,18 +68,18 @@ Operation: TypeAlias = Create | SetData | Check | Delete
 
 
 def encoded(name: str) -> str:
-    """Encode the name of a quota entity as Kafka's Sanitizer: Java's URLEncoder, then `+` and `*` as percent codes.
+    """Encode the name of a quota entity like Kafka's Sanitizer: Java's URLEncoder, then `+` and `*` as percent codes.
 
     Raises Invalid for names that a znode cannot have: the empty name, `.` and `..`.
     """
     if name in ("", ".", ".."):
-        unfit = f"the name {name!r} cannot be stored in ZooKeeper; use "
+        unfit = f"the name {name!r} cannot be stored in ZooKeeper. Use "
         raise Invalid(unfit, Parameter("bootstrap_server"), " or another name")
     return quote(name, safe="").replace("~", "%7E")
 
 
 def decoded(node: str) -> str:
-    """Decode the name of a znode as Kafka's Sanitizer. Raises Invalid if it is not percent-encoded UTF-8."""
+    """Decode the name of a znode like Kafka's Sanitizer. Raises Invalid if it is not percent-encoded UTF-8."""
     try:
         return unquote_plus(node, errors="strict")
     except UnicodeDecodeError as error:
@@ -94,7 +94,7 @@ def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
     config = document.get("config", {})
     if document.get("version") != 1 or not isinstance(config, dict):
         raise Refused(
-            f"/config/{entity_path} is not a config that Kafka wrote; examine it with zookeeper-shell. "
+            f"/config/{entity_path} is not a config that Kafka wrote. Examine it with zookeeper-shell. "
             "Nothing was written"
         )
     return config
@@ -129,7 +129,7 @@ def _dumped(document: Mapping[str, object]) -> bytes:
 
 
 def json_in(data: bytes) -> dict[str, Any]:
-    """Return the JSON object in a znode's data, {} if it has none."""
+    """Return the JSON object in a znode's data, or {} if it has none."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):

@@ -1,4 +1,6 @@
-"""A ZooKeeper session for the tree of Kafka: versioned configs and their notifications. Imports kazoo, as `session`."""
+"""A ZooKeeper session for the tree of Kafka: versioned configs and their notifications. This module and `session`
+import kazoo.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ ConfigEdit: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 
 class Znodes:
-    """An open ZooKeeper session on the tree of a Kafka cluster. A context manager."""
+    """An open ZooKeeper session on the tree of a Kafka cluster, as a context manager."""
 
     def __init__(self, connect: str, access: Access | None = None, deadline: float = CONNECT_SECONDS) -> None:
         """Connect to `host:port[,host:port][/chroot]`.
@@ -90,21 +92,21 @@ class Znodes:
         self._client.close()
 
     def read(self, path: str) -> Node | None:
-        """Return a znode, None if it does not exist."""
+        """Return a znode, or None if it does not exist."""
         return self.read_all([path])[path]
 
     def read_all(self, paths: Iterable[str]) -> dict[str, Node | None]:
-        """Return many znodes. All requests are in flight together."""
+        """Return many znodes. All requests are sent before the first answer is awaited."""
         with deferred():
             sent = {path: self._client.get_async(path) for path in paths}
         return {path: self._node(path, answer) for path, answer in sent.items()}
 
     def children(self, path: str) -> list[str]:
-        """Return the children of a znode, sorted, none if it does not exist."""
+        """Return the children of a znode, sorted, or none if it does not exist."""
         return self.children_all([path])[path]
 
     def children_all(self, paths: Iterable[str]) -> dict[str, list[str]]:
-        """Return the children of many znodes, sorted. All requests are in flight together."""
+        """Return the children of many znodes, sorted. All requests are sent before the first answer is awaited."""
         with deferred():
             sent = {path: self._client.get_children_async(path) for path in paths}
         return {path: sorted(self._answer(answer, path, [])) for path, answer in sent.items()}
@@ -142,7 +144,7 @@ class Znodes:
         )
 
     def config(self, entity_path: str) -> dict[str, str]:
-        """Return the config of one entity, {} if it has none. Raises Refused if Kafka did not write the znode."""
+        """Return the config of one entity, or {} if it has none. Raises Refused if Kafka did not write the znode."""
         return config_in(self.read(f"/config/{entity_path}"), entity_path)
 
     def committed(self, operations: Sequence[Operation]) -> bool:
@@ -237,7 +239,7 @@ class Znodes:
             self._client.get_async("/").get(timeout=CONNECT_SECONDS)
         except (kazoo_errors.AuthFailedError, *_LOST) as error:
             raise Refused(
-                f"ZooKeeper at {self._connect}: the login was refused; check the user and the password in the file "
+                f"ZooKeeper at {self._connect}: the login was refused. Check the user and the password in the file "
                 f"of {self.names.zk_sasl_config_file} or KAFKA_OPTS, and that this ZooKeeper accepts logins"
             ) from error
         except kazoo_errors.KazooException:
@@ -248,15 +250,15 @@ class Znodes:
         if found[LIVE_BROKERS] is None or found[NOTIFICATIONS] is None:
             raise Refused(
                 f"ZooKeeper at {self._connect} is not the ZooKeeper of a Kafka cluster "
-                f"(no {LIVE_BROKERS} and {NOTIFICATIONS}); "
-                "check the address and its chroot. Nothing was created"
+                f"(no {LIVE_BROKERS} and {NOTIFICATIONS}). "
+                "Check the address and its chroot. Nothing was created"
             )
         controller = found["/controller"]
         epoch = json_in(controller.data).get("kraftControllerEpoch", -1) if controller else -1
         if found["/migration"] is not None or (isinstance(epoch, int) and epoch >= 0):
             raise Refused(
-                f"the cluster of ZooKeeper at {self._connect} is on KRaft or migrating to it: "
-                f"use {self.names.bootstrap_server}"
+                f"the cluster of ZooKeeper at {self._connect} is on KRaft or migrating to it. "
+                f"Use {self.names.bootstrap_server}"
             )
 
     def _node(self, path: str, answer: Any) -> Node | None:
@@ -278,7 +280,7 @@ class Znodes:
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, kazoo_errors.NoAuthError):
             login = f"{self.names.zk_sasl_config_file} or {self.names.zk_tls_config_file}"
-            hint = "" if self._access.logs_in else f"; log in with {login}"
+            hint = "" if self._access.logs_in else f". Log in with {login}"
             return Refused(f"ZooKeeper at {self._connect}: not allowed (NoAuth); nothing was written{hint}")
         if isinstance(error, kazoo_errors.AuthFailedError):
             return Refused(f"ZooKeeper at {self._connect}: the login was refused; nothing was written")

@@ -15,7 +15,8 @@ from kquota.errors import Unreachable
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.running_copies import RunningCopy
-from kquota.terms import TopicPartition
+from kquota.settings.resource import BROKERS, Resource
+from kquota.terms import SKIPS_TIERED, TopicPartition
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import ONE, THREE, TWO
 
@@ -37,6 +38,40 @@ def rows(folder: Path) -> set[tuple[str, int, int]]:
         return {(row["topic"], row["partition"], row["broker"]) for row in map(json.loads, file)}
 
 
+SKIPPING: dict[str, tuple[dict[int, str], float, str]] = {
+    # the brokers' settings: the share of a tiered replica that a new one copies, and a note.
+    "every broker skips what remote storage has": ({1: "true", 2: "true", 3: "true"}, 0.5, ""),
+    "one broker does": (
+        {1: "true", 2: "false", 3: "false"},
+        1.0,
+        f"kquota: note: {SKIPS_TIERED} is set on 1 of 3 brokers, where new replicas of tiered topics copy less: bytes "
+        "and time are upper bounds\n",
+    ),
+    "no broker does": ({1: "false", 2: "false", 3: "false"}, 1.0, ""),
+}
+
+
+@pytest.mark.parametrize(("brokers", "share", "note"), SKIPPING.values(), ids=SKIPPING)
+def test_bytes_that_a_new_replica_of_a_tiered_topic_copies(
+    house: InMemory,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    brokers: dict[int, str],
+    share: float,
+    note: str,
+) -> None:
+    for broker, value in brokers.items():
+        house.configs.held[Resource(kind=BROKERS, name=str(broker))] = {SKIPS_TIERED: value}
+    log = house.logs.logs[ORDERS]
+    house.logs.upload(ORDERS, log.messages // 2)
+    inputs(house, tmp_path)
+    (path,) = (tmp_path / "live").glob("*.jsonl.gz")
+    with gzip.open(path, "rt") as file:
+        sizes = {row["size"] for row in map(json.loads, file) if (row["topic"], row["partition"]) == ORDERS}
+    assert sizes == {log.bytes * share}
+    assert capsys.readouterr().err == note
+
+
 @pytest.fixture
 def moving(house: InMemory) -> InMemory:
     """Orders-0 moves from 1,2 to 1,3. Broker 3 has created its replica."""
@@ -47,7 +82,7 @@ def moving(house: InMemory) -> InMemory:
     return house
 
 
-def test_a_running_copy_is_no_replica_yet(moving: InMemory, tmp_path: Path) -> None:
+def test_a_running_copy_is_not_a_replica_yet(moving: InMemory, tmp_path: Path) -> None:
     found = inputs(moving, tmp_path)
     assert found.running is not None
     assert found.running.keys() == {ORDERS}
@@ -56,7 +91,7 @@ def test_a_running_copy_is_no_replica_yet(moving: InMemory, tmp_path: Path) -> N
     assert {broker for topic, number, broker in rows(tmp_path) if (topic, number) == ORDERS} == {1, 2}
 
 
-def test_a_move_that_ended_meanwhile_has_no_copies(moving: InMemory, tmp_path: Path) -> None:
+def test_a_move_that_has_just_ended_has_no_copies(moving: InMemory, tmp_path: Path) -> None:
     moving.cluster.finish(ORDERS)
     found = inputs(moving, tmp_path)
     assert (found.running, found.copies) == ({}, {})

@@ -1,4 +1,4 @@
-"""The same mistake has the same exit code in every command: 1 where the cluster says no, 2 for wrong input."""
+"""The same mistake has the same exit code in every command: 1 if the cluster refuses it, 2 for wrong input."""
 
 from __future__ import annotations
 
@@ -153,7 +153,9 @@ MISTAKES: dict[str, tuple[int, tuple[str, ...]]] = {
 def test_a_mistake_has_one_exit_code(
     code: int, commands: tuple[str, ...], house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`house` is there for its cluster in memory. What mirrors Kafka and finds nothing exits 0: it is no mistake."""
+    """`house` provides a cluster in memory. A command that mirrors Kafka and finds nothing exits with 0, because this
+    is not a mistake.
+    """
     _files(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

@@ -94,7 +94,7 @@ def test_a_killed_move_is_continued_by_the_same_command(
     session.must_be("contract-move-run-killed")
 
 
-def test_a_longer_move_tells_its_progress(
+def test_a_longer_move_shows_its_progress(
     house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ends_moves(house, monkeypatch, every=10)

@@ -94,6 +94,28 @@ def test_a_move_from_dry_run_to_restored_throttles(house: InMemory, session: Tra
     session.must_be("contract-move")
 
 
+def test_every_open_run_is_verified(house: InMemory, session: Transcript, tmp_path: Path) -> None:
+    every = f"reassign-partitions {BROKER} --verify --all-runs"
+    session.kquota(every)
+    session.kquota(f"{every} --quiet")
+    for topic in ("orders", "payments"):
+        (tmp_path / topic).mkdir()
+        file = plan(tmp_path / topic, {(topic, 0): [3, 1]})
+        reassign(session, file, "--execute --throttle 5MB/s --force --additional", ["text"])
+    session.kquota(f"{every} --quiet")
+    session.kquota(every)
+    house.cluster.finish(TopicPartition("orders", 0))
+    session.note("orders-0 has all its replicas")
+    house.clock.sleep(60)
+    session.kquota(f"{every} --output json")
+    house.cluster.finish(TopicPartition("payments", 0))
+    session.note("payments-0 has all its replicas")
+    house.clock.sleep(60)
+    session.kquota(every)
+    session.kquota(f"{every} --output json")
+    session.must_be("contract-verify-all-runs")
+
+
 def test_a_cancelled_move_and_the_text_of_each_outcome(house: InMemory, session: Transcript, tmp_path: Path) -> None:
     file = plan(tmp_path, ELSEWHERE)
     reassign(session, file, "--execute --throttle 5MB/s --force", ["text"])

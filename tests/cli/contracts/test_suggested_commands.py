@@ -46,9 +46,9 @@ SAMPLES = {
     "shlex.quote(str(options.file))": "FILE.yaml",
     "' --prune' if options.prune else ''": " --prune",
 }
-"""The parts of commands that are not literal, and what may stand there."""
+"""The parts of commands that are not literal, with the values that a test puts in their place."""
 PLACEHOLDERS = {"HOST:PORT": "b1:9092", "RATE": "5MB/s", "ID": "1", "KEY": LEADER_RATE, "P:B,…": "0:1"}
-"""What a suggested command leaves to the operator. Folders and files are those of the test."""
+"""The values that a suggested command leaves to the operator. Folders and files are those of the test."""
 AT = {
     "nothing": {},
     "brokers": {"bootstrap_server": "b1:9092", "command_config": "a file", "record": "runs", "state_dir": "a folder"},
@@ -99,7 +99,7 @@ def _text(node: ast.expr) -> str:
 
 
 def literal() -> Iterator[str]:
-    """What the calls of `suggested` are given."""
+    """The arguments of the calls of `suggested`."""
     for path in sorted(CLI.rglob("*.py")):
         if path.relative_to(CLI).as_posix() in (*COMPOSED, "contract.py", "suggestion.py"):
             continue
@@ -114,7 +114,7 @@ def steps() -> Iterator[str]:
 
 
 def remedies() -> Iterator[str]:
-    """What `throttle doctor` says to do."""
+    """The remedies that `throttle doctor` prints."""
     for remedy in Remedy:
         yield DO[remedy](
             Finding(
@@ -131,7 +131,7 @@ def remedies() -> Iterator[str]:
 
 
 def symptoms() -> Iterator[str]:
-    """What `move watch` says to do, for a run, a plan, and a move without either."""
+    """The remedies that `move watch` prints, for a run, a plan, and a move without either."""
     named = [MoveNamed(run=run, plan=plan) for run, plan in (("1", None), (None, "FILE"), (None, None))]
     for _, symptom in CASES.values():
         yield from (shown(symptom, move).do for move in named)
@@ -218,7 +218,7 @@ PROMPTS = {"quota/run.py", "record/run.py", "throttle/clear/run.py", "throttle/d
 
 
 def test_no_message_is_a_question() -> None:
-    """An operator cannot answer a message. It says what is wrong and what to do."""
+    """An operator cannot answer a message, so each message states the problem and the next step."""
     question = re.compile(r"(?:[a-z]|^\w)\?(?:\s|$)")
     asking = {
         path.relative_to(CLI.parent).as_posix()

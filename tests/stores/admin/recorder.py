@@ -64,7 +64,7 @@ class Recorder:
     def cut(self) -> None:
         """Ends every connection, like a broker that stops, or that has received nothing for ten minutes.
 
-        Both kernels know of it when this returns.
+        Both kernels have closed it when this returns.
         """
         while self._open:
             end = self._open.pop()
@@ -166,7 +166,7 @@ def _frames(data: bytes) -> Iterator[bytes]:
 
 def _throttle_ms(body: bytes, api: int, version: int) -> int:
     if api == _API_VERSIONS:
-        # Its header never has tags, and its throttle time stands behind the list of requests; a version that the broker
+        # Its header never has tags, and its throttle time follows the list of requests; a version that the broker
         # does not know is answered in the first one, which has none.
         if version == 0 or struct.unpack_from(">h", body)[0]:
             return 0

@@ -27,8 +27,9 @@ from tests.stores.moves_stage import OtherHand, until
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 SIZE = 10_000_000
-"""A broker copies a megabyte before it looks at its throttle, and again whenever its window (11 s) is empty: enough for
-a slow machine to start Kafka's tool twice meanwhile."""
+"""A broker copies a megabyte before it looks at its throttle, and again whenever its window (11 s) is empty: so a slow
+machine can start Kafka's tool twice in that time.
+"""
 
 
 class RealStage:

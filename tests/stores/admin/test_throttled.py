@@ -80,8 +80,10 @@ def test_a_rejected_mutation_waits_even_if_its_connection_is_lost(stage: Stage) 
         assert recorder.early() == []
 
 
-def test_an_old_clients_mute_outlasts_the_patience_for_a_request(stage: Stage) -> None:
-    """A version below 6 of CreateTopics is never rejected, but muted for as long as it should have waited (KIP-599)."""
+def test_an_old_clients_throttle_time_can_exceed_the_request_time_out(stage: Stage) -> None:
+    """A request of CreateTopics below version 6 is never rejected. Its client is muted for the time that it should have
+    waited (KIP-599).
+    """
     stage.limited(controller_mutation_rate=RATE)
     creations = stage.creations()
     waits: list[float] = []

@@ -22,7 +22,7 @@ from kquota.sizes.growth import write_rates
 from kquota.sizes.replica import LogDir, Replica
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.log_dirs import WireLogDirs
-from kquota.terms import REMOTE_RATES, BrokerId, TopicPartition
+from kquota.terms import REMOTE_RATES, SKIPS_TIERED, BrokerId, TopicPartition
 from tests.cli.run import kquota
 from tests.sandbox.watch import until
 from tests.sizes.contract import TieredContract
@@ -46,7 +46,9 @@ SEGMENTS = {
 
 @pytest.fixture(scope="module")
 def tiered() -> Iterator[Sandbox]:
-    started = sandbox.up(name="tiered", brokers=2, tiered=True, owner_pid=os.getpid())
+    started = sandbox.up(
+        name="tiered", brokers=2, tiered=True, properties={SKIPS_TIERED: "true"}, owner_pid=os.getpid()
+    )
     yield started
     sandbox.down("tiered")
 
@@ -101,6 +103,11 @@ class RealTieredStage:
             lambda: all((one.local_start_offset or 0) >= messages for one in details(self.log_dirs, partition).values())
         )
 
+    def upload(self, partition: TopicPartition, messages: int) -> None:
+        """The broker uploads closed segments by itself."""
+        with_details = self.log_dirs.detailed(self.log_dirs.describe([ONE, TWO], [partition.topic]))
+        until(lambda: self.log_dirs.pending(with_details).get(partition, 0) >= messages)
+
 
 class TestTieredAdminApi(TieredContract):
     @pytest.fixture
@@ -143,7 +150,7 @@ def writing(bootstrap: str) -> Iterator[Load]:
 
 
 def from_the_log_start(found: list[LogDir]) -> list[LogDir]:
-    """The readings of a kquota that knows only the first offset of the whole log."""
+    """The readings of a kquota that reads only the first offset of the whole log."""
     return [
         replace(d, replicas=tuple(replace(one, local_start_offset=one.start_offset) for one in d.replicas))
         for d in found
@@ -151,7 +158,7 @@ def from_the_log_start(found: list[LogDir]) -> list[LogDir]:
 
 
 def test_a_tiered_topic_under_steady_writes(tiered: Sandbox, log_dirs: WireLogDirs, tmp_path: Path) -> None:
-    """The write rate is right, and every command that judges a throttle by it is, too."""
+    """The write rate is right, and so is every command that uses it to judge a throttle."""
     create(tiered, TOPIC, [[1]])
     at = ("--bootstrap-server", tiered.bootstrap)
     with writing(tiered.bootstrap) as load:

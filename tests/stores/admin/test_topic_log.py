@@ -128,7 +128,7 @@ def test_a_fresh_reader_equals_a_live_reader_after_compaction(cluster: Sandbox, 
 
 
 def test_the_sequence_outlives_every_record_of_its_batch(cluster: Sandbox, wire: Wire) -> None:
-    """Compaction leaves a batch without records, which tells a fresh reader the next sequence."""
+    """Compaction leaves a batch without records, which shows a new reader the next sequence."""
     name = create(wire, QUICKLY_COMPACTED)
     writer = handle(wire, name)
     writer.append([("a", b"1")])
@@ -187,7 +187,7 @@ def seen(wire: Wire, name: str) -> WireLog:
 
 
 def test_the_first_append_follows_the_creation_at_once(wire: Wire) -> None:
-    """Leaders may not know yet that they lead."""
+    """New leaders may not be ready yet."""
     for _ in range(5):
         name = create_only(wire, f"young-{uuid.uuid4().hex[:8]}")
         log = seen(wire, name)

@@ -29,7 +29,7 @@ class TestOnRealBrokers(TopicsContract):
             yield
 
     def seen(self, **wanted: int) -> None:
-        """Waits for every broker, including the controller, which deletes only topics that it knows as a broker."""
+        """Waits for every broker, including the controller, which deletes only topics that it has as a broker."""
         super().seen(**wanted)
         expected = {self.name(name): count for name, count in wanted.items()}
         until(lambda: self.sight.behind(expected) == 0, f"every broker shows {expected}")
@@ -42,7 +42,7 @@ def test_a_topic_that_an_answer_omits_is_not_reported_as_done() -> None:
     class Wordless:
         controller = None
 
-        def ask(self, _request: object, _broker: object) -> SimpleNamespace:
+        def ask(self, _request: object, _broker: object, _seconds: object) -> SimpleNamespace:
             return SimpleNamespace(throttle_time_ms=0, topics=[SimpleNamespace(name="b", error_code=0)])
 
     asked = [Creation(topic=name, partitions=1) for name in "ab"]

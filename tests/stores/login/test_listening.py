@@ -24,7 +24,7 @@ def test_addresses(text: str, pairs: list[tuple[str, int]]) -> None:
 
 
 REFUSED = {
-    "none": (" ,", "--x: no address given; write host:port"),
+    "none": (" ,", "--x: no address given. Write host:port"),
     "a protocol": ("SSL://b1:9092", "leave out SSL://"),
     "no port": ("b1", "'b1' is not host:port"),
     "no host": ("[]:9092", "'[]:9092' is not host:port"),

@@ -150,20 +150,20 @@ BAD: dict[str, tuple[Callable[[], tuple[int, dict[str, str], bytes]], type[Kquot
     "another secret": (
         said(401, {"error": "invalid_client", "error_description": f"{SECRET} is wrong"}),
         Refused,
-        "answered 401 invalid_client; check clientId, clientSecret and scope",
+        "answered 401 invalid_client. Check clientId, clientSecret and scope",
     ),
-    "an error that repeats the secret": (said(400, {"error": CANARY}), Refused, "answered 400; check"),
-    "a broken provider": (said(503), Refused, "answered 503; check"),
+    "an error that repeats the secret": (said(400, {"error": CANARY}), Refused, "answered 400. Check"),
+    "a broken provider": (said(503), Refused, "answered 503. Check"),
     "a redirect": (said(302, Location="/elsewhere"), Refused, "answered 302"),
     "no token": (said(200, {"token": CANARY}), Refused, "returned no token"),
     "no object": (said(200, [CANARY]), Refused, "returned no token"),
     "no JSON": (lambda: (200, {}, b"<html>" + CANARY.encode()), Refused, "did not return JSON"),
     "deep JSON": (lambda: (200, {}, b"[" * 100_000), Refused, "did not return JSON"),
-    "an error of deep JSON": (lambda: (400, {}, b"[" * 100_000), Refused, "answered 400; check"),
+    "an error of deep JSON": (lambda: (400, {}, b"[" * 100_000), Refused, "answered 400. Check"),
     "chunks that are none": (
         lambda: (200, {"Transfer-Encoding": "chunked"}, b"none\r\n"),
         Refused,
-        "does not answer with HTTP; check",
+        "does not answer with HTTP. Check",
     ),
     "a token that would break out of its frame": (given(f"{CANARY}\x01auth=x"), Refused, "returned no token"),
     "a token that is no text": (given(7), Refused, "returned no token"),
@@ -197,7 +197,7 @@ def test_a_server_that_speaks_another_protocol(stores: Path, tmp_path: Path) -> 
         thread = threading.Thread(target=greet, daemon=True)
         thread.start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}/token"
-        with pytest.raises(Refused, match=f"the token endpoint {url} does not answer with HTTP; check sasl"):
+        with pytest.raises(Refused, match=f"the token endpoint {url} does not answer with HTTP. Check sasl"):
             asked(url, stores / "ca.pem", tmp_path)
         thread.join(10)
 
@@ -211,7 +211,7 @@ NOT_ASKED = {
 
 @pytest.mark.parametrize("url", NOT_ASKED.values(), ids=NOT_ASKED)
 def test_invalid_requests_to_a_provider(stores: Path, tmp_path: Path, url: str) -> None:
-    with pytest.raises(Invalid, match=f"{url} cannot be requested; check sasl.oauthbearer.token.endpoint.url"):
+    with pytest.raises(Invalid, match=f"{url} cannot be requested. Check sasl.oauthbearer.token.endpoint.url"):
         asked(url, stores / "ca.pem", tmp_path)
 
 

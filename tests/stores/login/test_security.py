@@ -241,7 +241,7 @@ REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
     ),
     "an endpoint's port": (
         {**bearer(clientId="x", clientSecret="y"), ENDPOINT: "http://idp:808O/token"},
-        "sasl.oauthbearer.token.endpoint.url: its host or its port is not valid; write https://HOST:PORT/PATH",
+        "sasl.oauthbearer.token.endpoint.url: its host or its port is not valid. Write https://HOST:PORT/PATH",
     ),
     "an endpoint's port that is none": (
         {**bearer(clientId="x", clientSecret="y"), ENDPOINT: "https://idp:99999/token"},

@@ -72,7 +72,7 @@ REFUSED_LOGINS: dict[str, tuple[str, str]] = {
     "no section": (section("Server"), " has no section Client"),
     "Kerberos": (
         "Client { com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true; };",
-        "kquota does not log in to ZooKeeper with Kerberos (GSSAPI); use digest or a certificate",
+        "kquota does not log in to ZooKeeper with Kerberos (GSSAPI). Use digest or a certificate",
     ),
     "another module": (
         f"Client {{ x.Y required password={CANARY}; }};",

@@ -34,10 +34,10 @@ class MemoryTopic:
     unreachable: bool = False
     """Every call raises Unreachable."""
     fault: Fault | None = None
-    """Of the next append that is not stale."""
+    """The fault of the next append that is not stale."""
 
     def handle(self) -> MemoryLog:
-        """Another host's view."""
+        """Return the same topic as another host sees it."""
         return MemoryLog(self)
 
     def compact(self) -> None:
@@ -66,7 +66,7 @@ class MemoryLog:
         self._topic = topic
         self._identity = topic.identity
         self._offset = 0
-        """What `read` has returned so far."""
+        """The offset up to which `read` has returned records."""
         self._fetched = 0
         """Includes the items that an append has found."""
         self._batch = 0

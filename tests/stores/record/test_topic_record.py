@@ -349,7 +349,7 @@ def test_the_newest_ended_runs_stay(team: Team, monkeypatch: pytest.MonkeyPatch)
     assert parts == {"run-7"}
 
 
-# What may lie under a run's key, and what is said of it.
+# Invalid values under a run's key, and the reported reasons.
 FORGED = {
     "another format": (lambda d: {**d, "format": 2}, "it has format 2, and this kquota reads 1"),
     "another cluster": (lambda d: {**d, "cluster": "x"}, "it belongs to another cluster"),

@@ -235,7 +235,7 @@ def test_every_host_sees_a_large_plan_and_only_its_end_remains(hosts: tuple[Host
     assert one.znodes.children("/kquota/parts") == []
 
 
-# What the znode of a run may hold that no kquota wrote there, and what is said of it.
+# Content of a run's znode that kquota did not write, and the reported reasons.
 FORGED = {
     "a config that is no throttle": ({"kind": "topic", "name": "t", "key": "retention.ms"}, "is not a throttle key"),
     "a planet": ({"kind": "planet", "name": "t", "key": LEADER_RATE}, "is neither a topic nor a broker"),

@@ -110,7 +110,7 @@ def test_a_batch_is_not_created_twice(tmp_path: Path) -> None:
         ("{}", "does not list the snapshots of its batch"),
         ('{"version": 2}', "version 2 is newer than this kquota"),
         (None, "cannot be read: No such file"),
-        ("\udcff", "cannot be read: it is not UTF-8; restore the batch, or remove its folder"),
+        ("\udcff", "cannot be read: it is not UTF-8. Restore the batch, or remove its folder"),
     ],
     ids=["cut off", "empty", "newer", "missing", "no text"],
 )
@@ -144,7 +144,7 @@ def test_several_clusters(tmp_path: Path) -> None:
     found = history.found([tmp_path])
     assert found.clusters() == ["a", "b"]
     assert found.of("a").held == frozenset()
-    with pytest.raises(Invalid, match="the history contains 2 clusters; name one with cluster_id: a, b"):
+    with pytest.raises(Invalid, match=r"the history contains 2 clusters. Name one with cluster_id: a, b"):
         found.of(None)
     with pytest.raises(Invalid, match="cluster_id x: not in the history, which contains a, b"):
         found.of("x")

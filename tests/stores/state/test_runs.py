@@ -150,7 +150,7 @@ def test_only_the_owner_can_read_a_record(tmp_path: Path) -> None:
 def test_one_id_begins_once(tmp_path: Path) -> None:
     files = alone(tmp_path, "c")
     files.begin(run())
-    with pytest.raises(Busy, match="try again"):
+    with pytest.raises(Busy, match="Try again"):
         files.begin(run(prior="x"))
     assert files.unfinished() == (run(),)
     assert len(list((tmp_path / "c").iterdir())) == 1

@@ -210,7 +210,9 @@ class SizesUsed(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRates(Part):
-    """The sources of the write rates (the first source with a rate wins), and brokers whose rate no partition got."""
+    """The sources of the write rates. The first source with a rate wins. It also has the brokers whose rate could not
+    be assigned to partitions.
+    """
 
     sources: tuple[RateSource, ...] = spread(_sources)
     brokers_without_partitions: tuple[BrokerId, ...]
@@ -218,7 +220,9 @@ class WriteRates(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed(Part):
-    """Counts of partitions with an assumed leader, in-sync replicas or size; and the brokers that are assumed empty."""
+    """Counts of partitions with an assumed leader, in-sync replicas or size, and the brokers that are assumed to be
+    empty.
+    """
 
     leaders: int
     in_sync: int
@@ -228,7 +232,9 @@ class Assumed(Part):
 
 
 def assumed(measured: Measured, *, live: bool) -> Assumed:
-    """The assumptions. On a `live` cluster no broker is assumed empty, because an empty broker reports that."""
+    """Return the assumptions. On a `live` cluster no broker is assumed to be empty, because an empty broker reports
+    that it is.
+    """
     return Assumed(
         leaders=measured.leaders_assumed,
         in_sync=measured.in_sync_assumed,
@@ -240,9 +246,8 @@ def assumed(measured: Measured, *, live: bool) -> Assumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate(Answer):
-    """One estimate. `throttles` has the same move under other throttles.
-
-    `for_deadline` is true if kquota found the throttle for a deadline.
+    """One estimate. `throttles` has the same move under other throttles. `for_deadline` is true if kquota calculated
+    the throttle from a deadline.
     """
 
     ASCII = True
@@ -285,7 +290,7 @@ class Estimate(Answer):
 
     @property
     def nothing(self) -> str:
-        """Why there is nothing to copy between brokers."""
+        """Return why there is nothing to copy between brokers."""
         if self.running is not None and self.running.partitions:
             return NOTHING_TO_COPY
         if self.log_dir_moves:
@@ -293,12 +298,14 @@ class Estimate(Answer):
         return ALL_EXIST if self.measured.behind else NOTHING_TO_MOVE
 
     def _details(self) -> Iterator[str]:
-        """The copies, the terms of the expected time, the limits of the throttle, disks, waves, other throttles."""
+        """Yield the copies, the terms of the expected time, the limits of the throttle, disks, waves and other
+        throttles.
+        """
         pace, judged = self.pace, self.verdict.judged
         yield f"To copy      {human_bytes(pace.work.bytes)} in {counted(pace.work.copies, 'copy')}"
         yield ""
         yield from text.share_lines(pace)
-        yield "  (followers: fetches of in-sync followers of the moving partitions; they use the throttle undelayed)"
+        yield "  (followers: fetches of in-sync followers of the moving partitions, counted but never delayed)"
         if self.outlook.waves:
             yield "  (all waves together, as if they moved at once)"
         yield ""

@@ -27,7 +27,7 @@ from kquota.reassign.running_copies import RunningCopy, before_the_move, running
 from kquota.settings.resource import BROKERS
 from kquota.sizes.bytes_in import BytesIn, by_hand, parse
 from kquota.sizes.history import ROLLED, Listing
-from kquota.sizes.replica import Cordon, cordons, hidden
+from kquota.sizes.replica import Cordon, cordons, hidden, without_remote
 from kquota.spark import files
 from kquota.spark.files import Files, is_elsewhere, matching
 from kquota.spark.plan_files import PlanFiles
@@ -43,7 +43,7 @@ SAMPLE: Final = "sample"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenInputs:
-    """The options as values: `by_hand` and `by_file` are --bytes-in; times are in seconds, sizes in bytes."""
+    """The options as values: `by_hand` and `by_file` come from --bytes-in. Times are in seconds, sizes in bytes."""
 
     log_dirs: tuple[str, ...]
     history: tuple[str, ...]
@@ -55,7 +55,7 @@ class GivenInputs:
     assumed_size: int | None
 
     def bytes_in(self) -> dict[BrokerId, BytesIn]:
-        """The rate of each broker. A rate on the command line wins over a file."""
+        """Return the rate of each broker. A rate on the command line wins over a file."""
         rates: dict[BrokerId, BytesIn] = {}
         for told in self.by_file.values():
             rates |= told
@@ -68,7 +68,7 @@ class GivenInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateSource:
-    """A source of write rates: its kind, its name if it is a file, and its brokers (None means all brokers)."""
+    """A source of write rates: its kind, its name if it is a file, and its brokers. None means all brokers."""
 
     kind: str
     name: str | None = None
@@ -77,12 +77,13 @@ class RateSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """The sources of sizes and write rates, before Spark reads them.
+    """The sources of sizes and write rates, before Spark reads them. `running` is None if the running moves are
+    unknown.
 
     `files` contain the sizes that are not in a rolled history, `waiting` the snapshots of a history that are not rolled
     yet. `brokers` and `volumes` also include brokers without replicas. `cordons` are known only on a live cluster.
     `sampled` is in bytes per second. `running` has the running moves of a live cluster, or None if they are unknown.
-    `files` do not contain their `copies`.
+    `files` do not contain their `copies`. `enforcement` is that of the live brokers.
     """
 
     source: str
@@ -97,10 +98,11 @@ class Inputs:
     sampled: Mapping[TopicPartition, float] = field(default_factory=dict)
     running: Mapping[TopicPartition, PartitionReplicas] | None = None
     copies: Mapping[ReplicaId, RunningCopy] = field(default_factory=dict)
+    enforcement: Enforcement = AS_SHIPPED
 
 
 def asked(options: EstimateOptions) -> GivenInputs:
-    """The options as values. Raises Invalid for an invalid rate, time or size, and for an option that needs another."""
+    """Parse the options. Raises Invalid for an invalid rate, time or size, and for an option that requires another."""
     window, assumed, rates = options.history_window, options.assume_size, options.bytes_in or ()
     for option, value in (("--history-window", window), ("--cluster-id", options.cluster_id)):
         if value is not None and not options.history:
@@ -142,10 +144,10 @@ def is_live(asked: GivenInputs, connection: Connection) -> bool:
 
 
 def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
-    """The inputs. Sizes are of the named cluster, otherwise of --log-dirs, otherwise the newest of the history.
+    """Gather the inputs. Raises Invalid for two sources of sizes, and without a source.
 
-    Rates are of --bytes-in, otherwise of the history, otherwise measured on the live cluster. Raises Invalid for two
-    sources of sizes, and without a source.
+    Sizes come from the named cluster, otherwise from --log-dirs, otherwise from the newest snapshot of the history.
+    Rates come from --bytes-in, otherwise from the history, otherwise from a measurement on the live cluster.
     """
     live = is_live(asked, connection)
     if live and asked.log_dirs:
@@ -193,7 +195,7 @@ def _listed(paths: Sequence[str]) -> Listing:
     found = replace(here, rolled=(*here.rolled, *elsewhere))
     if not found.rolled and not found.waiting:
         raise Invalid(
-            f"--history {', '.join(paths)}: the folder contains no snapshot (*.jsonl.gz); ", NextStep.TAKE_SNAPSHOT
+            f"--history {', '.join(paths)}: the folder contains no snapshot (*.jsonl.gz). ", NextStep.TAKE_SNAPSHOT
         )
     return found
 
@@ -204,7 +206,8 @@ def _printed(asked: GivenInputs, scratch: Path) -> Inputs:
 
 
 def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
-    """A snapshot of the live cluster and, unless another source has them, the measured write rates of partitions."""
+    """Read a snapshot of the live cluster. Also measure the write rates of partitions if no other source has them."""
+    settings = _broker_settings(at)
     with world.log_dirs_and_moves(at) as (cluster, moves):
         brokers = cluster.brokers()
         first = sampling.listed(cluster, brokers, None)
@@ -217,7 +220,9 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
             say(f"measuring write rates for {asked.sample:g} s ...")
             seen = sampling.sampled(cluster, first, asked.sample)
         described, now = seen.log_dirs, datetime.now(UTC)
-        # Read last: the replicas of a move that ended meanwhile are counted as complete.
+        if _skip_remote(settings):
+            described = without_remote(described, cluster.pending(described))
+        # This is read last, so that the replicas of a move that has just ended count as complete.
         running = _running(moves)
         copies = running_copies(running or {}, described)
         snapshot = world.snapshot(scratch / "live", cluster.cluster_id, now, before_the_move(described, copies))
@@ -233,6 +238,7 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
         sampled={partition: rate for partition, rate in seen.rates.items() if rate is not None},
         running=running,
         copies=copies,
+        enforcement=of_brokers(settings),
     )
 
 
@@ -245,29 +251,41 @@ def _running(cluster: MoveCluster) -> Mapping[TopicPartition, PartitionReplicas]
 
 
 def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collection[TopicPartition]) -> None:
-    """Check the brokers and partitions of the plan before the slow work. Only a JSON plan is already read here."""
+    """Check the brokers and partitions of the plan before the slow work.
+
+    At this point only a JSON plan has been read.
+    """
     if not isinstance(plan, Plan):
         return
     dead_among({broker for target in plan.targets.values() for broker in target}, brokers)
     if unknown := sorted(set(plan.targets) - set(held)):
-        raise Refused(f"the plan names partitions that the cluster does not have: {few(unknown, 5)}")
+        raise Refused(f"the plan names partitions that the cluster does not have: {few(unknown, 5)}. Correct the plan")
 
 
 def dead_among(wanted: Collection[int], brokers: Collection[int]) -> None:
-    """Raises Refused if the plan names brokers that are not alive."""
+    """Raise Refused if the plan names brokers that are not alive."""
     if dead := sorted(set(wanted) - set(brokers)):
         alive = joined(sorted(brokers))
         raise Refused(f"the plan names dead brokers: {joined(dead)}. Live brokers: {alive}")
 
 
-def enforcement(connection: Connection) -> Enforcement:
-    """How the live brokers enforce a throttle; Kafka's defaults if they do not answer."""
+def _broker_settings(at: world.Where) -> tuple[Mapping[str, str | None], ...]:
+    """Return the configs of each live broker, or none if they do not answer."""
     try:
-        with world.configs(world.where(connection)) as configs:
+        with world.configs(at) as configs:
             described = configs.describe(configs.resources(BROKERS))
     except KquotaError as error:
         say(f"warning: the brokers' settings for throttles are unknown, so Kafka's defaults are assumed: {error}")
-        return AS_SHIPPED
-    if any(e.key == SKIPS_TIERED and e.value == "true" for entries in described.values() for e in entries):
-        say(f"note: {SKIPS_TIERED} is set, so of tiered topics less is copied: bytes and time are upper bounds")
-    return of_brokers({entry.key: entry.value for entry in entries} for entries in described.values())
+        return ()
+    return tuple({entry.key: entry.value for entry in entries} for entries in described.values())
+
+
+def _skip_remote(settings: Collection[Mapping[str, str | None]]) -> bool:
+    """True if new replicas of tiered topics copy only what remote storage does not have (KIP-1023)."""
+    skipping = sum(one.get(SKIPS_TIERED) == "true" for one in settings)
+    if 0 < skipping < len(settings):
+        say(
+            f"note: {SKIPS_TIERED} is set on {skipping} of {len(settings)} brokers, where new replicas of tiered "
+            "topics copy less: bytes and time are upper bounds"
+        )
+    return 0 < skipping == len(settings)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from kquota.spark.reader import Reader
 
 _ENTRY: Final = 64
-"""About how many bytes one partition of a plan takes."""
+"""The approximate bytes of one partition in a plan."""
 _PACKED: Final = 10
-"""About how many bytes of packed text hold as much as one byte of Parquet."""
+"""The compression ratio: the approximate bytes of compressed text that hold as much as one byte of Parquet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Calculated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The engine that does the work, and its folder; `start` is set if Spark is starting there already."""
+    """The engine that does the work, and its folder. `start` is set if Spark is already starting there."""
 
     engine: Engine
     scratch: Path
@@ -62,7 +62,10 @@ class Job:
 def begun(
     asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path, engine: Engine
 ) -> Iterator[Job]:
-    """Start Spark while a live cluster is read, because its sizes are always small. Otherwise Spark starts later."""
+    """Start Spark while kquota reads a live cluster, because such a job is always small.
+
+    Otherwise Spark starts later.
+    """
     if asked.history or not is_live(asked, connection):
         yield Job(engine=engine, scratch=scratch)
         return
@@ -73,7 +76,10 @@ def begun(
 def calculated(
     inputs: Inputs, asked: GivenInputs, plan: Plan | PlanFiles, split: Split | None, job: Job, *, detailed: bool
 ) -> Calculated:
-    """The sums of a move. Raises Invalid for input that only Spark can check, Refused if Spark cannot finish."""
+    """Calculate the sums of a move.
+
+    Raises Invalid for input that only Spark can check, Refused if Spark cannot finish.
+    """
     with ExitStack() as stack:
         told = stack.enter_context(stages())
         start = job.start or stack.enter_context(_starting(inputs, plan, job))
@@ -112,7 +118,10 @@ def calculated(
 
 
 def _starting(inputs: Inputs, plan: Plan | PlanFiles, job: Job) -> AbstractContextManager[Start]:
-    """Start Spark for these inputs. One snapshot of a rolled history is joined with the plan, the rest is scanned."""
+    """Start Spark for these inputs.
+
+    It joins one snapshot of a rolled history with the plan, and scans the other files.
+    """
     listing = inputs.listing
     rolled = sum(map(_stored, listing.rolled)) if listing else 0
     one = rolled // max(1, len(listing.held)) if listing else 0
@@ -144,7 +153,7 @@ def _history(reader: Reader, inputs: Inputs, asked: GivenInputs) -> History | No
     if found.unproven:
         unknown = (
             "warning: the history has snapshots that do not show whether a topic is tiered. The write rates of "
-            f"{found.unproven} topics in them are unknown until a newer snapshot exists; "
+            f"{found.unproven} topics in them are unknown until a newer snapshot exists. "
         )
         say(worded(KquotaError(unknown, NextStep.TAKE_SNAPSHOT)))
     return found

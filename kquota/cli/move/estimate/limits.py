@@ -19,7 +19,9 @@ from kquota.pace.work import Work
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Options as given: `throttle` and `network` in bytes per second, `deadline` in seconds, `impact` as a fraction."""
+    """The options as given: `throttle` and `network` in bytes per second, `deadline` in seconds, `impact` as a
+    fraction.
+    """
 
     throttle: ByteRate | None
     deadline: float | None
@@ -28,7 +30,9 @@ class Limits:
 
 
 def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impact: str | None) -> Limits:
-    """The limits. Raises Invalid for an invalid rate, time or percentage, and without a throttle and a deadline."""
+    """Parse the limits. Raises Invalid for an invalid rate, time or percentage, and if both throttle and deadline are
+    missing.
+    """
     if throttle is None and deadline is None:
         raise Invalid("no throttle and no deadline is given. Give --throttle RATE or --deadline TIME")
     if max_impact is not None and nic is None:
@@ -46,14 +50,17 @@ def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The throttle, and the smallest throttle `within` the deadline; None without a deadline or a known throttle."""
+    """The throttle, and the smallest throttle `within` the deadline. `within` is None without a deadline, or if no
+    throttle is known to meet it.
+    """
 
     throttle: ByteRate
     within: ByteRate | None
 
 
 def chosen(asked: Limits, works: Iterable[Work], enforcement: Enforcement = AS_SHIPPED) -> Chosen:
-    """The given throttle, otherwise the smallest one that meets the deadline, for works that run one after the other.
+    """Return the given throttle, otherwise the smallest one that meets the deadline. The `works` run one after the
+    other.
 
     Raises Refused if no throttle is given and none is known to meet the deadline.
     """
@@ -62,7 +69,7 @@ def chosen(asked: Limits, works: Iterable[Work], enforcement: Enforcement = AS_S
         try:
             within = throttle_within(works, asked.deadline, enforcement)
         except Refused:
-            # With a given throttle there is still an estimate. It says that the move misses the deadline.
+            # A given throttle still has an estimate, which shows that the move misses the deadline.
             if asked.throttle is None:
                 raise
     if asked.throttle is not None:
@@ -78,10 +85,12 @@ def chosen(asked: Limits, works: Iterable[Work], enforcement: Enforcement = AS_S
 def window(
     asked: Limits, judged: Pace | Waves, within: ByteRate | None, bytes_in: float | None, replication_factor: int
 ) -> Window:
-    """KIP-73's window, with the bounds that the copies need and the operator's limits. Rates in bytes per second."""
+    """Return KIP-73's window, with the bounds that the copies need and the operator's limits. Rates are in bytes per
+    second.
+    """
     above = [
-        # IN is the write rate of the cluster's busiest broker, even if it takes no part in the move. The next bound is
-        # about the brokers that do.
+        # IN is the write rate of the cluster's busiest broker, even if the move does not involve it. The next bound is
+        # about the brokers of the move.
         Bound(rate=bytes_in, why="IN, the highest write rate of one broker (KIP-73)", binds=False),
         Bound(rate=judged.least_throttle, why="follower traffic + writes to copies, on one broker"),
     ]

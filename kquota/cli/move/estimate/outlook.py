@@ -1,4 +1,4 @@
-"""The outlook of `move estimate`: how certain the expected time is, whether the copies fit on the disks, the waves."""
+"""The outlook of `move estimate`: the uncertainty of the expected time, the room on the disks, and the waves."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _NAMED: Final = 5
 class Outlook:
     """The band of a move, the leaders whose p99 write rate alone blocks it, its disks, and its waves if it has any.
 
-    `band` is None if there is no expected time. `volumes` describe the disks now, `rooms` at the end of the move.
+    `band` is None if there is no expected time. `volumes` describes the disks now, `rooms` the disks at the end of the
+    move.
     """
 
     band: Band | None
@@ -41,7 +42,7 @@ class Outlook:
 
     @property
     def full(self) -> tuple[Room, ...]:
-        """The disks that have no room for their copies, however the log dirs are distributed over volumes."""
+        """Return the disks that have no room for their copies, however the log dirs are distributed over volumes."""
         return tuple(room for room in self.rooms if room.apart is not None and room.apart < 0)
 
 
@@ -52,10 +53,10 @@ def outlook(
     volumes: Sequence[Volume] = (),
     errors: ErrorBand = OF_THE_MODEL,
 ) -> Outlook:
-    """The outlook of a pace, with the disks and waves that the job found, and the write rates of each broker.
+    """Return the outlook of a pace, with the disks and waves that the job found, and the write rates of each broker.
 
     `volumes` are reported by live brokers. They replace the volumes of the sizes, because they are more complete.
-    `errors` are those of past moves or of the model.
+    `errors` are the errors of past estimates, or of the model.
     """
     busy = {broker: told for broker, told in bytes_in.items() if told.mean > 0}
     waves = in_waves(measured.waves, move) if measured.waves else None
@@ -75,7 +76,7 @@ def outlook(
 
 
 def band_line(found: Outlook) -> str | None:
-    """The 90 % band of the time; None without an expected time."""
+    """Return the 90 % band of the time, or None without an expected time."""
     band = found.band
     if band is None:
         return None
@@ -87,12 +88,12 @@ def band_line(found: Outlook) -> str | None:
         else f"{error} only, because the percentiles of the write rates are unknown"
     )
     if band.unused_quota:
-        why += "; a broker is throttled now, so quota that is not used may pass at the start"
+        why += "; a broker is throttled now, so copies may use its unused quota at the start"
     return f"90 % band    {human_duration(band.low)} to {high} ({why})"
 
 
 def warnings(found: Outlook) -> Iterator[str]:
-    """Warnings about likely problems, for stderr."""
+    """Return warnings about likely problems, for stderr."""
     for broker in found.at_peak:
         yield (
             f"warning: leader {broker}: at the peak of its write rate (p99) the copies cannot catch up, "
@@ -114,7 +115,7 @@ def warnings(found: Outlook) -> Iterator[str]:
 
 
 def why_full(found: Outlook) -> str:
-    """The disks that cannot hold their copies, with their usable bytes and the bytes of the copies."""
+    """Return the disks that cannot hold their copies, with their usable bytes and the bytes of the copies."""
     places = [
         f"{_place(room)} gets {human_bytes(room.arriving)} ({human_bytes(room.usable or 0)} usable)"
         for room in found.full[:_NAMED]
@@ -127,7 +128,7 @@ def why_full(found: Outlook) -> str:
 
 
 def disk_lines(found: Outlook) -> Iterator[str]:
-    """Each volume that receives copies, at the moment when it is fullest."""
+    """Yield each volume that receives copies, at the moment when it is fullest."""
     known = [(room.least, room) for room in found.rooms if room.least is not None]
     if untold := sorted({room.broker for room in found.rooms if room.usable is None}):
         yield f"Disk         not checked on {named_brokers(untold)}, because the sizes do not contain disk sizes"
@@ -150,7 +151,7 @@ def disk_lines(found: Outlook) -> Iterator[str]:
 
 
 def wave_lines(waves: Waves) -> Iterator[str]:
-    """Each wave with its bytes and its time, and the time of all waves."""
+    """Yield each wave with its bytes and its time, and the time of all waves."""
     heads = ("wave", "first", "last", "partitions", "bytes", "time")
     rows = [
         (
@@ -174,7 +175,7 @@ def _left(room: Room, left: float) -> str:
 
 
 def may_fit(room: Room) -> bool:
-    """True if the copies fit only if log dirs with equal sizes are separate volumes."""
+    """True if the copies fit only on the condition that log dirs of equal size are separate volumes."""
     return room.left is not None and room.apart is not None and room.left < 0 <= room.apart
 
 

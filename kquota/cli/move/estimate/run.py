@@ -24,7 +24,7 @@ from kquota.cli.move.estimate.running import running_remarks
 from kquota.cli.move.estimate.verdict import MoveVerdict
 from kquota.errors import Invalid, Refused
 from kquota.measure import ByteRate, byte_size, counted
-from kquota.pace.enforcement import AS_SHIPPED, Enforcement
+from kquota.pace.enforcement import Enforcement
 from kquota.pace.fetch import Fetch
 from kquota.pace.log_dir_copy import LogDirPace
 from kquota.pace.past_moves import ErrorBand, KeptEstimate, learned
@@ -44,7 +44,9 @@ _QUARTERS: Final = (2, 3, 4, 6, 8, 20)
 
 
 def run(options: EstimateOptions) -> Generator[Estimate]:
-    """Yield the estimate. Raises Invalid for unusable input, and at the end Refused for a move that is not possible."""
+    """Yield the estimate. Raises Invalid for unusable input. At the end it raises Refused for a move that is not
+    possible.
+    """
     inside = rates.any_throttle(options.replica_alter_log_dirs_throttle, log_dir_time.OPTION)
     limited = limits.limits(options.throttle, options.deadline, options.nic, options.max_impact)
     asked = estimate_inputs.asked(options)
@@ -57,7 +59,6 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
         with begun(asked, options.connection, plan, scratch, where) as job:
             inputs = estimate_inputs.gathered(asked, options.connection, plan, scratch)
             live = inputs.source == CLUSTER
-            enforcement = estimate_inputs.enforcement(options.connection) if live else AS_SHIPPED
             found = calculated(inputs, asked, plan, split, job, detailed=wanted is not None)
     settings = log_dir_time.broker_settings(options.connection, found.within) if live and found.within else {}
     within = tuple(log_dir_time.paced(work, inside, settings) for work in found.within)
@@ -70,7 +71,7 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
         say(remark)
     kept = world.past_moves(options.state_dir, found.measured.health.cluster)
     errors = None if kept is None else learned(kept.recall().certain)
-    answer = estimate(inputs, found, limited, enforcement, errors or OF_THE_MODEL, within)
+    answer = estimate(inputs, found, limited, inputs.enforcement, errors or OF_THE_MODEL, within)
     if live and kept is not None and isinstance(plan, Plan):
         remember(kept, plan, answer.pace)
     yield answer
@@ -81,7 +82,9 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
 
 
 def _split(waves: int | None, max_in_flight: str | None) -> Split | None:
-    """The requested waves, or None. Raises Invalid for both options, for less than one wave and for an invalid size."""
+    """Return the requested waves, or None. Raises Invalid for both options, for less than one wave and for an invalid
+    size.
+    """
     if waves is not None and max_in_flight is not None:
         raise Invalid("--waves and --max-in-flight exclude each other. Give one of them")
     if waves is not None:
@@ -92,7 +95,7 @@ def _split(waves: int | None, max_in_flight: str | None) -> Split | None:
 
 
 def remember(kept: world.PastMovesFile, plan: Plan, move: Pace) -> None:
-    """Keep the expected time of the move for a later --execute, which compares it with the actual time."""
+    """Record the expected time of the move. A later --execute compares it with the actual time."""
     if not move.seconds or move.followed is False:
         return
     estimated = KeptEstimate(
@@ -112,7 +115,7 @@ def estimate(
     errors: ErrorBand = OF_THE_MODEL,
     within: tuple[LogDirPace, ...] = (),
 ) -> Estimate:
-    """The estimate from a move's sums, the operator's limits and the errors of past moves.
+    """Make the estimate from a move's sums, the operator's limits and the errors of past estimates.
 
     `within` are the moves inside brokers, which another throttle limits. Raises Refused if no throttle is known.
     """
@@ -164,9 +167,9 @@ def _kip(measured: Measured, throttle: ByteRate, brokers: int) -> MoveTime:
 
 
 def _others(judged: Pace | Waves) -> tuple[Pace | Waves, ...]:
-    """The same move under other throttles, from half to five times this one.
+    """Estimate the same move under other throttles, from half to five times this one.
 
-    If the move never finishes with this throttle, they are multiples of the smallest throttle with which it does.
+    If the move never finishes with this throttle, they are multiples of the smallest throttle with which it finishes.
     """
     least = (judged.least_throttle or 0) if judged.feasible is False else 0
     about = max(judged.throttle, int(least))
@@ -175,7 +178,9 @@ def _others(judged: Pace | Waves) -> tuple[Pace | Waves, ...]:
 
 
 def cordon_remarks(cordons: Iterable[Cordon], measured: Measured) -> Iterator[str]:
-    """Warnings about brokers that receive copies although their log dirs are cordoned. Kafka does not refuse that."""
+    """Yield warnings about brokers that receive copies although their log dirs are cordoned. Kafka does not refuse
+    this.
+    """
     receiving = {arrival.broker for arrival in measured.arrivals}
     yield from cordon_notes(cordon for cordon in cordons if cordon.broker in receiving)
     for arrival in measured.arrivals:
@@ -187,7 +192,7 @@ def cordon_remarks(cordons: Iterable[Cordon], measured: Measured) -> Iterator[st
 
 
 def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
-    """Each kind of row that was left out, and each assumption."""
+    """Yield each kind of row that was left out, and each assumption."""
     health = measured.health
     told = {
         "{} rows are left out: broker, topic, partition or a valid size is missing": health.bad,

@@ -1,4 +1,4 @@
-"""Running moves in the answer of `move estimate`: what their copies still miss, and moves that are not in the sums."""
+"""Running moves in the answer of `move estimate`: the bytes that copies still need, and moves that the sums omit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAMED: Final = 5
 
 
 def running_document(found: MoveUnderWay | None) -> dict[str, object] | None:
-    """The JSON of `running`. null means that it is unknown which moves are running."""
+    """Return the JSON of `running`. null means that it is unknown which moves are running."""
     if found is None:
         return None
     return {
@@ -29,14 +29,14 @@ def running_document(found: MoveUnderWay | None) -> dict[str, object] | None:
 
 
 def running_lines(found: MoveUnderWay | None) -> Iterator[str]:
-    """The state of the copies of the plan that are running."""
+    """Yield the state of the copies of the plan that are running."""
     if found is None or not found.partitions:
         return
     yield f"Running      {running_words(found)}"
 
 
 def running_words(found: MoveUnderWay) -> str:
-    """The number of moving partitions of the plan, and the bytes that their copies have and still need."""
+    """Return the number of moving partitions of the plan, and the bytes that their copies have and still need."""
     return f"{counted(len(found.partitions), 'partition')} of the plan: {_state(found)}"
 
 
@@ -48,13 +48,14 @@ def _state(found: MoveUnderWay) -> str:
 
 
 def running_remarks(found: MoveUnderWay | None) -> Iterator[str]:
-    """Running moves that the estimate counts otherwise than they are, or does not count."""
+    """Yield the running moves that the estimate treats as not started, or omits."""
     if found is None:
         return
     if found.unknown:
         yield (
-            f"warning: it is unknown what {counted(found.unknown, 'running copy')} still {_misses(found.unknown)}. "
-            "Assumed: everything"
+            "warning: the bytes that "
+            f"{counted(found.unknown, 'running copy')} still {_misses(found.unknown)} are unknown. "
+            "Assumed: all of them"
         )
     if found.elsewhere:
         are = "is" if len(found.elsewhere) == 1 else "are"

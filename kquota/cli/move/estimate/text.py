@@ -21,7 +21,7 @@ _NAMED: Final = 5
 
 
 def writes_from(rates: Sequence[RateSource]) -> str:
-    """The sources of the write rates. The first source that has a rate of a broker or partition is used."""
+    """Return the sources of the write rates. For each broker or partition, the first source with a rate is used."""
     if not rates:
         return UNKNOWN
     mixed = len(rates) > 1
@@ -44,24 +44,24 @@ def writes_from(rates: Sequence[RateSource]) -> str:
 
 
 def window_lines(window: Window, throttle: ByteRate) -> Iterator[str]:
-    """The bounds of the throttle. Bounds that the throttle does not keep are marked."""
+    """Yield the bounds of the throttle. A mark shows each bound that the throttle breaks."""
     bounds = [*(("above", b) for b in window.above), *(("below", b) for b in window.below)]
     for n, (side, bound) in enumerate(bounds):
         rate, note = rate_or_unknown(bound.rate), _note(bound, throttle, above=side == "above")
         word = f"at {'least' if side == 'above' else 'most'}" if bound.closed else side
         yield f"{'Window' if n == 0 else '':<12} T {word:<8} {rate:>10}  {bound.why}{note}"
     if window.empty:
-        yield "             empty: no throttle keeps all bounds"
+        yield "             empty: no throttle meets all bounds"
 
 
 def _note(bound: Bound, throttle: ByteRate, *, above: bool) -> str:
     if bound.kept(throttle, above=above) is not False:
         return ""
-    return ": NOT KEPT" if bound.binds else "; not kept, but only the next line is about the brokers of this move"
+    return ": NOT MET" if bound.binds else "; not met, but only the next line applies to the brokers of this move"
 
 
 def outlook_lines(found: Outlook) -> Iterator[str]:
-    """The lines about disks and waves, if there are any."""
+    """Yield the lines about disks and waves, if there are any."""
     if found.rooms:
         yield from disk_lines(found)
         yield ""
@@ -71,10 +71,10 @@ def outlook_lines(found: Outlook) -> Iterator[str]:
 
 
 def fetch_line(fetch: Fetch, enforcement: Enforcement) -> str:
-    """KIP-73's condition on the size of a fetch."""
+    """Return KIP-73's condition on the size of a fetch."""
     largest = human_bytes(fetch.largest)
-    kept = "holds" if fetch.holds else f"does not hold, set replica.fetch.response.max.bytes below {largest}"
-    settings = "the settings of the brokers" if enforcement.told else "the defaults of Kafka"
+    kept = "holds" if fetch.holds else f"does not hold; set replica.fetch.response.max.bytes below {largest}"
+    settings = "the brokers' settings" if enforcement.told else "Kafka's defaults"
     return (
         f"Fetch size   {fetch.brokers} brokers x {human_bytes(fetch.response_max_bytes)} / {human_rate(fetch.rate)}"
         f" = {human_duration(fetch.seconds)} < {human_duration(fetch.window_seconds)} window: {kept}"
@@ -83,7 +83,7 @@ def fetch_line(fetch: Fetch, enforcement: Enforcement) -> str:
 
 
 def kip_lines(kip: MoveTime) -> Iterator[str]:
-    """KIP-73's own estimate with its terms."""
+    """Yield KIP-73's own estimate with its terms."""
     bytes_in, quota = rate_or_unknown(kip.max_bytes_in), human_rate(kip.replication_quota)
     time = "none" if kip.in_below_throttle is False else time_or_unknown(kip.seconds)
     yield (
@@ -98,7 +98,7 @@ def kip_lines(kip: MoveTime) -> Iterator[str]:
 
 
 def share_lines(pace: Pace) -> list[str]:
-    """A table of what each broker sends and receives."""
+    """Yield a table of the bytes that each broker sends and receives."""
     heads = ("broker", "", "copies", "bytes", "followers", "for copies", "writes", "time")
     rows = [
         (

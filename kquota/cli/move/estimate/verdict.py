@@ -10,7 +10,7 @@ from kquota.cli.amounts import UNKNOWN, rate_or_unknown
 from kquota.cli.move.estimate.outlook import Outlook, band_line, why_full
 from kquota.cli.why_never import named_wave, never_because, throttle_needed, why_never
 from kquota.measure import ByteRate, exact_rate, human_bytes, human_duration, human_rate
-from kquota.pace.enforcement import AT_ONCE_SECONDS, START_SECONDS
+from kquota.pace.enforcement import QUICK_SECONDS, START_SECONDS
 from kquota.pace.fair_rates import MOST_STREAMS
 from kquota.pace.share import Pace, Share, Side
 from kquota.pace.waves import Waves
@@ -25,7 +25,8 @@ UNFOLLOWED: Final = (
 class MoveVerdict:
     """A move and the limits of the operator: `deadline` in seconds, `within` the smallest throttle that meets it.
 
-    `judged` is the move in waves if it has waves, otherwise the move at once. None means not asked for, or unknown.
+    `judged` is the move in waves if it has waves, otherwise the move at once. None means that there is no limit, or
+    that the value is unknown.
     """
 
     judged: Pace | Waves
@@ -36,7 +37,7 @@ class MoveVerdict:
 
     @property
     def late(self) -> bool | None:
-        """True if the deadline is missed; None without a deadline, or if the answer is unknown."""
+        """True if the deadline is missed. None without a deadline, or if it is unknown."""
         if self.deadline is None:
             return None
         seconds = self.judged.seconds
@@ -46,14 +47,14 @@ class MoveVerdict:
 
     @property
     def refused(self) -> str | None:
-        """The reason for exit code 1; None if nothing forbids the move."""
+        """The reason for exit code 1, or None if nothing prevents the move."""
         if self.judged.feasible is False:
             return f"the move can never finish: {why_never(self.judged)}"
         return why_full(self.outlook) if self.outlook.full else self.outside
 
     @property
     def error(self) -> str | None:
-        """The error message for exit code 1: like `refused`, without the explanation that the text has already."""
+        """The error message for exit code 1: like `refused`, but without the explanation that the text already has."""
         if self.judged.feasible is False:
             throttle, needed = human_rate(self.judged.throttle), throttle_needed(self.judged)
             return f"the move can never finish (throttle {throttle}). Give a --throttle {needed}"
@@ -61,7 +62,7 @@ class MoveVerdict:
 
     @property
     def outside(self) -> str | None:
-        """The limit of the operator that the move breaks; None if it breaks none, or if that is unknown."""
+        """The operator's limit that the move breaks. None if it breaks no limit, or if this is unknown."""
         if self.window.empty:
             return why_empty(self.window)
         if self.late:
@@ -75,7 +76,7 @@ class MoveVerdict:
 
 
 def why_empty(window: Window) -> str:
-    """The two bounds that leave no throttle between them."""
+    """Return the two bounds that leave no possible throttle between them."""
     most, least = window.most, window.least
     assert most is not None
     over = "" if least is None else f" and above {human_rate(least.rate or 0.0)} ({least.why})"
@@ -84,19 +85,19 @@ def why_empty(window: Window) -> str:
 
 
 def why_late(verdict: MoveVerdict) -> str:
-    """By how much the deadline is missed, and which throttle would meet it."""
+    """Return by how much the move misses the deadline, and which throttle would meet it."""
     seconds, enough = verdict.judged.seconds, verdict.within
     found = f"the expected time is {human_duration(seconds)}" if seconds is not None else "the move can never finish"
     if seconds is None and verdict.judged.feasible is not False:
         found = f"the move takes at least {human_duration(verdict.judged.least_seconds)}"
     cure = "Give a later --deadline" if enough is None else f"Give a --throttle of at least {exact_rate(enough)}"
-    if enough is None and (start := START_SECONDS * len(verdict.judged.works)) >= (verdict.deadline or 0.0):
+    if enough is None and (start := QUICK_SECONDS * len(verdict.judged.works)) >= (verdict.deadline or 0.0):
         cure = f"The start and the end of the move alone take {human_duration(start)} with any throttle"
     return f"the deadline, {human_duration(verdict.deadline or 0.0)}, is missed: {found}. {cure}"
 
 
 def answer_lines(verdict: MoveVerdict) -> Iterator[str]:
-    """The answer for people: the expected time, whether the move can finish, its bottleneck and its deadline."""
+    """Yield the answer for people: the expected time, whether the move can finish, its bottleneck and its deadline."""
     judged, share = verdict.judged, verdict.judged.bottleneck
     if share is None:
         return
@@ -142,7 +143,7 @@ def _can_finish(verdict: MoveVerdict) -> str:
 
 
 def time_lines(judged: Pace | Waves) -> Iterator[str]:
-    """The terms of the expected time, and its lower bound; nothing for a move that never finishes."""
+    """Yield the terms of the expected time, and its lower bound. Yields nothing for a move that never finishes."""
     share = judged.bottleneck
     if share is None or judged.feasible is False:
         return
@@ -150,15 +151,15 @@ def time_lines(judged: Pace | Waves) -> Iterator[str]:
         yield f"Time         {human_duration(judged.seconds)} = {_terms(judged, share)}"
         left, writes = rate_or_unknown(share.left), rate_or_unknown(share.writes)
         yield f"               broker {share.broker}: {left} left for copies - {writes} written meanwhile"
-    how = "bytes / throttle" + (", wave by wave" if isinstance(judged, Waves) else "")
+    how = "(bytes - bytes at once) / throttle" + (", wave by wave" if isinstance(judged, Waves) else "")
     yield f"At least     {human_duration(judged.least_seconds)} = {how}"
     yield ""
 
 
 def _terms(judged: Pace | Waves, share: Share) -> str:
-    """The terms that the expected time is the sum of."""
+    """Return the terms that add up to the expected time."""
     if isinstance(judged, Waves):
-        return f"the sum of {len(judged.each)} waves, each {START_SECONDS:g} s or more to start and end + its copies"
+        return f"the sum of {len(judged.each)} waves, each about {START_SECONDS:g} s to start and end + its copies"
     assert judged.run is not None
     assert share.seconds is not None
     copying, alone = judged.run.end, share.seconds
@@ -167,4 +168,4 @@ def _terms(judged: Pace | Waves, share: Share) -> str:
     if copying > 1.01 * alone:
         words += f" ({human_duration(alone)} if other brokers did not slow it down)"
     flows = f"{share.flows / share.throttle:.0%}"
-    return f"{words}: {AT_ONCE_SECONDS:g} s of the throttle at once, then {flows} of it"
+    return f"{words}: {human_bytes(share.at_once)} at once, then {flows} of the throttle"

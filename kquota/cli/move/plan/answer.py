@@ -1,4 +1,4 @@
-"""The answer of `move plan`: the plan, its rollback, and in JSON also everything that people read on stderr."""
+"""The answer of `move plan`: the plan and its rollback. The JSON also has everything that people read on stderr."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastShown(Part):
-    """The fewest bytes that any plan must copy, and its terms."""
+    """The fewest bytes that any plan must copy, and the terms of this bound."""
 
     bytes: int
     forced: int
@@ -38,7 +38,7 @@ class BandShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyShown(Part):
-    """A new replica. `source` is the broker whose replica it replaces, None for an additional replica."""
+    """A new replica. `source` is the broker whose replica it replaces, or None for an additional replica."""
 
     source: BrokerId | None
     destination: BrokerId
@@ -78,7 +78,9 @@ class HoldingShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskShown(Part):
-    """A broker's disks, in bytes and as used fractions. At worst: all copies done, no old replica deleted."""
+    """A broker's disks, in bytes and as used fractions. The worst case: all copies are done, and no old replica is
+    deleted yet.
+    """
 
     total: int
     used: int
@@ -102,7 +104,7 @@ class BrokerPlanned(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftShown(Part):
-    """A partition that stays, or that does not reach the goal."""
+    """A partition that does not move, or that does not reach the goal."""
 
     partition: TopicPartition = spread()
     why: str
@@ -110,7 +112,7 @@ class LeftShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePlan(Answer):
-    """The plan, None if there is nothing to do. `sizes` is the source of the sizes."""
+    """The plan, or None if there is nothing to do. `sizes` is the source of the sizes."""
 
     sizes: str
     plan: Plan | None = key(form=plan_document)
@@ -131,7 +133,7 @@ class MovePlan(Answer):
 
 
 def move_plan(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -> MovePlan:
-    """The answer. `source` is the source of the sizes."""
+    """Return the answer. `source` is the source of the sizes."""
     least, band = found.least, found.band
     return MovePlan(
         sizes=source,

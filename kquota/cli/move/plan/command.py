@@ -1,4 +1,4 @@
-"""`kquota move plan`: which replicas to move so that goals are reached and the fewest bytes are copied."""
+"""`kquota move plan`: the replicas that must move to reach the goals with the fewest copied bytes."""
 
 from __future__ import annotations
 

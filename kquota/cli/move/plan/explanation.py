@@ -55,7 +55,7 @@ def _show(lines: Sequence[str], more: int, what: str) -> None:
 
 
 def _unknown(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str]:
-    """Warnings about unknown disk sizes and partition sizes."""
+    """Yield warnings about unknown disk sizes and partition sizes."""
     untold = [broker for broker in goal.destinations if cluster.brokers[broker].disk is None]
     if untold:
         yield (
@@ -122,7 +122,7 @@ def _touched(share: BrokerChange) -> bool:
 
 
 def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> Iterator[str]:
-    """Unreached goals with their reasons, and topics that were left out on purpose."""
+    """Yield unreached goals with their reasons, and topics that were left out on purpose."""
     for left in found.left[:most]:
         yield f"warning: {left.partition} {left.why}"
     if len(found.left) > most:
@@ -141,7 +141,7 @@ def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> I
 
 
 def _not_empty(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str]:
-    """Warnings about drained brokers that keep replicas."""
+    """Yield warnings about drained brokers that keep replicas."""
     for broker in sorted(goal.drain):
         staying = found.brokers[broker].after.replicas
         unnamed = sum(
@@ -154,7 +154,7 @@ def _not_empty(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[s
 
 
 def _outside(goal: Goal, found: Planned) -> Iterator[str]:
-    """The band, or a warning about brokers that stay outside it."""
+    """Yield the band, or a warning about brokers that stay outside it."""
     band = found.band
     if band is None:
         return
@@ -178,7 +178,7 @@ def _outside(goal: Goal, found: Planned) -> Iterator[str]:
 
 
 def _answer(found: Planned) -> Iterator[str]:
-    """The cost of the plan, and the fewest bytes that any plan must copy."""
+    """Yield the cost of the plan, and the fewest bytes that any plan must copy."""
     if not found.changes:
         yield "nothing to do: no replica has to move for this goal, so there is no plan"
         return
@@ -196,7 +196,7 @@ def _answer(found: Planned) -> Iterator[str]:
 
 
 def _terms(least: Least) -> str:
-    """The largest term of the lower bound, in words."""
+    """Return the largest term of the lower bound, in words."""
     if least.bytes == least.forced:
         return "new replicas for drain, replication factor or racks"
     if least.bytes == least.lack:

@@ -107,7 +107,7 @@ def _within_broker(options: PlanOptions, broker: BrokerId) -> LogDirPlan:
 
 
 def _read(at: world.Where, history: list[str] | None, disk: int | None) -> tuple[ClusterLayout, str]:
-    """The current cluster with sizes from itself or from the newest snapshot, and the source of the sizes."""
+    """Return the current cluster, with sizes from itself or from the newest snapshot, and the source of the sizes."""
     with world.log_dirs(at) as logs:
         live = logs.describe(logs.brokers(), () if history else None)
         if history:
@@ -122,7 +122,7 @@ def _read(at: world.Where, history: list[str] | None, disk: int | None) -> tuple
 
 
 def _already_empty(at: world.Where, absent: frozenset[BrokerId]) -> frozenset[BrokerId]:
-    """The brokers among `absent`, which have no replicas, that are dead: nothing is left to drain from them."""
+    """Return the brokers among `absent`, which have no replicas, that are dead. Nothing is left to drain from them."""
     dead = absent & world.dead_brokers(at) if absent else frozenset()
     for broker in sorted(dead):
         say(f"broker {broker} is dead and has no replicas: nothing is left to drain from it")
@@ -140,10 +140,9 @@ def _newest(history: list[str], cluster_id: str) -> tuple[list[LogDir], str]:
 
 
 def _topics(every: frozenset[str], patterns: Iterable[str] | None) -> tuple[frozenset[str], frozenset[str]]:
-    """The topics of all goals, and the topics of a drain.
+    """Return the topics of all goals, and the topics of a drain. Raises Refused for a pattern that matches no topic.
 
-    A pattern that starts with `*` does not match internal topics, like `*` in a shell does not match dotfiles. Raises
-    Refused for a pattern that matches no topic.
+    A pattern that starts with `*` does not match internal topics, just as `*` in a shell does not match dotfiles.
     """
     if patterns is None:
         return every - INTERNAL, every

@@ -1,4 +1,4 @@
-"""The checks of `move run` that single commands do not make: the health of the cluster, and room on the disks."""
+"""The checks that only `move run` makes: the health of the cluster, and room on the disks."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from kquota.terms import BrokerId, TopicPartition
 
 _SHOWN: Final = 5
 _EVERY_SECONDS: Final = 10.0
-"""A reading of all partitions is expensive on a large cluster."""
+"""Seconds between two readings of all partitions, because a reading is expensive on a large cluster."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ClusterHealth:
-    """The health of the partitions outside the plan, compared with that at the start of the run.
+    """The health of the partitions outside the plan, compared with their health at the start of the run.
 
-    A partition is unhealthy if it has no leader, or a replica that is out of sync. One below min.insync.replicas is
-    among them.
+    A partition is unhealthy if it has no leader, or a replica that is out of sync. This includes a partition below
+    min.insync.replicas.
     """
 
     cluster: Elections
@@ -40,18 +40,21 @@ class ClusterHealth:
     _reason: str | None = None
 
     def must_be_good(self, *, force: bool) -> None:
-        """Raises Refused for unhealthy partitions outside the plan. With `force`, they count as known from now on."""
+        """Raise Refused for unhealthy partitions outside the plan.
+
+        With `force`, ignore these partitions from now on.
+        """
         found = unhealthy(self.cluster.partitions()) - frozenset(self.plan)
         if found and not force:
             raise Refused(
-                f"cluster: {_named(found)}. Wait until the brokers are in sync, or give --force; nothing was written"
+                f"cluster: {_named(found)}. Wait until the replicas are in sync, or give --force; nothing was written"
             )
         self._before = found
 
     def trouble(self) -> str | None:
-        """Why no further wave should start, at most `_EVERY_SECONDS` old; None if the cluster is as healthy as before.
+        """Return why no further wave should start, or None if the cluster is as healthy as before.
 
-        An unknown state is also a reason.
+        The reading is at most `_EVERY_SECONDS` old. An unknown state is also a reason.
         """
         if self.clock.monotonic() - self._looked >= _EVERY_SECONDS:
             self._reason = self._trouble()
@@ -68,11 +71,11 @@ class ClusterHealth:
 
 def _named(found: Collection[TopicPartition]) -> str:
     outside = agreeing(len(found), "partition", "outside the plan has", "outside the plan have")
-    return f"{outside} no leader, or a replica out of sync ({few(sorted(found), _SHOWN)})"
+    return f"{outside} no leader or an out-of-sync replica ({few(sorted(found), _SHOWN)})"
 
 
 def must_have_room(log_dirs: Sequence[LogDir], moving: Sequence[Move], sizes: Mapping[TopicPartition, int]) -> None:
-    """Raises Refused if the copies do not fit on the disks of a broker. Unknown disks and sizes do not count."""
+    """Raise Refused if the copies do not fit on the disks of a broker. Disks and sizes that are unknown are ignored."""
     volumes = [
         Volume(broker=one.broker, log_dir=one.path, total=one.volume_total, usable=one.volume_usable)
         for one in log_dirs
@@ -95,5 +98,5 @@ def must_have_room(log_dirs: Sequence[LogDir], moving: Sequence[Move], sizes: Ma
         if room.left is not None and room.left < 0:
             raise Refused(
                 f"broker {room.broker}: the copies do not fit on its disks ({human_bytes(room.arriving)}, "
-                f"{human_bytes(-room.left)} more than fits). Move less, or give --force; nothing was written"
+                f"{human_bytes(-room.left)} too much). Move less, or give --force; nothing was written"
             )

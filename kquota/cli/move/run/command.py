@@ -22,7 +22,7 @@ Examples:
 
 HEADINGS: Final = {
     "--throttle": "Throttle",
-    "--batch": "Moves at the same time",
+    "--batch": "Limits for concurrent moves",
     "--elect-leaders": "After the moves",
     "--force": "Safety",
     "--reason": "Record and output",
@@ -43,12 +43,12 @@ class MoveRunOptions:
     unthrottled: Annotated[bool, typer.Option("--unthrottled", help="Copy without a throttle.")] = False
     batch: Annotated[
         int | None,
-        typer.Option("--batch", metavar="N", min=1, help="At most N partitions move at the same time."),
+        typer.Option("--batch", metavar="N", min=1, help="Move at most N partitions at the same time."),
     ] = None
     max_per_broker: Annotated[
         int | None,
         typer.Option(
-            "--max-per-broker", metavar="N", min=1, help="At most N replicas are copied to a broker at the same time."
+            "--max-per-broker", metavar="N", min=1, help="Copy at most N replicas to a broker at the same time."
         ),
     ] = None
     max_in_flight: Annotated[
@@ -56,17 +56,18 @@ class MoveRunOptions:
         typer.Option(
             "--max-in-flight",
             metavar="SIZE",
-            help="At most this many bytes are copied at the same time, for example 100GB. A larger partition moves "
-            "alone.",
+            help="Copy at most this many bytes at the same time, for example 100GB. A larger partition moves alone.",
         ),
     ] = None
     elect_leaders: Annotated[
         bool,
-        typer.Option("--elect-leaders", help="Then elect the preferred leaders of the plan's partitions in batches."),
+        typer.Option(
+            "--elect-leaders", help="After the moves, elect the preferred leaders of the plan's partitions, in batches."
+        ),
     ] = False
     election_batch: Annotated[
         int,
-        typer.Option("--election-batch", metavar="N", min=1, help="Partitions in one election."),
+        typer.Option("--election-batch", metavar="N", min=1, help="Partitions in one batch."),
     ] = 50
     force: Annotated[
         bool,

@@ -26,9 +26,9 @@ class RunProgress:
         self._read = self._told = ports.clock.monotonic()
 
     def step(self, *, ended: bool = False) -> None:
-        """Read the cluster if the last reading is old, and print every other reading. Also read when all have `ended`.
+        """Read the cluster if the last reading is old or the moves have `ended`, and print every other reading.
 
-        A move does not end because a reading fails: the failure is printed.
+        A failed reading is printed and does not end the move.
         """
         now = self._ports.clock.monotonic()
         if self.watch is None if ended else now - self._read < _READ_SECONDS:

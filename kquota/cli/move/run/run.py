@@ -42,7 +42,7 @@ _SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadersElected(Part):
-    """The elections after the moves: None if none were requested."""
+    """The elections after the moves. None means that no elections were requested."""
 
     elected: tuple[TopicPartition, ...]
     failed: tuple[TopicPartition, ...]
@@ -67,7 +67,7 @@ class MoveRan(Answer):
             yield f"Run {self.run} took {human_duration(self.seconds)}"
             yield f"See its report with {suggested(f'move report {self.run}')}"
         if found.pending:
-            yield f"{counted(len(found.pending), 'setting')} of its throttle not restored yet"
+            yield f"{counted(len(found.pending), 'setting')} of its throttle still to be restored"
         elif self.throttle is not None:
             yield f"The throttle of {self.throttle} is restored"
         if self.elections is not None:
@@ -75,7 +75,7 @@ class MoveRan(Answer):
 
 
 def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
-    """Raises Refused before anything is written, and the errors of --execute and --verify."""
+    """Run the whole move. Raises Refused before anything is written, and the errors of --execute and --verify."""
     asked = _asked(options)
     at = world.where(options.connection)
     plan = read(options.plan, lambda line: say(f"warning: {line}"))
@@ -123,7 +123,7 @@ def _started(
     leaders: Elections,
     progress: RunProgress,
 ) -> str | WouldExecute | None:
-    """Check, throttle and submit all waves. Return the id of the run, None if every partition is in place."""
+    """Check, throttle and submit all waves. Return the id of the run, or None if every partition is in place."""
     hold = None if options.dry_run else world.Hold(doing="move run", patient=True)
     with world.staged(at, options.state_dir, hold) as stage:
         assert stage.log_dirs is not None
@@ -169,9 +169,8 @@ def _must_keep_up(stage: world.Stage, prepared: Prepared) -> Pace | None:
 
 
 def _ended(at: world.Where, options: MoveRunOptions, plan: Plan, progress: RunProgress) -> Verification:
-    """Wait until no partition of the plan moves. Each look restores the throttle of moves that have ended.
-
-    Raises Unreachable only if no look succeeds for `_PATIENCE` seconds, because brokers restart during long moves.
+    """Wait until no partition of the plan moves. Each check restores the throttle of moves that have ended. Raises
+    Unreachable only if no check succeeds for `_PATIENCE` seconds, because brokers restart during long moves.
     """
     with world.staged(at, options.state_dir, world.Hold(doing="move run", later=True)) as stage:
         seen = stage.clock.monotonic()
@@ -191,7 +190,7 @@ def _ended(at: world.Where, options: MoveRunOptions, plan: Plan, progress: RunPr
 
 
 def _look(stage: world.Stage, plan: Plan, progress: RunProgress) -> Verification | None:
-    """One verification; None while another kquota holds the lock."""
+    """Verify once. Return None while another kquota holds the lock."""
     began = stage.clock.now()
     try:
         with stage.hold():

@@ -11,7 +11,7 @@ import typer
 from kquota.cli.connection import Recorded
 from kquota.cli.options import Output, OutputFormat, StateDir
 
-EPILOG: Final = """Without PLAN and --run, it watches all open runs, and the moves that other tools started.
+EPILOG: Final = """Without PLAN and --run, kquota watches all open runs, and the moves that other tools started.
 
 Exit codes: 0 the moves have ended; 8 they are running (--once), or their throttle is still set: the last finding
 has the command that restores it; 1 they have ended, but replicas are not where the plan wants them.

@@ -45,7 +45,7 @@ class ClientShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadShown(Part):
-    """The load on each broker, or on the controller; `asked` is per second, None for requests."""
+    """The load on each broker, or on the controller. `asked` is the requested rate per second, or None for requests."""
 
     kind: Kind
     topic: str
@@ -103,7 +103,7 @@ class ThrottledShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingShown(Part):
-    """The load that one broker, or the controller (None), accepted. Rates are per second."""
+    """The load that one broker (None: the controller) accepted. Rates are per second."""
 
     broker: BrokerId | None
     rate: float = key(form=rounded(3))
@@ -175,12 +175,12 @@ class Probed(Answer):
 
 
 def planned(load: Load, explained: Explanation) -> LoadPlanned:
-    """The answer before the load."""
+    """Return the answer before the load."""
     return LoadPlanned(probe=_probe(load, explained))
 
 
 def probed(load: Load, explained: Explanation, readings: Sequence[Reading]) -> Probed:
-    """The answer after the load; the exit code states whether the client got the explained throughput."""
+    """Return the answer after the load. The exit code states whether the client got the explained throughput."""
     result = verdict.worst([verdict.of(load, one) for one in readings])
     return Probed(
         probe=_probe(load, explained),
@@ -239,7 +239,10 @@ def _reading(load: Load, reading: Reading) -> ReadingShown:
 
 
 def _thread_ms(load: Load, reading: Reading) -> float | None:
-    """The thread time of one request: while a client is throttled, a broker counts exactly its quota."""
+    """Return the thread time of one request.
+
+    While it throttles a client, a broker counts exactly the client's quota.
+    """
     limit = load.limit
     if load.kind is not Kind.REQUESTS or limit is None or not reading.throttles.count or not reading.rate:
         return None
@@ -247,7 +250,7 @@ def _thread_ms(load: Load, reading: Reading) -> float | None:
 
 
 def _answer(load: Load, explained: Explanation) -> KeyAnswer:
-    """The quota that the load tests."""
+    """Return the quota that the load tests."""
     return next(one for one in explained.answers if one.key == KEYS[load.kind])
 
 
@@ -257,7 +260,8 @@ def _conclusion(load: Load, found: Verdict) -> str:
             return "As explained: never throttled."
         share = f"{load.limit:g}% of one thread's time"
         return (
-            f"As explained: throttled. A broker that throttles a client counts {share}. The cost of a request is above."
+            f"As explained: throttled. Each broker that throttled the client counted {share}. "
+            "The table shows the cost of a request."
         )
     if load.kind is Kind.PRODUCE and found is Verdict.NOT_REACHED and load.limit is not None:
         least = human_rate(load.limit * len(load.leaders))
@@ -280,7 +284,7 @@ def _asked(load: Load) -> str:
 
 
 def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
-    """Other quotas that may throttle this client."""
+    """Return other quotas that may throttle this client."""
     mattering = (KEYS[Kind.REQUESTS],) if load.kind in BYTES else (KEYS[Kind.CONSUME],)
     for one in explained.answers:
         if load.kind is not Kind.CREATE_TOPICS and one.key in mattering and one.limit is not None:
@@ -288,5 +292,5 @@ def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
 
 
 def _three(rate: float) -> str:
-    """A rate with three digits, never in the form 1.42e+03."""
+    """Format a rate with three digits, never in the form 1.42e+03."""
     return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"

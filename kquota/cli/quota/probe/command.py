@@ -1,4 +1,4 @@
-"""`kquota quota probe`: a real client on a scratch topic, compared with what `explain` says."""
+"""`kquota quota probe`: load a scratch topic with a real client, and compare the result with `explain`."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class ProbeOptions:
         str | None, typer.Option("--broker-list", metavar="ID,…", help="Load only these brokers.  [default: all]")
     ] = None
     most_bytes: Annotated[
-        str, typer.Option("--most-bytes", metavar="SIZE", help="Most bytes to write, in total over all brokers.")
+        str, typer.Option("--most-bytes", metavar="SIZE", help="Largest amount to write, in total over all brokers.")
     ] = exact_size(load.MOST_BYTES)
     most_partitions: Annotated[
         int,
@@ -107,7 +107,7 @@ class ProbeOptions:
             metavar="N",
             min=ladder.PARTITIONS[0],
             max=ladder.PARTITIONS[-1],
-            help="Most partitions that exist at the same time.",
+            help="Largest number of partitions that exist at the same time.",
         ),
     ] = ladder.MOST_PARTITIONS
     tenants: Annotated[

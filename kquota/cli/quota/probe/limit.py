@@ -19,7 +19,7 @@ from kquota.terms import CONTROLLER_MUTATION_RATE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldShown(Part):
-    """For one size of topic, the highest rate that held (None if none did), and why the next one did not hold."""
+    """The highest rate that held for one size of topic (None if none did), and why the next rate did not hold."""
 
     partitions_per_topic: int
     rate: float | None
@@ -29,7 +29,7 @@ class HeldShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShown(Part):
-    """One operation at one rate; times in seconds, rates in mutations per second."""
+    """One operation at one rate. Times are in seconds, rates in mutations per second."""
 
     operation: Operation
     partitions_per_topic: int
@@ -42,22 +42,22 @@ class StepShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitPlanned(Answer):
-    """The plan of --find-limit, only as text."""
+    """The plan of --find-limit, which exists only as text."""
 
     ladder: Ladder = hidden()
 
     def text(self) -> Iterator[str]:
-        """One line."""
+        """Yield the plan as one line."""
         yield plan(self.ladder)
 
     def document(self) -> str:
-        """Raises Invalid."""
+        """Raise Invalid, because the plan has no JSON document."""
         raise Invalid("--find-limit --dry-run prints only text: leave out --output")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitFound(Answer):
-    """The rates that a controller sustained, and the suggestion; mutations per second."""
+    """The rates that a controller sustained, and the suggestion, in mutations per second."""
 
     INDENT = 2
     ASCII = True
@@ -71,12 +71,12 @@ class LimitFound(Answer):
     limit: Limit = hidden()
 
     def text(self) -> Iterator[str]:
-        """At most 80 columns wide."""
+        """Yield lines of at most 80 columns."""
         return _lines(self.limit)
 
 
 def found(limit: Limit) -> LimitFound:
-    """The answer; the exit code states whether there is a suggestion."""
+    """Return the answer. The exit code states whether there is a suggestion."""
     return LimitFound(
         suggested=limit.suggested,
         tenants=limit.tenants,
@@ -135,15 +135,15 @@ def _lines(found: Limit) -> Iterator[str]:
 
 
 def sized(size: int) -> str:
-    """Topics of this size, in words."""
+    """Return topics of this size, in words."""
     return f"topics of {size} partitions" if size > 1 else "topics of one partition"
 
 
 def _said(one: Held) -> str:
     if one.stopped is None:
-        return f"{one.rate:g}/s holds, the highest rate that this probe tried"
+        return f"{one.rate:g}/s is sustained, the highest rate tried"
     at = f"at {one.stopped.rate:g}/s, {one.stopped.operation.value}: {one.stopped.why_not}"
-    return f"not even the lowest rate holds; {at}" if one.rate is None else f"{one.rate:g}/s holds; {at}"
+    return f"not even the lowest rate is sustained; {at}" if one.rate is None else f"{one.rate:g}/s is sustained; {at}"
 
 
 def _advice(found: Limit, held: Sequence[Held]) -> Iterator[str]:
@@ -158,7 +158,7 @@ def _advice(found: Limit, held: Sequence[Held]) -> Iterator[str]:
         f" less a reserve of {1 - ladder.SPARE:.0%}."
     )
     if all(one.stopped is None for one in held):
-        words += " All rates held, so the controller may sustain more. To test this, give a higher --most-partitions."
+        words += " Every rate was sustained, so the limit may be higher. To test this, give a higher --most-partitions."
     yield from wrapped("", words, indent="")
     if found.tenants == 1:
         yield "Each user has its own bucket: divide the rate with --tenants."

@@ -1,4 +1,4 @@
-"""The load that the options of a probe request, and its errors in the words of these options."""
+"""The load that the options of a probe request. Errors use the names of these options."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LOADS: Final[Mapping[str, Kind | None]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedLoad:
-    """The parsed options. `kind` is None for --find-limit and --clean-up; other fields are None for their defaults."""
+    """The parsed options. `kind` is None for --find-limit and --clean-up. Other fields are None for their defaults."""
 
     kind: Kind | None
     rate: float | None
@@ -48,7 +48,7 @@ class AskedLoad:
 
 
 def asked(given: ProbeOptions) -> AskedLoad:
-    """The requested load. Raises Invalid for no load or more than one, and for options without effect."""
+    """Parse the requested load. Raises Invalid for no load, for two loads, and for options without effect."""
     named = [name for name in _LOADS if getattr(given, name) not in (None, False)]
     if len(named) != 1:
         raise Invalid(
@@ -73,7 +73,7 @@ def asked(given: ProbeOptions) -> AskedLoad:
 
 
 def _must_have_effect(given: ProbeOptions, load: str) -> None:
-    """Raises Invalid for an option that has no effect on this load."""
+    """Raise Invalid for an option that has no effect on this load."""
     every, unsaid = set(_LOADS), ProbeOptions(connection=given.connection)
     takes = {
         "broker_list": every - {"find_limit", "clean_up"},
@@ -99,7 +99,7 @@ _INSTEAD: Final[Mapping[type[KquotaError], str]] = {
 
 @contextmanager
 def named_by_options() -> Iterator[None]:
-    """Errors name the options of the command."""
+    """A context in which errors name the options of the command."""
     try:
         yield
     except KquotaError as error:
@@ -110,7 +110,7 @@ def named_by_options() -> Iterator[None]:
 
 
 def worded(error: KquotaError) -> KquotaError:
-    """The same error with options; an error that names no argument stays unchanged."""
+    """Return the same error with the names of options. An error that names no argument stays unchanged."""
     match error:
         case ArgumentError():
             name = "broker-list" if error.argument == "brokers" else error.argument.replace("_", "-")

@@ -42,7 +42,7 @@ class CleanUpPlanned(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanedUp(Answer):
-    """Stdout stays empty with every --output; stderr names the removed topics."""
+    """The topics that --clean-up removed. stderr names them, and stdout is empty with every --output."""
 
     interim: bool = hidden(default=True)
 
@@ -52,7 +52,9 @@ class CleanedUp(Answer):
 
 @named_by_options()
 def run(options: ProbeOptions) -> Answer:
-    """Raises Invalid for options that cannot be combined, and Refused for a load beyond the bounds of a probe."""
+    """Run the command. Raises Invalid for options that cannot be combined, and Refused for a load beyond the bounds of
+    a probe.
+    """
     wanted = asked(options)
     who = world.logins(world.where(options.connection), options.client_config)
     if options.clean_up:
@@ -89,7 +91,7 @@ def _explained(stage: ProbeCluster, user: str, client_id: str) -> Explanation:
 
 
 def _readings(who: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple[Reading, ...]:
-    """The throughput of the client by broker, or of the controller."""
+    """Return the throughput of the client by broker, or of the controller."""
     say(f"loading for at most {load.lasting:g} s; Ctrl-C stops the probe and removes its topics")
     with _removed(who, made), lasting(f"probing: {load.kind.value}", load.lasting) as elapsed:
         return probe.readings(who, client_id, load, made.names, elapsed)
@@ -98,7 +100,7 @@ def _readings(who: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple
 def _limit(
     who: ProbeLogins, stage: ProbeCluster, explained: Explanation, client_id: str, options: ProbeOptions
 ) -> Answer:
-    """Climb the ladder; the exit code states whether there is a suggestion."""
+    """Run the ladder of rates. The exit code states whether there is a suggestion."""
     wanted = preparation.climbing(
         explained, stage.brokers, seconds=options.seconds, most_partitions=options.most_partitions
     )
@@ -119,7 +121,7 @@ def _say_step(step: Step) -> None:
 
 
 def _clean_up(who: ProbeLogins, *, dry_run: bool) -> Answer:
-    """Remove the topics of killed probes; NOT_YET if some may still be in use, or only have a probe's name."""
+    """Remove the topics of killed probes. Returns NOT_YET if some may still be in use, or only have a probe's name."""
     with who.stage() as stage:
         found = probe.older(stage) if dry_run else _remove_older(stage)
     running = [
@@ -135,20 +137,20 @@ def _clean_up(who: ProbeLogins, *, dry_run: bool) -> Answer:
 
 @dataclass(slots=True)
 class Made:
-    """The topics of a probe, named before they are created; `left` if they could not be removed."""
+    """The topics of a probe, named before they are created. `left` has the topics that could not be removed."""
 
     names: list[str] = field(default_factory=list)
     left: bool = False
 
     def complain(self, error: KquotaError) -> None:
-        """Report why a topic is left."""
+        """Print why a topic is left."""
         self.left = True
         complain(str(worded(error)))
 
 
 @contextmanager
 def _removed(who: ProbeLogins, made: Made) -> Iterator[None]:
-    """Always remove all topics at the end, and report problems on stderr."""
+    """A context that always removes all topics at the end, and reports problems on stderr."""
     try:
         with probe.removed(
             who, made.names, removing=lambda: say("removing the topics of the probe"), left=made.complain
@@ -172,8 +174,8 @@ def _remove_older(stage: ProbeCluster) -> Found:
 
 
 def _foreign(found: Found) -> list[str]:
-    """A line for each topic that only has the name of a probe."""
+    """Yield a line for each topic that only has the name of a probe."""
     return [
-        f"topic {name}: kept, because it has the name but not the seal ({scratch.SEAL}) of a probe"
+        f"topic {name}: kept, because it has the name of a probe's topic, but not the {scratch.SEAL} that marks one"
         for name in found.foreign
     ]

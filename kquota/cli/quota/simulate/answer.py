@@ -33,13 +33,13 @@ _BARS: Final = " ▁▂▃▄▅▆▇█"
 
 
 def _quotas(held: Quotas) -> dict[str, object]:
-    """The limit of each simulated key, null if it has none."""
+    """Return the limit of each simulated key, or null if it has none."""
     limits = {key: held.limits.get(key) for key, row in QUOTA_KEYS.items() if row.simulated}
     return {**limits, "window_num": held.samples}
 
 
 def _figures(flow: Flow) -> dict[str, object]:
-    """The figures of one client, times in ms."""
+    """Return the figures of one client. Times are in ms."""
     return {
         "begin_ms": flow.begin,
         "end_ms": flow.end,
@@ -76,7 +76,9 @@ class RoundShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed(Answer):
-    """Topics under a mutation rate. `sought`: the smallest rate was searched. `items` are the partitions by topic."""
+    """Topics under a mutation rate. `sought` is true if kquota searched for the smallest rate. `items` are the
+    partitions by topic.
+    """
 
     ASCII = True
 
@@ -116,7 +118,7 @@ class Deployed(Answer):
 
 
 def deployed(found: Deploy, items: Sequence[int], held: Quotas, rate: float, model: str, *, sought: bool) -> Deployed:
-    """The answer for these topics under a mutation rate, in the arithmetic of a model."""
+    """Simulate these topics under a mutation rate, in the arithmetic of a model."""
     return Deployed(
         model=model,
         strict=held.strict,
@@ -163,7 +165,7 @@ class StreamShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traced(Answer):
-    """The clients of a trace; in the text, those with the longest waits come first."""
+    """The clients of a trace. The text shows those with the longest waits first."""
 
     ASCII = True
 
@@ -271,13 +273,13 @@ def _steady(flow: Flow) -> str:
 
 
 def client_name(stream: TraceStream) -> str:
-    """A client in words; unknown parts are left out."""
+    """Return a client in words. Unknown parts are left out."""
     who = "/".join(part for part in (stream.user, stream.client_id) if part) or "the client"
     return printable(f"{who} on broker {stream.broker}" if stream.broker else who)
 
 
 def _plot(curve: Curve, what: str) -> Iterator[str]:
-    """One cell per second, or several seconds per cell for a long load."""
+    """Plot one cell per second, or several seconds per cell for a long load."""
     shown = curve.within(_width())
     rates = [cell / shown.seconds for cell in shown.cells]
     most = max(rates, default=0.0)

@@ -1,4 +1,4 @@
-"""`kquota quota simulate`: the broker's own arithmetic on a load, before a quota is set."""
+"""`kquota quota simulate`: the result of a load under a quota, calculated before the quota is set."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEADINGS: Final = {
     "--topics": "Topics created, grown or deleted",
     "--load": "Or a steady load",
     "--trace": "Or a trace",
-    "--spark-master": "Where Spark processes a large trace (by default on this machine)",
+    "--spark-master": "Spark, for a large trace (default: on this machine)",
     "--output": "Output",
 }
 """The first option of each part of the help, and its heading."""
@@ -40,7 +40,7 @@ _MOST_SAMPLES: Final = 3_600
 
 
 class Arithmetic(StrEnum):
-    """How mutations are counted: as shipped by Kafka, or as in a draft of KIP-599."""
+    """How mutations are counted: as Kafka shipped it, or as in a draft of KIP-599."""
 
     shipped = "shipped"
     draft_even = "draft-even"
@@ -52,7 +52,7 @@ def _count(name: str, text: str, least: int = 1, most: int | None = None) -> Any
 
 
 def option(key: str) -> str:
-    """The option that gives a quota key its limit."""
+    """Return the option that sets the limit of a quota key."""
     return f"--{key.replace('_', '-')}"
 
 
@@ -61,7 +61,7 @@ LIMITS: Final = {
     for key, row in sorted(QUOTA_KEYS.items(), key=lambda item: item[1].model is not Model.BUCKET)
     if row.simulated is not None
 }
-"""An option for each simulated quota key; that of `--topics`, the first load, comes first."""
+"""An option for each simulated quota key. The option for `--topics`, the first load, comes first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class SimulateOptions:
         typer.Option(
             "--model",
             metavar="[shipped|draft-even|draft-front]",
-            help="Arithmetic that Kafka ships, or that of a draft of KIP-599.",
+            help="Use the arithmetic of Kafka's releases, or of a draft of KIP-599.",
         ),
     ] = Arithmetic.shipped
     permissive: Annotated[

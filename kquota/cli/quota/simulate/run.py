@@ -32,12 +32,12 @@ from kquota.terms import SAMPLES
 
 MOST_REQUESTS: Final = 2_000_000
 _MUCH: Final = 20_000_000
-"""Bytes of text that take as long here as the start of Spark."""
+"""Above this many bytes of text, reading them takes longer than starting Spark."""
 _LONGEST_SHOWN: Final = 200
 
 
 def run(options: SimulateOptions) -> Answer:
-    """Raises Invalid for no load, for two, and for a quota that does not apply to the load."""
+    """Run the command. Raises Invalid for no load, for two loads, and for a quota that does not apply to the load."""
     held = _quotas(options)
     kinds = {
         "--topics": options.topics,
@@ -59,15 +59,17 @@ def run(options: SimulateOptions) -> Answer:
 
 
 def _quotas(given: SimulateOptions) -> Quotas:
-    """The given quotas. Raises Invalid for none, for an invalid rate, and for both producing and consuming."""
+    """Parse the quotas. Raises Invalid for none, for an invalid rate, and for a produce quota together with a consume
+    quota.
+    """
     if len(sides := [option(key) for key in QUOTA_KEYS if key in given.limits and QUOTA_KEYS[key].in_bytes]) > 1:
-        raise Invalid(f"one connection produces or consumes: give {' or '.join(sides)}")
+        raise Invalid(f"one connection either produces or consumes: give {' or '.join(sides)}")
     limits = {key: value(key, text, option(key)) for key, text in given.limits.items()}
     return Quotas(strict=not given.permissive, samples=given.window_num or SAMPLES, **limits)
 
 
 def _check(given: SimulateOptions, held: Quotas, load: str) -> None:
-    """Raises Invalid for an option that has no effect on this kind of load."""
+    """Raise Invalid for an option that has no effect on this kind of load."""
     deploys = load in ("--topics", "--from-file")
     useless = {
         "--partitions": given.partitions is not None and not deploys,
@@ -116,7 +118,9 @@ def _deployed(given: SimulateOptions, held: Quotas) -> Answer:
 
 
 def quota(model: Arithmetic, rate: float, samples: int) -> Admission:
-    """A mutation quota of this rate, in the arithmetic of the model; a draft has the same burst as the shipped one."""
+    """Return a mutation quota of this rate, in the arithmetic of the model. A draft has the same burst as the shipped
+    one.
+    """
     if model is Arithmetic.shipped:
         return Mutations(Bucket(rate=rate, samples=samples))
     return Draft(spread=Spread(model.value), rate=rate, samples=samples)
@@ -166,7 +170,7 @@ def _thread_ms(given: SimulateOptions, held: Quotas) -> float:
 
 
 def _traced(given: SimulateOptions, held: Quotas) -> Traced:
-    """Invalid rows are left out and reported on stderr.
+    """Simulate a trace. Invalid rows are left out and reported on stderr.
 
     Raises Invalid for files that are not a trace, for a trace without a valid row, and for a quota whose column is
     missing in a header.

@@ -28,7 +28,7 @@ class ClearOptions:
         typer.Option(
             "--run",
             metavar="RUN",
-            help="Restore only this run.  [default: every `throttle set` of yours on this host]",
+            help="Restore only this run.  [default: each of your `throttle set` runs on this host]",
         ),
     ] = None
     everything: Annotated[

@@ -92,7 +92,7 @@ def _cleared(
 
 
 def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[Run], list[Run]]:
-    """Return the throttle runs to end, by default those that this user began on this host, and the other open ones.
+    """Return the throttle runs to end: by default those that this user began on this host, and the other open ones.
 
     Raises Refused for a run that does not exist, or that moves partitions.
     """

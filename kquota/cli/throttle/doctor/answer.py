@@ -102,9 +102,9 @@ class FindingShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination(Answer):
-    """The findings of doctor, and what --fix would remove, removed, or could not remove.
+    """The findings of doctor, and the values that --fix would remove, removed, or could not remove.
 
-    The rates of `unread_brokers` are unknown. Those of `cleared_brokers` were unknown, and --fix removed them.
+    The rates of `unread_brokers` are unknown. The rates of `cleared_brokers` were unknown, and --fix removed them.
     """
 
     findings: tuple[FindingShown, ...]
@@ -127,7 +127,7 @@ class Examination(Answer):
 
 
 def summary(found: Sequence[Finding], unread: Sequence[BrokerId] = ()) -> str:
-    """Return the number of findings of each rule, and the brokers about which nothing is known."""
+    """Return the number of findings of each rule, and the brokers that did not answer."""
     counts = Counter(one.rule for one in found)
     told = ", ".join(f"{rule} {count}" for rule, count in counts.items())
     known = f"{counted(len(found), 'finding')}: {told}" if found else "no findings"
@@ -145,7 +145,7 @@ def examination(
     cleared: Sequence[BrokerId] = (),
     notes: Sequence[str] = (),
 ) -> Examination:
-    """Return the answer. `sightings` has when doctor first saw each leftover, None if that is not kept.
+    """Return the answer. `sightings` has the time when doctor first saw each leftover, or None if that is not recorded.
 
     A broker whose rates are unknown may have leftovers, so the exit code is then 8.
     """

@@ -100,15 +100,14 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
 
 
 def _dead(standing: Standing, changes: Sequence[Change], older_than: float) -> tuple[BrokerId, ...]:
-    """Return the dead brokers whose rates --fix removes.
-
-    It is unknown for how long an unknown rate has been set, so none is removed with `older_than`.
+    """Return the dead brokers whose rates --fix removes. With `older_than` there are none, because the age of an
+    unknown rate is unknown.
     """
     return () if older_than else doctor_rates.removable_unread(standing.after(changes))
 
 
 def _must_know_all_runs(ports: Ports) -> None:
-    """Raise Refused if a run that is not visible here may need an apparent leftover."""
+    """Raise Refused if a run that is not visible on this host may need an apparent leftover."""
     if ports.alone is not None and ports.hidden:
         raise Refused(ports.alone, ". Nothing was removed, because another host's run may need it")
     if unreadable := ports.runs.unreadable:

@@ -51,7 +51,7 @@ def throttle_set(
     notes: tuple[str, ...] = (),
     alone: KquotaError | None = None,
 ) -> ThrottleSet:
-    """Return the answer. `alone` is the reason why other hosts do not see the run, None if they do."""
+    """Return the answer. `alone` is the reason why other hosts do not see the run, or None if they do."""
     return ThrottleSet(
         run=None if held.run is None or dry_run else held.run.id,
         record=record,
@@ -76,7 +76,7 @@ def recovering(seen: BrokerRecovery, broker: BrokerId, *, last: bool) -> Recover
     """Return the answer to one check. Unless it is the `last` one, the broker is behind, and another check follows."""
     notes = tuple(remaining(seen.released)) if last else ()
     if seen.done:
-        notes += (f"broker {broker} is in sync everywhere: nothing of this throttle remains set",)
+        notes += (f"broker {broker} is in sync everywhere, and this throttle is no longer set",)
     return Recovering(
         run=None if seen.run is None else seen.run.id,
         done=seen.done,

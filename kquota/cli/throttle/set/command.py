@@ -63,7 +63,8 @@ class SetOptions:
         ),
     ] = None
     once: Annotated[
-        bool, typer.Option("--once", help="With --recovering: look only once. Exit code 8: the broker is still behind.")
+        bool,
+        typer.Option("--once", help="With --recovering: check only once. Exit code 8: the broker is still behind."),
     ] = False
     run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Change the rate of this open run.")] = None
     reassignment_json_file: Annotated[
@@ -75,7 +76,7 @@ class SetOptions:
         typer.Option(
             "--sample",
             metavar="TIME",
-            help="How long to measure how much of the rate in-sync followers use. 0: do not measure.",
+            help="Time to measure the share of the rate that in-sync followers use. 0: do not measure.",
         ),
     ] = "3s"
     force: Annotated[bool, typer.Option("--force", help="Set the rate even if copies can never catch up under it.")] = (

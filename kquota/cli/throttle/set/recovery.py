@@ -33,7 +33,8 @@ _EVERY_SECONDS: Final = 2.0
 def recover(
     at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, *, once: bool, force: bool
 ) -> Generator[Recovering]:
-    """List the replicas that are out of sync, and release each that rejoins. Yields an answer for each check.
+    """Throttle the replicas that are out of sync, and release each one that is back in sync. Yields an answer for each
+    check.
 
     Raises Refused, unless `force` is set, if the broker can never catch up at this rate.
     """
@@ -72,7 +73,7 @@ def would_recover(
 def _look(
     at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, going: Run | None = None, *, force: bool
 ) -> BrokerRecovery:
-    """Check once on a new connection. Between two checks, others may write, and the broker may stop."""
+    """Check once on a new connection, because between two checks other clients may write and the broker may stop."""
     with world.throttling(at, state_dir, holding=world.Hold(doing=f"throttle set --recovering {broker}")) as ports:
         _must_exist(ports, broker)
         if not force:
@@ -90,7 +91,7 @@ def _look(
 def _must_catch_up(ports: Ports, snapshot: Snapshot, broker: BrokerId, rate: ByteRate) -> None:
     """Raise Refused if replicas of the broker that are out of sync can never catch up at this rate.
 
-    A rate that is set already is not checked again, because each check of a cron job must still release replicas.
+    A rate that is already set is not checked again, because each check of a cron job must still release replicas.
     """
     known = wishes.known(wishes.recovery(broker), ports.runs.unfinished())
     if known is not None and known.rate == rate:

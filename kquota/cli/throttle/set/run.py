@@ -39,7 +39,7 @@ _SIDES: Final = {LEADER_RATE: Side.LEADER, FOLLOWER_RATE: Side.DESTINATION}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """The options of a throttle without a move. Empty `sides` means both."""
+    """The options of a throttle without a move. Empty `sides` means both sides."""
 
     topics: tuple[str, ...]
     all_topics: bool

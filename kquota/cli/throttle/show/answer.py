@@ -63,7 +63,7 @@ class BrokerShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntriesShown(Part):
-    """The entries of a list that the same runs hold."""
+    """The entries of a list that the same runs set."""
 
     runs: tuple[str, ...]
     entries: tuple[str, ...]
@@ -107,7 +107,7 @@ class RunShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottlesShown(Answer):
-    """The throttles of a cluster, in bytes per second, offsets and seconds. None is unknown or unset, never 0."""
+    """The throttles of a cluster, in bytes per second, offsets and seconds. None means unknown or unset, never 0."""
 
     measured_seconds: float | None = key(form=_milliseconds)
     brokers: tuple[BrokerShown, ...]
@@ -120,7 +120,7 @@ class ThrottlesShown(Answer):
     HEADER = ("kind", "name", "key", "value", "runs", "since")
 
     def text(self) -> Iterator[str]:
-        """Yield lines for people. Equal rates share a line, and so do entries."""
+        """Yield lines for people. Equal rates share a line, and so do the entries of a list."""
         limited = any(broker.rates for broker in self.brokers)
         if not limited and not self.lists:
             known = " that could be read" if self.unread_brokers else ""
@@ -180,7 +180,9 @@ class ThrottlesShown(Answer):
             yield f"  and {more:,} more: --output json shows all of them"
 
     def rows(self) -> Iterator[Row]:
-        """Yield a row for each value that is set or measured. Runs are joined by commas, and empty for none."""
+        """Yield a row for each value that is set or measured. Runs are separated by commas. The field is empty without
+        a run.
+        """
         for broker in self.brokers:
             name = None if broker.broker is DEFAULT else str(broker.broker)
             for rate, one in broker.rates.items():

@@ -28,7 +28,7 @@ class ShowOptions:
         list[str] | None, typer.Option("--broker", metavar="ID,…", help="Show only these brokers, by id.")
     ] = None
     sample: Annotated[
-        str, typer.Option("--sample", metavar="TIME", help="How long to measure throughput. 0: show only configs.")
+        str, typer.Option("--sample", metavar="TIME", help="Time to measure throughput. 0: show only configs.")
     ] = "3s"
     no_sample: Annotated[bool, typer.Option("--no-sample", help="The same as --sample 0.")] = False
     state_dir: StateDir = None

@@ -45,7 +45,7 @@ def run(options: ShowOptions) -> ThrottlesShown:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """The part of one reading to show. Empty filters select everything. `flow` None means unknown."""
+    """The part of one reading to show. Empty filters select everything. `flow` is None if it is unknown."""
 
     standing: Standing
     flow: MeasuredFlow | None
@@ -72,7 +72,7 @@ class Selection:
 
     @cached_property
     def _lists(self) -> list[Setting]:
-        """The lists to show. With only --broker, those that name one of the brokers."""
+        """The lists to show. With only --broker, these are the lists that name one of the brokers."""
         if self.brokers and not self.topics:
             wanted = set(self.brokers)
             return [
@@ -84,7 +84,7 @@ class Selection:
 
     @cached_property
     def _replicas(self) -> frozenset[ReplicaId]:
-        """Every replica of the partitions that are named by the lists to show."""
+        """The replicas of all partitions in the lists to show."""
         partitions = self.standing.snapshot.partitions
         return frozenset(
             (name, broker)
@@ -96,7 +96,7 @@ class Selection:
 
     @cached_property
     def _wanted(self) -> frozenset[Where] | None:
-        """Where rates are shown. None means everywhere."""
+        """The places where rates are shown. None means everywhere."""
         if self.brokers:
             return frozenset(self.brokers)
         return frozenset(broker for _, broker in self._replicas) if self.topics else None
@@ -128,7 +128,7 @@ class Selection:
         return BrokerShown(broker=where, rates=rates, flow=flow)
 
     def _rate(self, where: Where, key: str, limit: StoredRate) -> RateShown:
-        """Return a rate with the runs that set it. A rate that is not set on this broker has none."""
+        """Return a rate with the runs that set it. A rate that is not set on this broker has no runs."""
         held: tuple[Run, ...] = ()
         if not isinstance(where, Default) and limit.source == DYNAMIC_BROKER:
             held = self.standing.holders(Setting.of_broker(where, key), limit.value)
@@ -136,7 +136,7 @@ class Selection:
         return RateShown(value=limit.value, source=limit.source, in_force=limit.in_force, runs=runs)
 
     def _list(self, setting: Setting) -> ListShown:
-        """Return the entries of a list, grouped by the runs that hold them. An empty list has one empty group."""
+        """Return the entries of a list, grouped by the runs that set them. An empty list has one empty group."""
         value = self.standing.lists[setting]
         taken = [(run.id, set(run.taken[setting].ours)) for run in self.standing.runs if setting in run.taken]
         groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)

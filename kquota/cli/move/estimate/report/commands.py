@@ -1,4 +1,4 @@
-"""The commands at the end of a report, in the order in which you run them, quoted for a shell."""
+"""The commands at the end of a report, in the order in which the operator runs them, quoted for a shell."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from kquota.cli.connection import Connection, names_a_cluster, where
 from kquota.measure import ByteRate, exact_rate
 
 NOBODY: Final = ("--bootstrap-server", "HOST:PORT")
-"""A placeholder for the cluster, if all sizes come from files."""
+"""The placeholder for the cluster if all sizes come from files."""
 PIPED: Final = "PLAN.json"
-"""A placeholder for the plan, if it was read from a pipe."""
+"""The placeholder for the plan if it was read from a pipe."""
 
 
 def cluster(connection: Connection, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """The options that name the cluster by its address, because the user who moves may have another config.toml."""
+    """Return the options that name the cluster by its address, because the operator of the move may have another
+    config.toml.
+    """
     if not names_a_cluster(connection, environment):
         return NOBODY
     found = where(connection, environment)
@@ -28,7 +30,7 @@ def cluster(connection: Connection, environment: Mapping[str, str] = os.environ)
 
 
 def commands(options: tuple[str, ...], plan: str, throttle: ByteRate) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The purpose of each command, and its words: one line each, quoted."""
+    """Return each command with its purpose, on one line and quoted."""
     at, of_plan = _words(*options), _words("--reassignment-json-file", plan)
     execute = ("kquota reassign-partitions", *at, *of_plan, f"--execute --throttle {exact_rate(throttle)}")
     return (
@@ -52,5 +54,5 @@ def commands(options: tuple[str, ...], plan: str, throttle: ByteRate) -> tuple[t
 
 
 def _words(*options: str) -> tuple[str, ...]:
-    """Pairs of an option and its value, each pair as one word."""
+    """Return pairs of an option and its value, each pair as one word."""
     return tuple(shlex.join(pair) for pair in zip(options[::2], options[1::2], strict=True))

@@ -15,16 +15,19 @@ from kquota.pace.window import Window
 _POINTS: Final = 60
 _FEWEST: Final = 12
 _VISITS: Final = 1_500_000
-"""A limit that keeps the curve within a few seconds: each point is a simulation, which costs links squared."""
+"""The limit that keeps the curve within a few seconds. Each point is a simulation, and its cost grows with the square
+of the links.
+"""
 _FAR: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleCurve:
-    """Throttles in bytes per second with their seconds, ascending. `never` is the largest throttle that is too small.
+    """Throttles in bytes per second with their times in seconds, ascending.
 
-    `never` is None if the write rates are unknown. The times are then those without writes. The plot ends at `widest`
-    and `longest` and contains `deadline` and `bounds` (label, bytes per second). `beyond` names the limits outside it.
+    `never` is the largest throttle that is too small. It is None if the write rates are unknown, and the times then
+    assume no writes. The plot ends at `widest` and `longest`, and contains `deadline` and `bounds` (label, bytes per
+    second). `beyond` names the limits outside the plot.
     """
 
     throttle: ByteRate
@@ -39,7 +42,7 @@ class ThrottleCurve:
 
 
 def curve(pace: Pace | Waves, asked: Limits, window: Window) -> ThrottleCurve:
-    """The curve of a move that copies something."""
+    """Return the curve of a move that copies something."""
     never, throttle = pace.least_throttle, pace.throttle
     # If the move never finishes with this throttle, the plot shows throttles with which it does.
     typical = throttle if pace.feasible is not False else ByteRate(int(2 * (never or throttle)))
@@ -63,7 +66,9 @@ def curve(pace: Pace | Waves, asked: Limits, window: Window) -> ThrottleCurve:
 
 
 def _points(pace: Pace | Waves, never: float, widest: float) -> Iterator[tuple[float, float]]:
-    """Points of the curve, closer together where it is steep: just above the throttle that is too small."""
+    """Return the points of the curve. They are closer together where it is steep: just above the throttle that is too
+    small.
+    """
     count = max(_FEWEST, min(_POINTS, _VISITS // sum(len(work.links) ** 2 for work in pace.works)))
     room = widest - never
     first = room / 200

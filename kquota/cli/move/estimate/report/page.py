@@ -1,4 +1,4 @@
-"""The page of `move estimate --report`: one HTML file for a change ticket, without scripts, fonts and links."""
+"""The page of `move estimate --report`: one HTML file for a change ticket, without scripts, fonts or links."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FUNCTIONS: Final = (
 
 
 def page(ticket: Ticket) -> str:
-    """The whole page. The same ticket gives the same bytes."""
+    """Return the whole page. The same ticket gives the same bytes."""
     answer = ticket.answer
     moves = bool(answer.pace.shares)
     return (
@@ -60,9 +60,9 @@ def page(ticket: Ticket) -> str:
 
 
 def environment(package: str, functions: Iterable[Callable[..., object]]) -> Environment:
-    """The templates of a package, with those that pages share. Templates call the `functions` by their names.
+    """Return the templates of a package, with those that pages share. Templates call the `functions` by their names.
 
-    Every value is escaped, and an unknown name is an error.
+    They escape every value, and an unknown name is an error.
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
@@ -82,5 +82,5 @@ def environment(package: str, functions: Iterable[Callable[..., object]]) -> Env
 
 
 def _visible(value: object) -> object:
-    """A value with visible control characters, before it is escaped. HTML stays unchanged."""
+    """Make control characters in a value visible before it is escaped. HTML stays unchanged."""
     return value if hasattr(value, "__html__") else printable(str(value))

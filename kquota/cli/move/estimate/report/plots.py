@@ -1,4 +1,4 @@
-"""The plots of a report: SVG with the colours and the font of the page. The same numbers give the same bytes."""
+"""The plots of a report: SVG with the colors and the font of the page. The same numbers give the same bytes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ class Plot:
 
 
 def stored(held: Sequence[BrokerBytes], disks: Mapping[int, int]) -> Plot:
-    """Bars of the bytes on each broker before and after the move, with a line at the size of its disks, if known."""
+    """Draw the bytes on each broker before and after the move as bars. A line marks the size of its disks, if it is
+    known.
+    """
     with _plot("stored", "Bytes stored on each broker, before and after the move") as drawing:
         sets = {"before": [h.before for h in held], "after": [h.after for h in held]}
         known = [(n, disks[h.broker]) for n, h in enumerate(held) if h.broker in disks]
@@ -92,7 +94,7 @@ def stored(held: Sequence[BrokerBytes], disks: Mapping[int, int]) -> Plot:
 
 
 def carried(shares: Sequence[Share]) -> Plot:
-    """Bars of the bytes that each broker sends and receives."""
+    """Draw the bytes that each broker sends and receives as bars."""
     brokers = sorted({share.broker for share in shares})
     with _plot("carried", "Bytes that each broker sends and receives") as drawing:
         of = {(share.broker, share.side): share.bytes for share in shares}
@@ -104,7 +106,9 @@ def carried(shares: Sequence[Share]) -> Plot:
 
 
 def spent(shares: Sequence[Share]) -> Plot:
-    """Bars of each throttle: follower traffic, writes to the copies, and the rest to catch up. Rates must be known."""
+    """Draw how each throttle is used: follower traffic, writes to the copies, and the rest to catch up. All rates must
+    be known.
+    """
     with _plot("spent", "Use of each broker's throttle") as drawing:
         throttle = shares[0].throttle
         needed = [share.needed or 0.0 for share in shares]
@@ -127,7 +131,9 @@ def spent(shares: Sequence[Share]) -> Plot:
 
 
 def time(curve: ThrottleCurve, band: Band | None) -> Plot:
-    """The expected time against the throttle, with the zone where the move never finishes, the throttle and limits."""
+    """Draw the expected time against the throttle, with the zone where the move never finishes and the operator's
+    limits.
+    """
     with _plot("time", "Expected time against the throttle") as drawing:
         axes, (unit, scale) = drawing.axes, _unit(curve.widest)
         if curve.never is not None and curve.never > 0:
@@ -202,7 +208,7 @@ def compared(brokers: Sequence[int], expected: Sequence[float], actual: Sequence
 
 
 class _Drawing:
-    """One figure that is being drawn. `plot` is set at the end."""
+    """A figure while it is being drawn. `plot` is set at the end."""
 
     def __init__(self, axes: Axes) -> None:
         self.axes = axes
@@ -240,7 +246,7 @@ def _plot(name: str, title: str) -> Iterator[_Drawing]:
 
 
 def _inline(svg: str, name: str, title: str) -> Plot:
-    """An SVG file as an element of a page: with unique ids and the page's colours, without a prologue and links."""
+    """Return an SVG file as an element of a page, with unique ids and the page's colors, and without links."""
     view = re.search(r'viewBox="([^"]+)"', svg)
     inside = re.search(r"<svg\b[^>]*>(.*)</svg>", svg, re.DOTALL)
     assert view and inside
@@ -260,7 +266,7 @@ def _bars(
     words: Callable[[float], str],
     more: Sequence[int] = (),
 ) -> float:
-    """Two bars for each broker, with their values if there is room. Returns the bytes of one unit."""
+    """Draw two bars for each broker, with their values if there is room. Returns the bytes in one unit of the axis."""
     most = max((value for values in (*sets.values(), more) for value in values), default=0)
     unit, scale = _unit(most)
     for (label, values), colour, shift in zip(sets.items(), (_FIRST, _SECOND), (-0.2, 0.2), strict=True):
@@ -283,7 +289,7 @@ def _named(axes: Axes, names: Sequence[str], what: str) -> None:
 
 
 def _unit(most: float) -> tuple[str, float]:
-    """The unit of an axis up to `most` bytes (or bytes per second), and the bytes of the unit."""
+    """Return the unit for an axis up to `most` bytes (or bytes per second), and the bytes in one unit."""
     units = {"TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3}
     return next(((unit, size) for unit, size in units.items() if most >= size), ("B", 1.0))
 

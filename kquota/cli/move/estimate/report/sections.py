@@ -1,4 +1,4 @@
-"""The contents of a report's sections besides the estimate: plots, and the rows of tables in their order."""
+"""The contents of a report's sections besides the estimate: plots, and sorted rows of tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FAR: Final = 5
 class Ticket:
     """The contents of a page: an estimate and its limits, the plan's name, the options that name the cluster.
 
-    `remarks` are the rows that were left out and the assumptions, `made` is the time of the report. `runnable` is true
+    `remarks` are the rows that were left out and the assumptions. `made` is the time of the report. `runnable` is true
     if reassign-partitions accepts the plan.
     """
 
@@ -48,9 +48,10 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """Bytes on brokers before and after the move: a plot of the `shown` brokers that change most, out of `brokers`.
+    """Bytes on brokers before and after the move. The plot shows the `shown` brokers that change most, out of
+    `brokers`.
 
-    `least_disk` is the size of the smallest disk, None if no size is known. `disks_outside` is true if the disks are
+    `least_disk` is the size of the smallest disk, or None if no size is known. `disks_outside` is true if the disks are
     too large for the plot.
     """
 
@@ -63,10 +64,11 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """Bytes that brokers send and receive, and how their throttles are used, None if the write rates are unknown.
+    """Bytes that brokers send and receive, and how their throttles are used. The use is None if the write rates are
+    unknown.
 
-    `slowest` has each side of a broker with the seconds after which it finishes, None if unknown. The bottleneck is
-    first.
+    `slowest` has each side of a broker with the seconds until it finishes, or None if they are unknown. The bottleneck
+    is first.
     """
 
     bytes: Plot
@@ -85,7 +87,7 @@ class Times:
 
 
 def stored(ticket: Ticket) -> Stored:
-    """The brokers in the plot of stored bytes, and whether it shows their disk sizes."""
+    """Return the brokers in the plot of stored bytes, and whether the plot shows their disk sizes."""
     held, known = ticket.moved.held, disks(ticket.answer.outlook.volumes)
     shown = sorted(sorted(held, key=lambda h: -abs(h.after - h.before))[:_MOST], key=lambda h: h.broker)
     most = max(max(h.before, h.after) for h in shown)
@@ -101,18 +103,22 @@ def stored(ticket: Ticket) -> Stored:
 
 
 def rooms(found: Outlook) -> list[tuple[float, Room]]:
-    """The bytes left on each volume that receives copies, at the moment when it is fullest. The fullest is first."""
+    """Return the bytes left on each volume that receives copies, at the moment when it is fullest. The fullest volume
+    is first.
+    """
     return sorted(((room.least, room) for room in found.rooms if room.least is not None), key=lambda each: each[0])
 
 
 def unchecked(found: Outlook, most: int) -> str:
-    """The brokers with unknown disk sizes, at most `most` of them by name; empty if there are none."""
+    """Return the brokers with unknown disk sizes as text, at most `most` of them by name. Return empty text if there
+    are none.
+    """
     unknown = {room.broker for room in found.rooms if room.usable is None}
     return named_brokers(unknown, most) if unknown else ""
 
 
 def carried(answer: Estimate) -> Carried:
-    """The sides of brokers, the slowest first. The plots contain only as many brokers as fit."""
+    """Return the sides of brokers, the slowest first. The plots contain only as many brokers as fit."""
     pace = answer.pace
 
     def done(share: Share) -> float | None:
@@ -134,7 +140,7 @@ def carried(answer: Estimate) -> Carried:
 
 
 def times(ticket: Ticket) -> Times:
-    """The curve, and the same move under some other throttles."""
+    """Return the curve, and the same move under some other throttles."""
     answer = ticket.answer
     shown = curve(answer.verdict.judged, ticket.asked, answer.verdict.window)
     return Times(
@@ -146,6 +152,6 @@ def times(ticket: Ticket) -> Times:
 
 
 def sources(answer: Estimate) -> list[str]:
-    """The source of the sizes: its kind, and the names of the first files."""
+    """Return the source of the sizes: its kind, and the names of the first files."""
     more = len(answer.sizes.names) - _NAMES
     return [answer.sizes.source, *answer.sizes.names[:_NAMES], *([f"{counted(more, 'file')} more"] if more > 0 else [])]

@@ -22,7 +22,7 @@ from kquota.spark.plan_files import PlanFiles
 class Wanted:
     """A requested page: its path, its plan, and the options that name the cluster.
 
-    `runnable` is true if reassign-partitions accepts the plan, which must be Kafka's JSON.
+    `runnable` is true if reassign-partitions accepts the plan. That requires Kafka's JSON.
     """
 
     path: Path
@@ -32,7 +32,7 @@ class Wanted:
 
 
 def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | None:
-    """The requested page, checked before slow work starts; None if no page is requested.
+    """Return the requested page, or None if no page is requested. Call this before slow work starts.
 
     Raises Invalid for a path that cannot hold a page, Refused if a library is missing.
     """
@@ -48,14 +48,16 @@ def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | No
 
 
 def knowing(wanted: Wanted | None, plan: Plan | PlanFiles) -> Wanted | None:
-    """The page after the plan is opened. Only estimates read JSON lines and Parquet, so such a plan is not runnable."""
+    """Return the page after the plan is opened. Only `move estimate` reads JSON lines and Parquet, so such a plan is
+    not runnable.
+    """
     if wanted is None or isinstance(plan, Plan):
         return wanted
     return replace(wanted, plan=plan.name, runnable=False)
 
 
 def write(wanted: Wanted, answer: Estimate, asked: Limits, remarks: Iterable[str]) -> None:
-    """Write the page, and report that. Raises Refused if it cannot be written.
+    """Write the page, and report its path on stderr. Raises Refused if it cannot be written.
 
     `remarks` are the rows that were left out and the assumptions.
     """

@@ -37,7 +37,7 @@ class ReplicasShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirPlanned(Part):
-    """A log dir before and after the moves. `closed` is why it takes no part."""
+    """A log dir before and after the moves. `closed` is the reason why the plan ignores it."""
 
     log_dir: str
     closed: str | None
@@ -49,7 +49,7 @@ class LogDirPlanned(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirPlan(Answer):
-    """The plan for one broker, None if there is nothing to do. `sizes` is the source of the sizes."""
+    """The plan for one broker, or None if there is nothing to do. `sizes` is the source of the sizes."""
 
     sizes: str
     broker: BrokerId
@@ -72,7 +72,7 @@ class LogDirPlan(Answer):
 
 
 def log_dir_plan(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...]) -> LogDirPlan:
-    """The answer. `pace` is that of the plan's copies."""
+    """Return the answer. `pace` is the pace of the plan's copies."""
     least, band = found.least, found.band
     return LogDirPlan(
         sizes="the live cluster",

@@ -42,7 +42,7 @@ def explain_log_dirs(found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cor
 
 
 def _answer(found: LogDirsPlanned) -> Iterator[str]:
-    """The cost of the plan, and the fewest bytes that any plan must copy."""
+    """Yield the cost of the plan, and the fewest bytes that any plan must copy."""
     if not found.moves:
         yield f"nothing to do: no replica of broker {found.broker} has to move, so there is no plan"
     else:
@@ -60,7 +60,7 @@ def _answer(found: LogDirsPlanned) -> Iterator[str]:
 
 
 def _remarks(found: LogDirsPlanned) -> Iterator[str]:
-    """The band, log dirs that stay outside it, and everything that takes no part."""
+    """Yield the band, log dirs that stay outside it, and the log dirs and replicas that the plan ignores."""
     band = found.band
     wanted = f"{human_bytes(band.low)} to {human_bytes(band.high)}, around a mean of {human_bytes(band.mean)}"
     outside = [change.path for change in found.dirs if change.closed is None and band.off(change.after)]
@@ -75,7 +75,7 @@ def _remarks(found: LogDirsPlanned) -> Iterator[str]:
         yield f"warning: {left.partition} {left.why}"
     for change in found.dirs:
         if change.closed is not None and change.closed != "cordoned":
-            yield f"warning: {change.path} takes no part ({change.closed})"
+            yield f"warning: {change.path} is not used ({change.closed})"
     unknown = [change.path for change in found.dirs if change.closed is None and change.disk is None]
     if unknown and found.moves:
         yield (
