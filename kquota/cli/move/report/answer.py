@@ -195,7 +195,7 @@ class RunReport(Answer):
 
 
 UNWATCHED: Final = (
-    "The throughput is not recorded, because neither `move run` nor `--execute --wait` read the sizes of this run."
+    "The throughput is not recorded, because no `move run` or `--execute --wait` read the sizes during the copies."
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from kquota.cli.contract import say, worded
@@ -23,7 +24,7 @@ class RunProgress:
         self._plan = plan
         self._name = name
         self.watch: MoveWatch | None = None
-        self._read = self._told = ports.clock.monotonic()
+        self._read, self._told = -math.inf, ports.clock.monotonic()
 
     def step(self, *, ended: bool = False) -> None:
         """Read the cluster if the last reading is old or the moves have `ended`, and print every other reading.
