@@ -138,10 +138,10 @@ def test_the_waves() -> None:
     whole = pace(part, ByteRate(20_000_000))
     found = in_waves([Wave(first="t-0", last="t-4", partitions=5, work=part)] * 2, whole)
     assert "\n".join(wave_lines(found)) == (
-        "Waves        2, one after the other: 114 s together\n"
+        "Waves        2, one after the other: 113 s together\n"
         "  wave  first    last      partitions    bytes    time\n"
-        "     1  t-0      t-4                5     1 GB    57 s\n"
-        "     2  t-0      t-4                5     1 GB    57 s"
+        "     1  t-0      t-4                5     1 GB    56 s\n"
+        "     2  t-0      t-4                5     1 GB    56 s"
     )
     document = ahead(replace(NOTHING, waves=found))
     assert document["waves_seconds"] == found.seconds

@@ -94,7 +94,7 @@ def numbers(found: object) -> set[float]:
 
 def test_the_summary_of_the_page() -> None:
     told = shown(Case(deadline="3m")).text[""]
-    assert "Expected time: about 41 s. The move can finish." in told
+    assert "Expected time: about 43 s. The move can finish." in told
     assert told.index("Expected time") < told.index("The bottleneck is") < told.index("Sizes as of")
     assert "The bottleneck is broker 1, which sends 91 MB." in told
     never = shown(Case(throttle="5MB/s"))

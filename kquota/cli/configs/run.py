@@ -5,9 +5,10 @@ Describing quotas is the most frequent use, so it does not import the modules fo
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from kquota.cli import actions, world
 from kquota.cli.configs import drafts, pairs, quotas
@@ -51,6 +52,11 @@ def run(options: ConfigsOptions) -> Answer:
         raise Unknown(f"{error}. Check with --describe") from error
 
 
+def _resources() -> Any:
+    """Return the commands for topics and brokers, which are imported only for these."""
+    return importlib.import_module("kquota.cli.configs.resources")
+
+
 def _described(options: ConfigsOptions, entities: Named) -> Answer:
     changes = {
         "add-config": options.add_config,
@@ -65,10 +71,11 @@ def _described(options: ConfigsOptions, entities: Named) -> Answer:
         raise Invalid("--bootstrap-server must be specified for --all")
     for kind in _RESOURCES:
         if kind in entities:
-            from kquota.cli.configs import resources
-
             name = entities[kind]
-            return resources.describe(at, kind, None if isinstance(name, Every) else name, options.everything)
+            shown: Answer = _resources().describe(
+                at, kind, None if isinstance(name, Every) else name, options.everything
+            )
+            return shown
     _must_show_quotas(at)
     return quotas.describe(at, entities)
 
@@ -79,12 +86,12 @@ def _altered(options: ConfigsOptions, entities: Named) -> Answer:
     for kind in _RESOURCES:
         name = entities.get(kind)
         if name is not None and not isinstance(name, Every):
-            from kquota.cli.configs import resources
-
+            resources = _resources()
             if options.add_config is not None and kind == BROKERS:
                 resources.must_not_be_secret(add)
             at = world.where(options.connection, alone=_BOTH)
-            return resources.alter(at, Resource(kind=kind, name=name), add, delete)
+            altered: Answer = resources.alter(at, Resource(kind=kind, name=name), add, delete)
+            return altered
     change = quotas.change_of(entities, add, option, delete)
     at = world.where(options.connection, alone=_BOTH)
     _must_show_quotas(at)

@@ -18,7 +18,6 @@ running: run it again; 1 replicas are not where the plan wants them.
 Examples:
   kquota reassign-partitions --bootstrap-server localhost:9092 --execute --reassignment-json-file plan.json \
 --throttle 50MB/s
-  kquota reassign-partitions --bootstrap-server localhost:9092 --verify --reassignment-json-file plan.json
   kquota reassign-partitions --bootstrap-server localhost:9092 --verify --all-runs --quiet"""
 
 GENERATE, EXECUTE, VERIFY, CANCEL, LIST = "generate", "execute", "verify", "cancel", "list"
