@@ -408,7 +408,7 @@ O	kquota log-dirs	--conf	many	free	Spark setting
 O	kquota log-dirs	--debug	once	flag	Show the traceback of an error, including Spark'\''s frames
 O	kquota log-dirs	--output	once	text|json	Format of stdout
 O	kquota log-dirs	--help	once	flag	Show this message and exit
-C	kquota move	Plan, estimate, run, follow, resume and undo partition moves
+C	kquota move	Plan, estimate, run, follow, resume, undo and report partition moves
 O	kquota move	--help	once	flag	Show this message and exit
 C	kquota move plan	Plan a move of the fewest bytes: drain or add brokers, set replication factors, repair racks, balance
 O	kquota move plan	--bootstrap-server	once	free	Kafka brokers
@@ -505,6 +505,19 @@ O	kquota move watch	--once	once	flag	Read the cluster once
 O	kquota move watch	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move watch	--output	once	text|json	Format of stdout
 O	kquota move watch	--help	once	flag	Show this message and exit
+C	kquota move report	Show how a run went: its expected and actual time, and its throughput
+O	kquota move report	--bootstrap-server	once	free	Kafka brokers
+O	kquota move report	--zookeeper	once	free	Kafka'\''s ZooKeeper
+O	kquota move report	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota move report	--command-config	once	files	Java properties with the client'\''s security settings
+O	kquota move report	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
+O	kquota move report	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
+O	kquota move report	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
+A	kquota move report	free
+O	kquota move report	--report	once	files	Also write the report of RUN as an HTML page with plots
+O	kquota move report	--state-dir	once	folders	Folder of the journals of runs
+O	kquota move report	--output	once	text|json|tsv	Format of stdout
+O	kquota move report	--help	once	flag	Show this message and exit
 C	kquota move resume	Continue interrupted runs from where they stopped: all open runs, or the one that you name
 O	kquota move resume	--bootstrap-server	once	free	Kafka brokers
 O	kquota move resume	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers

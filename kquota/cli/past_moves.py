@@ -1,12 +1,13 @@
-"""The facts about a run that improve later estimates: its expected time, and when it was seen moving or ended.
+"""The facts about a run that its report shows, and those that improve later estimates: expected and actual times.
 
 A problem in this module never stops a move. It is a warning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -15,16 +16,60 @@ from kquota.cli.contract import worded
 from kquota.errors import KquotaError
 from kquota.measure import ByteRate
 from kquota.pace.past_moves import ExpectedMove
-from kquota.pace.share import Pace
+from kquota.pace.share import Pace, Side
+from kquota.reassign.course import BrokerCourse, Course, CourseReading, RateChange
 from kquota.reassign.execution import Execution
 from kquota.reassign.plan import Plan, plan_hash
 from kquota.reassign.preparation import Prepared
 from kquota.reassign.progress import Progress
 from kquota.reassign.run import Run, others_than
 from kquota.reassign.verification import Verification
+from kquota.terms import BrokerId
+from kquota.watch.observation import MoveWatch
 
 _FRESH: Final = 3600.0
 """The number of seconds for which the expected time of an estimate applies to a start of the same plan."""
+
+
+_REPORT: Final = "the report of this move is not complete"
+_RECORD_SECONDS: Final = 60.0
+"""The interval at which readings of a running move are recorded."""
+
+
+def with_course(stage: world.Stage, prepared: Prepared, expected: Pace | None, reason: str | None) -> Prepared:
+    """Return what was prepared, with the expected time in the record of a new run, or the change of a running one.
+
+    `expected` is as for `keep_start`, `reason` that of a change.
+    """
+    run, known, now = prepared.run, prepared.known, stage.clock.now()
+    if run is None:
+        return prepared
+    if known is not None:
+        by = _person(stage)
+        change = RateChange(at=now, before=known.rate, rate=run.rate, by=by, reason=reason)
+        return replace(prepared, run=replace(run, course=run.course.changed(change)))
+    with _only_warned(_REPORT):
+        seconds = None if run.rate is None else _expected(stage, run.plan, run.rate, expected, now)
+        run = replace(run, course=Course(expected=seconds, brokers=_destinations(expected)))
+    return replace(prepared, run=run)
+
+
+def _person(stage: world.Stage) -> str:
+    return f"{stage.runs.me.user}@{stage.runs.me.host}"
+
+
+def _destinations(expected: Pace | None) -> tuple[BrokerCourse, ...]:
+    if expected is None:
+        return ()
+    return tuple(
+        BrokerCourse(
+            broker=BrokerId(share.broker),
+            expected_bytes=share.bytes,
+            expected=expected.ends.get((share.broker, Side.DESTINATION)),
+        )
+        for share in expected.shares
+        if share.side is Side.DESTINATION
+    )
 
 
 def keep_start(
@@ -53,11 +98,13 @@ def keep_start(
         stage.past_moves.keep(known.with_start(move))
 
 
-def keep_look(stage: world.Stage, found: Verification, began: datetime) -> None:
-    """Record what one check of a run observed. The check began at `began`, and has just ended."""
+def keep_look(stage: world.Stage, found: Verification, began: datetime, watch: MoveWatch | None = None) -> None:
+    """Record what one check of a run observed, and the readings of `watch`. It began at `began`, and has just ended."""
     run = found.run
     if run is None:
         return
+    with _only_warned(_REPORT):
+        _keep_course(stage, run, found, watch)
     with _only_warned():
         known = stage.past_moves.recall()
         mine = next((move for move in known.under_way if move.run == run.id), None)
@@ -69,6 +116,34 @@ def keep_look(stage: world.Stage, found: Verification, began: datetime) -> None:
             stage.past_moves.keep(known.seen_moving(run.id, began))
         else:
             stage.past_moves.keep(known.seen_ended(run.id, stage.clock.now()))
+
+
+def _keep_course(stage: world.Stage, run: Run, found: Verification, watch: MoveWatch | None) -> None:
+    """Record the readings, at intervals while the run is open, and how it ended."""
+    latest = stage.runs.latest(run)
+    before, course = latest.course, with_readings(latest, watch).course
+    if latest.finished is not None:
+        stage.runs.update(replace(latest, course=replace(course, verdict=found.verdict.value)))
+        return
+    since = before.readings[-1].at if before.readings else latest.begun
+    if course.readings and (course.readings[-1].at - since).total_seconds() >= _RECORD_SECONDS:
+        stage.runs.update(replace(latest, course=course))
+
+
+def with_readings(run: Run, watch: MoveWatch | None) -> Run:
+    """Return the run with the readings of `watch` in its course. Nothing is written."""
+    if watch is None:
+        return run
+    readings, brokers = watch.course(run.id)
+    return replace(run, course=run.course.read((*_start(run, readings), *readings), brokers))
+
+
+def _start(run: Run, readings: Sequence[CourseReading]) -> Iterator[CourseReading]:
+    """Yield the state at the start of a run, when no byte was copied yet, if these readings are its first."""
+    if readings and not run.course.readings and not run.aborting:
+        first = readings[0]
+        every = None if first.copied is None or first.left is None else first.copied + first.left
+        yield CourseReading(at=run.begun, copied=0, left=every)
 
 
 def _is_elsewhere(found: Verification, run: Run) -> bool:
@@ -92,8 +167,8 @@ def _expected(
 
 
 @contextmanager
-def _only_warned() -> Iterator[None]:
+def _only_warned(what: str = "the next estimates do not learn from this move") -> Iterator[None]:
     try:
         yield
     except KquotaError as error:
-        world.warn(f"the next estimates do not learn from this move: {worded(error)}")
+        world.warn(f"{what}: {worded(error)}")

@@ -56,13 +56,14 @@ def carry_out(
     dirs: ReplicaDirs | None = None,
     timeout: float = log_dir_actions.TIMEOUT,
     hold_back: Callable[[], str | None] = lambda: None,
+    noted: Callable[[Run], Run] = lambda run: run,
 ) -> Execution:
     """Record, throttle and start the prepared moves. List entries and rates are set before the moves (KIP-73).
 
     Returns when all moves are submitted. Before each wave except the first, `told` receives the number of waiting
-    partitions. While `hold_back` returns a reason, no further wave is submitted. Moves between log dirs follow, within
-    `timeout` seconds, because a broker creates a submitted replica only after a while. Running it again changes nothing
-    except a rate that differs.
+    partitions. While `hold_back` returns a reason, no further wave is submitted. `noted` adds readings to the record
+    before a wave. Moves between log dirs follow, within `timeout` seconds, because a broker creates a submitted replica
+    only after a while. Running it again changes nothing except a rate that differs.
 
     Raises Refused or the error of the cluster if a step failed and everything written was restored, Incomplete if some
     of it is still set, and Unknown if a write was not seen.
@@ -86,7 +87,7 @@ def carry_out(
         world.clock.sleep(_BETWEEN_WAVES)
         reason = _held_back(hold_back, reason, told)
         if reason is None:
-            run, more = _next_or_how_to_go_on(world, run)
+            run, more = _next_or_how_to_go_on(world, noted(run))
             started += more
     running = tuple(move.partition for move in prepared.moving if move.submitted)
     moved = Started()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from kquota.measure import ByteRate
+from kquota.reassign.course import EMPTY, Course
 from kquota.reassign.plan import Plan
 from kquota.reassign.throttle import Taken, changed_by_another, passed_on, repeated, restored_value, take
 from kquota.reassign.wave import UNLIMITED, MoveLimits
@@ -62,8 +63,8 @@ class Run:
     `handed_over` has the partitions that were submitted, refused by the cluster, or already in place. A run that is
     `aborting` moves to `rollback`. `topic_ids`, as Kafka prints them, distinguish a topic from a later one of the same
     name. `owner` began the run, for `reason`. With `crowded`, unrecorded moves were running when the run set its
-    throttle, so a prior rate may belong to one of them. `limits` restrict the moves that run at the same time. `stamp`
-    is the last recorded write, and is ignored in comparisons.
+    throttle, so a prior rate may belong to one of them. `limits` restrict the moves that run at the same time. `course`
+    is for its report. `stamp` is the last recorded write, and is ignored in comparisons.
     """
 
     id: str
@@ -82,6 +83,7 @@ class Run:
     reason: str | None = None
     crowded: bool = False
     limits: MoveLimits = UNLIMITED
+    course: Course = EMPTY
     stamp: Stamp | None = field(default=None, compare=False)
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from kquota.errors import Busy, Incomplete, KquotaError, NextStep, Refused, StepFor, Unknown
 from kquota.measure import ByteRate, counted
+from kquota.reassign.course import RateChange
 from kquota.reassign.port import Clock, MoveCluster, Runs
 from kquota.reassign.run import Run, others_than, restore_changes, taking
 from kquota.reassign.throttle_writes import (
@@ -94,15 +95,21 @@ def bring(
     return HeldThrottle(run=run, changes=held.changes)
 
 
-def adjust(cluster: MoveCluster, runs: Runs, clock: Clock, run: Run, rate: ByteRate) -> HeldThrottle:
+def adjust(
+    cluster: MoveCluster, runs: Runs, clock: Clock, run: Run, rate: ByteRate, reason: str | None = None
+) -> HeldThrottle:
     """Record and set a new value for every rate of an open run. Its list entries stay. Calling it twice is safe.
+
+    `reason` explains the change in the report of the run.
 
     Raises Refused for a run without a rate, and Unknown if a write was not seen.
     """
     wanted = rates_of(run, rate)
     now = read(cluster, wanted)
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, runs.unfinished()))
-    adjusted = record(world, run, taking(replace(run, rate=rate), wanted, now, world.others))
+    by = f"{runs.me.user}@{runs.me.host}"
+    course = run.course.changed(RateChange(at=clock.now(), before=run.rate, rate=rate, by=by, reason=reason))
+    adjusted = record(world, run, taking(replace(run, rate=rate, course=course), wanted, now, world.others))
     changes = needed(wanted, now)
     return HeldThrottle(run=enforce(world, adjusted, wanted, now), changes=changes)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from kquota.errors import NextStep, Refused
+from kquota.reassign.course import BrokerCourse, CourseReading, thinned
 from kquota.reassign.log_dirs import of as log_dirs_of
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Clock, MoveCluster, Runs, Snapshot
@@ -29,7 +31,7 @@ from kquota.watch.diagnosis import Symptom, symptoms
 from kquota.watch.history import WatchHistory, after, begin
 from kquota.watch.port import LogReader
 from kquota.watch.reading import BrokerRates, ReplicaLogs, ThrottleReading, WatchedMove, WatchReading
-from kquota.watch.view import WatchView, seen
+from kquota.watch.view import WatchedMoveView, WatchView, seen
 
 _WIDE_SECONDS: Final = 30.0
 """The interval of readings of every topic, and of throttled replica lists. Readings between them are of fewer topics:
@@ -78,6 +80,9 @@ class MoveWatch:
         self._lists: Mapping[Setting, str | None] = {}
         self._uneven: frozenset[str] = frozenset()
         self._running: Set[TopicPartition] = frozenset()
+        self._began = ports.clock.now()
+        self._readings: dict[str, tuple[CourseReading, ...]] = {}
+        self._copies: dict[str, dict[BrokerId, BrokerCourse]] = {}
         self._refresh()
         if run is not None and not self._moves:
             raise Refused(f"run {run}: no run with this id is open. See the open runs with ", NextStep.SHOW_MOVES)
@@ -100,6 +105,23 @@ class MoveWatch:
         Raises Unreachable.
         """
         return self._look(every_topic=False)
+
+    def course(self, run: str) -> tuple[Sequence[CourseReading], Collection[BrokerCourse]]:
+        """Return what the looks so far have seen of a run, for its record: bytes over time, and each broker's end."""
+        return self._readings.get(run, ()), self._copies.get(run, {}).values()
+
+    def _keep(self, time: datetime, move: WatchedMoveView) -> None:
+        if move.run is None:
+            return
+        reading = CourseReading(at=time, copied=move.copied, left=move.left)
+        self._readings[move.run] = thinned((*self._readings.get(move.run, ()), reading))
+        known = self._copies.setdefault(move.run, {})
+        for to in move.destinations:
+            old = known.get(to.broker)
+            ended = time if old is None or old.ended is None else old.ended
+            known[to.broker] = BrokerCourse(
+                broker=to.broker, copied=to.copied, ended=ended if to.copies and to.done == to.copies else None
+            )
 
     def _look(self, *, every_topic: bool = True) -> Observed:
         now = self._ports.clock.monotonic()
@@ -136,6 +158,8 @@ class MoveWatch:
         before = self._history
         history = begin(self._moves, reading) if before is None else after(before, self._moves, reading)
         self._history, shown = seen(history)
+        for move in shown.moves:
+            self._keep(reading.time, move)
         return Observed(reading=reading, view=shown, symptoms=symptoms(self._history, shown))
 
     @property
@@ -153,13 +177,20 @@ class MoveWatch:
         for number, move in enumerate(self._moves):
             if move.run is not None:
                 still = open_runs.pop(move.run, None)
-                self._moves[number] = replace(move, open=False) if still is None else of_run(still)
-        self._moves += [of_run(run) for run in open_runs.values() if self._run in (None, run.id)]
+                self._moves[number] = replace(move, open=False) if still is None else self._of_run(still)
+        self._moves += [self._of_run(run) for run in open_runs.values() if self._run in (None, run.id)]
 
     def _of_plan(self, plan: Plan, run: Run | None) -> WatchedMove:
         if run is not None:
-            return of_run(run)
+            return self._of_run(run)
         return WatchedMove(run=None, targets=plan.targets, log_dirs=log_dirs_of(plan))
+
+    def _of_run(self, run: Run) -> WatchedMove:
+        """Return the move with the time that was expected of it, unless its throttle was changed meanwhile."""
+        expected = run.course.expected
+        if expected is None or run.course.changes or run.aborting:
+            return of_run(run)
+        return replace(of_run(run), expected_seconds=expected - (self._began - run.begun).total_seconds())
 
     def _again(self, move: WatchedMove) -> WatchedMove:
         """Return the move with the id and the sources of its run, also after the run has ended."""

@@ -62,6 +62,11 @@ def test_a_move_in_waves_survives_kill_9_and_restores_each_value(desk: Desk) -> 
     until(lambda: desk.standing(topic) == prior, "every value is restored")
     assert status(desk).code == 0
     assert f"Preferred leaders elected: {COUNT}" in ran.out
+    run = ran.out.partition("\nRun ")[2].split()[0]
+    report = json.loads(kquota("move", "report", run, *words(desk, plan)[3:], "--output", "json").out)
+    assert (report["outcome"], report["partitions"], report["bytes_copied"] > SIZE) == ("done", COUNT, True)
+    assert report["readings"][-1]["bytes_left"] == 0
+    assert [one["broker"] for one in report["brokers"]] == [3]
 
 
 def test_the_limit_holds_on_the_cluster(desk: Desk) -> None:

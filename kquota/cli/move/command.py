@@ -13,6 +13,7 @@ from kquota.cli.connection import Connection, Recorded
 from kquota.cli.help import Group
 from kquota.cli.move.estimate import command as estimate
 from kquota.cli.move.plan import command as plan
+from kquota.cli.move.report import command as report
 from kquota.cli.move.run import command as run
 from kquota.cli.move.watch import command as watch
 from kquota.cli.options import DryRun, Gone, Output, OutputFormat, Quiet, StateDir, TakeOver, Textfile, TimeLimit, Yes
@@ -106,7 +107,7 @@ app = typer.Typer(cls=Group, epilog=EPILOG, no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """Plan, estimate, run, follow, resume and undo partition moves."""
+    """Plan, estimate, run, follow, resume, undo and report partition moves."""
 
 
 commands.add(app, "plan", plan.PlanOptions, epilog=plan.EPILOG, headings=plan.HEADINGS)
@@ -114,5 +115,6 @@ commands.add(app, "estimate", estimate.EstimateOptions, epilog=estimate.EPILOG, 
 commands.add(app, "run", run.MoveRunOptions, epilog=run.EPILOG, headings=run.HEADINGS)
 commands.add(app, "status", MoveStatusOptions, epilog=STATUS_EPILOG, work="status.run")
 commands.add(app, "watch", watch.WatchOptions, epilog=watch.EPILOG)
+commands.add(app, "report", report.ReportOptions, epilog=report.EPILOG)
 commands.add(app, "resume", ResumeOptions, epilog=RESUME_EPILOG, work="recovery.resume")
 commands.add(app, "abort", AbortOptions, epilog=ABORT_EPILOG, work="recovery.abort")

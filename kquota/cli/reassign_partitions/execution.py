@@ -38,6 +38,7 @@ def run(at: world.Where, options: ReassignOptions) -> Executed | WouldExecute:
         if options.dry_run:
             return would_execute(prepared)
         started = stage.clock.now()
+        prepared = past_moves.with_course(stage, prepared, expected, options.reason)
         done = carry_out(prepared, say, stage.dirs, timeout)
         past_moves.keep_start(stage, prepared, done, expected, started)
         record = None if done.run is None else stage.runs.place(done.run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kquota.cli import past_moves, world
 from kquota.cli.contract import DONE, FAILED, NOT_YET
@@ -19,9 +20,15 @@ from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.terms import BrokerId, TopicPartition
 
+if TYPE_CHECKING:
+    from kquota.watch.observation import MoveWatch
 
-def run(at: world.Where, options: ReassignOptions) -> Verified:
-    """Report the state of the plan, and restore the throttles of ended moves."""
+
+def run(at: world.Where, options: ReassignOptions, watch: MoveWatch | None = None) -> Verified:
+    """Report the state of the plan, and restore the throttles of ended moves.
+
+    The readings of `watch` go into the record.
+    """
     if options.preserve_throttles and options.clear_all:
         raise Invalid("--preserve-throttles restores nothing and --clear-all removes everything: give one of them")
     plan = plan_option.plan(at, options)
@@ -34,7 +41,7 @@ def run(at: world.Where, options: ReassignOptions) -> Verified:
             with stage.hold():
                 began = stage.clock.now()
                 found = verify(*ports, preserve=options.preserve_throttles, clear_all=options.clear_all)
-                past_moves.keep_look(stage, found, began)
+                past_moves.keep_look(stage, found, began, watch)
     return verified(found, tuple(remarks.of_verification(found)))
 
 

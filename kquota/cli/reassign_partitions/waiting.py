@@ -37,4 +37,4 @@ def run(at: world.Where, options: ReassignOptions) -> Generator[Answer]:
     with remarks.resumable(), world.watching(at, options.state_dir) as (ports, _):
         watch = MoveWatch(ports, plan=read(file))
         yield from readings(watch, ports.clock, _INTERVAL, options.output, plan=str(file), restores=True)
-    yield verification.run(at, replace(options, execute=False, verify=True))
+    yield verification.run(at, replace(options, execute=False, verify=True), watch)

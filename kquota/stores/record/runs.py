@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kquota.errors import Busy, KquotaError
 from kquota.reassign.run import Owner, Run
 from kquota.stores.record.shared import Joined, Shared, Unshared, joined, version_of
 from kquota.stores.state.process import me
 from kquota.stores.state.runs import RunFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRuns:
+    """The runs on record, newest first, and the ids of those that cannot be read, with the reason."""
+
+    runs: tuple[Run, ...]
+    unread: Mapping[str, str]
 
 
 class RecordedRuns:
@@ -77,6 +85,20 @@ class RecordedRuns:
     def every(self) -> tuple[Run, ...]:
         """Return all runs, including ended ones, oldest first. Raises Refused if a journal cannot be read."""
         return _ordered(self._joined(whole=True).runs.values())
+
+    def latest(self, run: Run) -> Run:
+        """Return the run as this process last read or wrote it, also after its end."""
+        return self._latest.get(run.id, run)
+
+    def past(self, *, whole: bool) -> PastRuns:
+        """Return all runs that can be read, newest first, and the others with the reason. One never hides another.
+
+        Unless `whole`, a run that ended on another host has no plan.
+        """
+        unread: dict[str, str] = {}
+        found = joined(self._files.every(unread), self._shared.runs(whole=whole), self._shared.identity)
+        unread |= self._shared.unreadable
+        return PastRuns(runs=_ordered(found.runs.values())[::-1], unread=unread)
 
     def unfinished(self) -> tuple[Run, ...]:
         """Return the open runs, including those of other hosts, oldest first. Raises Refused if a journal cannot be

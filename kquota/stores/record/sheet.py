@@ -32,6 +32,10 @@ _NOTHING: Final = {
 """The fields of an ended run that are slow to read and rarely needed."""
 
 
+_WHOLE: Final = ("course",)
+"""Fields that never become a part, because the list of ended runs needs them. They have a largest size."""
+
+
 class Unreadable(KquotaError):
     """This kquota cannot read a sheet. The message is the reason. Other sheets are still read."""
 
@@ -59,7 +63,7 @@ def encode(run: Run, cluster_id: str, known: Callable[[str], bool] = lambda _: F
     fields: dict[str, Any] = {}
     for name, value in run_fields.written(run).items():
         text = json.dumps(value, separators=(",", ":")).encode()
-        if len(text) <= LARGE:
+        if len(text) <= LARGE or name in _WHOLE:
             fields[name] = value
             continue
         digest = hashlib.sha256(text).hexdigest()[:32]

@@ -6,6 +6,7 @@ The input may be forged, so every value must have its type, and a run can restor
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -13,7 +14,9 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, cast
 
 from kquota.measure import ByteRate
+from kquota.reassign.course import EMPTY, MOST_CHANGES, MOST_READINGS, BrokerCourse, Course, CourseReading, RateChange
 from kquota.reassign.plan import Plan, of_record
+from kquota.reassign.progress import Progress
 from kquota.reassign.run import Owner, Purpose, Run, Stamp
 from kquota.reassign.throttle import Taken
 from kquota.reassign.wave import MoveLimits
@@ -46,8 +49,8 @@ def is_run_id(text: object) -> bool:
 
 
 def written(run: Run) -> dict[str, Any]:
-    """Return the fields of the run as JSON values. A run without limits has no field for them."""
-    names = [name for name in _FIELDS if name != "limits" or run.limits]
+    """Return the fields of the run as JSON values. Without limits or a course, it has no field for them."""
+    names = [name for name in _FIELDS if name not in _IF_ANY or getattr(run, name)]
     return {name: _FIELDS[name].write(getattr(run, name)) for name in names}
 
 
@@ -253,6 +256,87 @@ def _one_limits(document: Any) -> MoveLimits:
     return MoveLimits(**{field.name: _rate(document[field.name]) for field in fields(MoveLimits)})
 
 
+def _course(course: Course) -> dict[str, Any]:
+    return {
+        "expected_seconds": course.expected,
+        "verdict": course.verdict,
+        "brokers": [
+            {
+                "broker": one.broker,
+                "expected_bytes": one.expected_bytes,
+                "expected_seconds": one.expected,
+                "copied": one.copied,
+                "ended": _when(one.ended),
+            }
+            for one in course.brokers
+        ],
+        "readings": [[_when(one.at), one.copied, one.left] for one in course.readings],
+        "changes": [
+            {"at": _when(one.at), "from": one.before, "to": one.rate, "by": one.by, "reason": one.reason}
+            for one in course.changes
+        ],
+    }
+
+
+def _one_course(document: Any) -> Course:
+    """Return the course, or an empty one if it is not valid, because the run must still be resumed and undone."""
+    try:
+        return _valid_course(document)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        return EMPTY
+
+
+def _valid_course(document: Any) -> Course:
+    readings, changes, verdict = document["readings"], document["changes"], document["verdict"]
+    if len(readings) > MOST_READINGS or len(changes) > MOST_CHANGES:
+        raise ValueError("too many readings or changes")
+    return Course(
+        expected=_seconds(document["expected_seconds"]),
+        verdict=None if verdict is None else Progress(verdict).value,
+        brokers=tuple(
+            BrokerCourse(
+                broker=BrokerId(_number(one["broker"])),
+                expected_bytes=_count(one["expected_bytes"]),
+                expected=_seconds(one["expected_seconds"]),
+                copied=_count(one["copied"]),
+                ended=_time(one["ended"]),
+            )
+            for one in document["brokers"]
+        ),
+        readings=tuple(
+            CourseReading(at=_moment(at), copied=_count(copied), left=_count(left)) for at, copied, left in readings
+        ),
+        changes=tuple(
+            RateChange(
+                at=_moment(one["at"]),
+                before=_rate(one["from"]),
+                rate=_rate(one["to"]),
+                by=_optional(one["by"]),
+                reason=_optional(one["reason"]),
+            )
+            for one in changes
+        ),
+    )
+
+
+def _optional(text: Any) -> str | None:
+    return None if text is None else _text(text)
+
+
+def _count(number: Any) -> int | None:
+    if number is not None and (type(number) is not int or not 0 <= number < 2**63):
+        raise ValueError(f"{str(number)[:40]!r} is not a number of bytes")
+    return number
+
+
+def _seconds(number: Any) -> float | None:
+    if number is None:
+        return None
+    if type(number) not in (int, float) or not math.isfinite(number) or number < 0:
+        raise ValueError(f"{str(number)[:40]!r} is not a time in seconds")
+    return float(number)
+
+
 class _Codec(NamedTuple):
     write: Callable[[Any], Any]
     read: Callable[[Any], Any]
@@ -272,12 +356,15 @@ _FIELDS: Final[Mapping[str, _Codec]] = {
     "plan": _Codec(_plan_document, of_record),
     "rollback": _Codec(_plan_document, of_record),
     "owner": _Codec(_owner, _one_owner),
-    "reason": _Codec(_same, lambda text: None if text is None else _text(text)),
+    "reason": _Codec(_same, _optional),
     "crowded": _Codec(bool, _flag),
     "limits": _Codec(_limits, _one_limits),
+    "course": _Codec(_course, _one_course),
 }
 """The functions that write and read each field of a run."""
-_SINCE_3: Final = ("owner", "reason", "crowded", "limits")
-"""The fields that a journal of version 2 does not have. The first journals of version 3 have no `limits`."""
+_IF_ANY: Final = ("limits", "course")
+"""The fields that most runs do not have."""
+_SINCE_3: Final = ("owner", "reason", "crowded", *_IF_ANY)
+"""The fields that a journal of version 2 does not have. The first journals of version 3 lack those of `_IF_ANY`."""
 
 assert set(_FIELDS) | {"stamp"} == {field.name for field in fields(Run)}

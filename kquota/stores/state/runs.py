@@ -71,18 +71,28 @@ class RunFiles:
                 raise _unusable(path, "written", error) from error
             yield
 
-    def every(self) -> dict[str, Kept]:
+    def every(self, unread: dict[str, str] | None = None) -> dict[str, Kept]:
         """Return every run, including ended ones, because kquota never deletes a journal.
 
         A run with a truncated first line never began. Raises Refused if the folder or a journal cannot be read, or if a
-        newer kquota wrote it.
+        newer kquota wrote it. With `unread`, a journal that cannot be read is added there by the id of its run.
         """
         try:
             paths = sorted(self.folder.glob(f"*{_SUFFIX}"))
         except OSError as error:
             raise _unusable(self.folder, "read", error) from error
-        found = (self._unchanged(path) for path in paths)
-        return {kept.run.id: kept for kept in found if kept is not None}
+        found = {}
+        for path in paths:
+            try:
+                kept = self._unchanged(path)
+            except Refused as error:
+                if unread is None:
+                    raise
+                unread[path.name.removesuffix(_SUFFIX)] = str(error)
+                continue
+            if kept is not None:
+                found[kept.run.id] = kept
+        return found
 
     def write(self, run: Run, record: str | None, version: int) -> Run:
         """Append the changes of the run, or all of it if this host has no journal of it. Returns it with its stamp.

@@ -42,6 +42,7 @@ SAMPLES = {
     "run.run": "20260301T123000Z-6a6b28d658e6",
     "keys": LEADER_RATE,
     "quota": "controller_mutation_rate=1",
+    "self.run": "20260301T123000Z-6a6b28d658e6",
     "rate": "5MB/s",
     "shlex.quote(str(options.file))": "FILE.yaml",
     "' --prune' if options.prune else ''": " --prune",
@@ -59,6 +60,7 @@ ONLY_BROKERS = {"--replica-alter-log-dirs-throttle": "`move plan` suggests it, a
 PLAIN = {
     "move/estimate/report/commands.py": "the report has its own options; a test below collects its commands",
     "move/estimate/report/page.py": "names what wrote the page",
+    "move/report/page.py": "names what wrote the page",
     "options.py": "help, of an option",
     "quota/answer.py": "a comment of a file names what reads it",
     "sandbox/run.py": "complete without a cluster",

@@ -71,6 +71,8 @@ class Transcript:
         user, host, pid = re.escape(getpass.getuser()), re.escape(socket.gethostname()), me().pid
         for pattern, word in (
             (rf'"user": "{user}", "host": "{host}", "pid": {pid}\b', '"user": "USER", "host": "HOST", "pid": PID'),
+            (rf'"user": "{user}", "host": "{host}"', '"user": "USER", "host": "HOST"'),
+            (rf"\t{user}\t{host}\t", "\tUSER\tHOST\t"),
             (rf"\b{user}@{host}, pid {pid}\b", "USER@HOST, pid PID"),
             (rf"\b{user}@{host}\b", "USER@HOST"),
             (rf"\bpid {pid} on {host} as {user}\b", "pid PID on HOST as USER"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from kquota.cli.contract import say, worded
@@ -22,21 +23,22 @@ class RunProgress:
         self._ports = ports
         self._plan = plan
         self._name = name
-        self._watch: MoveWatch | None = None
-        self._read = self._told = ports.clock.monotonic()
+        self.watch: MoveWatch | None = None
+        self._read, self._told = -math.inf, ports.clock.monotonic()
 
-    def step(self) -> None:
-        """Read the cluster if the last reading is old, and print every other reading. A failed reading is printed and
-        does not end the move.
+    def step(self, *, ended: bool = False) -> None:
+        """Read the cluster if the last reading is old or the moves have `ended`, and print every other reading.
+
+        A failed reading is printed and does not end the move.
         """
         now = self._ports.clock.monotonic()
-        if now - self._read < _READ_SECONDS:
+        if self.watch is None if ended else now - self._read < _READ_SECONDS:
             return
         self._read = now
         try:
             # The first reading must see the record of the run, which did not exist before.
-            self._watch = self._watch or MoveWatch(self._ports, plan=self._plan)
-            found = self._watch.look()
+            self.watch = self.watch or MoveWatch(self._ports, plan=self._plan)
+            found = self.watch.look()
         except KquotaError as error:
             say(f"warning: the progress is unknown: {worded(error)}")
             return

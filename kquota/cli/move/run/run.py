@@ -17,6 +17,7 @@ from kquota.cli.output import Answer, Part, hidden, key, rounded, spread
 from kquota.cli.reassign_partitions import remarks
 from kquota.cli.reassign_partitions.execution import WouldExecute, would_execute
 from kquota.cli.reassign_partitions.verification import Verified, verified
+from kquota.cli.suggestion import suggested
 from kquota.election.actions import BatchRules, ElectionResults, elect
 from kquota.election.leaders import needing
 from kquota.election.port import Elections, ElectionType
@@ -28,6 +29,7 @@ from kquota.reassign.execution import carry_out
 from kquota.reassign.plan import Plan, read
 from kquota.reassign.preparation import Asked, Prepared, prepare
 from kquota.reassign.progress import Progress
+from kquota.reassign.run import Run
 from kquota.reassign.verification import Verification, verify
 from kquota.reassign.wave import MoveLimits
 from kquota.sizes.replica import partition_sizes
@@ -63,6 +65,7 @@ class MoveRan(Answer):
         yield f"{done} of {counted(len(found.statuses), 'partition')} have the replicas of the plan"
         if self.run is not None:
             yield f"Run {self.run} took {human_duration(self.seconds)}"
+            yield f"See its report with {suggested(f'move report {self.run}')}"
         if found.pending:
             yield f"{counted(len(found.pending), 'setting')} of its throttle still to be restored"
         elif self.throttle is not None:
@@ -141,12 +144,16 @@ def _started(
             begins = "begins" if prepared.known is None else "continues"
             say(f"run {prepared.run.id} {begins}: {counted(len(prepared.moving), 'partition')} to move")
         started = stage.clock.now()
+        prepared = past_moves.with_course(stage, prepared, expected, options.reason)
 
         def hold_back() -> str | None:
             progress.step()
             return health.trouble()
 
-        done = carry_out(prepared, say, stage.dirs, hold_back=hold_back)
+        def noted(run: Run) -> Run:
+            return past_moves.with_readings(run, progress.watch)
+
+        done = carry_out(prepared, say, stage.dirs, hold_back=hold_back, noted=noted)
         past_moves.keep_start(stage, prepared, done, expected, started)
         for line in remarks.of_log_dirs(done.log_dirs):
             say(line)
@@ -169,7 +176,7 @@ def _ended(at: world.Where, options: MoveRunOptions, plan: Plan, progress: RunPr
         seen = stage.clock.monotonic()
         while True:
             try:
-                found = _look(stage, plan)
+                found = _look(stage, plan, progress)
                 seen = stage.clock.monotonic()
             except Unreachable as error:
                 if stage.clock.monotonic() - seen > _PATIENCE:
@@ -182,13 +189,15 @@ def _ended(at: world.Where, options: MoveRunOptions, plan: Plan, progress: RunPr
             progress.step()
 
 
-def _look(stage: world.Stage, plan: Plan) -> Verification | None:
+def _look(stage: world.Stage, plan: Plan, progress: RunProgress) -> Verification | None:
     """Verify once. Return None while another kquota holds the lock."""
     began = stage.clock.now()
     try:
         with stage.hold():
             found = verify(stage.cluster, stage.runs, stage.clock, plan, stage.dirs)
-            past_moves.keep_look(stage, found, began)
+            if found.verdict is not Progress.IN_PROGRESS:
+                progress.step(ended=True)
+            past_moves.keep_look(stage, found, began, progress.watch)
             return found
     except Busy as error:
         say(f"waiting for the lock: {worded(error)}")

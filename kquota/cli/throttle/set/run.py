@@ -185,7 +185,7 @@ def _adjust(at: world.Where, options: SetOptions, rate: ByteRate) -> ThrottleSet
         if options.dry_run:
             held = set_and_clear.prepare_adjusted(ports.cluster, run, rate)
         else:
-            held = set_and_clear.adjust(ports.cluster, ports.runs, ports.clock, run, rate)
+            held = set_and_clear.adjust(ports.cluster, ports.runs, ports.clock, run, rate, options.reason)
         record = None if options.dry_run else ports.runs.place(run)
     return throttle_set(held, record, dry_run=options.dry_run)
 

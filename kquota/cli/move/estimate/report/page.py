@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from datetime import UTC
-from typing import Final
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from typing import TYPE_CHECKING, Final
 
 from kquota import __version__
 from kquota.cli.contract import printable
@@ -20,12 +19,15 @@ from kquota.cli.why_never import named_wave, why_never
 from kquota.measure import counted, human_bytes, human_duration, human_rate
 from kquota.pace.enforcement import START_SECONDS
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 GENERATOR: Final = "kquota move estimate"
 """The generator in the head of a page. kquota does not overwrite a file that lacks it."""
 _ROWS: Final = 20
 """The most rows of a table."""
 _FUNCTIONS: Final = (
-    *(counted, human_bytes, human_duration, human_rate, may_fit, named_wave),
+    *(counted, may_fit, named_wave),
     *(running_words, time_lines, warnings, why_full, why_never, writes_from),
 )
 """The functions that templates call, by the same names."""
@@ -36,9 +38,13 @@ def page(ticket: Ticket) -> str:
     answer = ticket.answer
     moves = bool(answer.pace.shares)
     return (
-        _environment()
+        environment(__package__, _FUNCTIONS)
         .get_template("page.html.jinja")
         .render(
+            generator=GENERATOR,
+            commands=commands,
+            start_seconds=START_SECONDS,
+            unfollowed=UNFOLLOWED,
             ticket=ticket,
             answer=answer,
             made=ticket.made.astimezone(UTC),
@@ -53,10 +59,15 @@ def page(ticket: Ticket) -> str:
     )
 
 
-def _environment() -> Environment:
-    """Return the templates. They escape every value, and an unknown name is an error."""
+def environment(package: str, functions: Iterable[Callable[..., object]]) -> Environment:
+    """Return the templates of a package, with those that pages share. Templates call the `functions` by their names.
+
+    They escape every value, and an unknown name is an error.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
     made = Environment(
-        loader=PackageLoader(__package__, ""),
+        loader=ChoiceLoader([PackageLoader(package, ""), PackageLoader(__package__, "")]),
         autoescape=True,
         finalize=_visible,
         undefined=StrictUndefined,
@@ -64,9 +75,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.globals |= {function.__name__: function for function in _FUNCTIONS}
-    made.globals |= {"commands": commands, "grouped": "{:,}".format, "generator": GENERATOR, "version": __version__}
-    made.globals |= {"start_seconds": START_SECONDS, "unfollowed": UNFOLLOWED}
+    of_values = (human_bytes, human_duration, human_rate)
+    made.globals |= {function.__name__: function for function in (*of_values, *functions)}
+    made.globals |= {"grouped": "{:,}".format, "version": __version__}
     return made
 
 

@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from kquota.cli.move.estimate.report.curve import ThrottleCurve
+from kquota.errors import Refused
 from kquota.measure import human_bytes, human_duration, human_rate
 from kquota.pace.share import Share, Side
 from kquota.pace.uncertainty import Band
@@ -56,6 +58,13 @@ _FEW: Final = 6
 _MANY: Final = 20
 _SECONDS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 _DASHES: Final = ((0, (6, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)))
+
+
+def must_be_installed() -> None:
+    """Raises Refused if a library of a page is missing."""
+    if missing := [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]:
+        named = " and ".join(missing)
+        raise Refused(f"--report: a library is not installed ({named}). Run: pip install 'kquota[report]'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +165,48 @@ def time(curve: ThrottleCurve, band: Band | None) -> Plot:
     return drawing.plot
 
 
+def course(readings: Sequence[tuple[float, float]], throttles: Sequence[tuple[float, float]], end: float) -> Plot:
+    """The throughput of a run over its time until `end`, in steps, with its throttle if it has one.
+
+    `readings` are the end of an interval and its rate, `throttles` the time from which a rate applied.
+    """
+    with _plot("course", "Throughput of the run over time") as drawing:
+        axes = drawing.axes
+        most = max((rate for _, rate in (*readings, *throttles)), default=0)
+        unit, scale = _unit(most)
+        times, rates = zip(*readings, strict=True)
+        axes.step(times, [rate / scale for rate in rates], where="pre", color=_FIRST, linewidth=1.6, label="throughput")
+        axes.fill_between(times, [rate / scale for rate in rates], step="pre", color=_FIRST, alpha=0.15, linewidth=0)
+        if throttles:
+            since, limits = zip(*throttles, (end, throttles[-1][1]), strict=True)
+            heights = [rate / scale for rate in limits]
+            axes.step(since, heights, where="post", color=_STOP, linestyle=_DASHES[0], label="throttle of a broker")
+        axes.set_ylim(0, (most / scale or 1) * 1.1)
+        axes.set_xlim(0, end or 1)
+        axes.set_ylabel(f"all copies ({unit}/s)")
+        axes.set_xlabel("time since the start")
+        axes.set_xticks(*_ticks(end))
+        drawing.legend(2)
+    return drawing.plot
+
+
+def compared(brokers: Sequence[int], expected: Sequence[float], actual: Sequence[float]) -> Plot:
+    """Bars of the seconds after which the last copy to each broker was expected to end, and ended."""
+    with _plot("compared", "Expected and actual end of the copies to each broker") as drawing:
+        axes = drawing.axes
+        for label, values, colour, shift in (("expected", expected, _FIRST, -0.2), ("actual", actual, _SECOND, 0.2)):
+            bars = axes.bar([n + shift for n in range(len(brokers))], values, 0.38, color=colour, label=label)
+            if len(brokers) <= _FEW:
+                axes.bar_label(bars, [human_duration(value) for value in values], padding=2, fontsize=7)
+        most = max((*expected, *actual), default=0) * 1.1
+        axes.set_ylim(0, most or 1)
+        axes.set_yticks(*_ticks(most))
+        axes.set_ylabel("after the start")
+        _named(axes, [str(broker) for broker in brokers], "destination")
+        drawing.legend(2)
+    return drawing.plot
+
+
 class _Drawing:
     """A figure while it is being drawn. `plot` is set at the end."""
 
@@ -245,8 +296,13 @@ def _unit(most: float) -> tuple[str, float]:
 
 def _times(axes: Axes, longest: float) -> None:
     """Put ticks at round times, for example every 15 minutes."""
+    axes.set_yticks(*_ticks(longest))
+
+
+def _ticks(longest: float) -> tuple[list[float], list[str]]:
+    """Round times up to this one, and their words."""
     days = -(-longest // (6 * 86400)) * 86400
     step = next((float(step) for step in _SECONDS if longest / step <= 6), days)
     ticks = [step * n for n in range(int(longest / step) + 1)]
     words = [re.sub(r" 00 (s|min|h)$", "", human_duration(tick)) if tick else "0" for tick in ticks]
-    axes.set_yticks(ticks, words)
+    return ticks, words

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 
 from kquota.cli import world
@@ -14,7 +13,7 @@ from kquota.cli.contract import say
 from kquota.cli.move.estimate.answer import Estimate
 from kquota.cli.move.estimate.limits import Limits
 from kquota.cli.move.estimate.report import commands
-from kquota.errors import Refused
+from kquota.cli.move.estimate.report.plots import must_be_installed
 from kquota.reassign.plan import Plan
 from kquota.spark.plan_files import PlanFiles
 
@@ -39,9 +38,7 @@ def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | No
     """
     if path is None:
         return None
-    if missing := [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]:
-        named = " and ".join(missing)
-        raise Refused(f"--report: a library is not installed ({named}). Run: pip install 'kquota[report]'")
+    must_be_installed()
     from kquota.cli.move.estimate.report.page import GENERATOR
 
     world.check_report(path, GENERATOR)

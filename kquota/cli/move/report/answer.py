@@ -1,0 +1,297 @@
+"""The answers of `move report`: the list of runs, and the report of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import ClassVar, Final
+
+from kquota.cli.amounts import UNKNOWN, rate_or_unknown, size_or_unknown, time_or_unknown
+from kquota.cli.output import Answer, Part, Row, key, rounded, spread
+from kquota.cli.table import aligned
+from kquota.measure import ByteRate, human_duration, human_rate
+from kquota.reassign.course import CourseStep, throughput
+from kquota.reassign.progress import Progress
+from kquota.reassign.run import Run
+from kquota.terms import BrokerId
+
+NOT_RECORDED: Final = "not recorded"
+_SHOWN: Final = 15
+"""The most readings in the text. JSON and TSV have all."""
+_ENDS: Final = {Progress.DONE.value: "done", Progress.ELSEWHERE.value: "ended elsewhere"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary(Part):
+    """One run. Bytes, bytes per second, seconds; None is unknown or not recorded.
+
+    `outcome` is `open`, `done`, `ended elsewhere` (the replicas were not where the plan wants them), `undone`, or
+    `ended` if it was not recorded how. `error` is (actual - expected) / expected.
+    """
+
+    run: str
+    begun: datetime
+    ended: datetime | None
+    outcome: str
+    seconds: float | None = key(form=rounded(1))
+    expected: float | None = key("expected_seconds", rounded(1))
+    error: float | None = key(form=rounded(3))
+    copied: int | None = key("bytes_copied")
+    expected_bytes: int | None = key("bytes_expected")
+    throttle: ByteRate | None
+    user: str | None
+    host: str | None
+    reason: str | None
+
+    @property
+    def who(self) -> str:
+        """The user and the host that began the run."""
+        return NOT_RECORDED if self.user is None else f"{self.user}@{self.host}"
+
+    @property
+    def deviation(self) -> str:
+        """The error for people."""
+        return UNKNOWN if self.error is None else f"{self.error * 100:+.0f} %"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsListed(Answer):
+    """The runs on record, newest first."""
+
+    HEADER: ClassVar = (
+        *("run", "begun", "ended", "outcome", "bytes", "expected_seconds", "seconds", "error", "user", "host"),
+        "reason",
+    )
+
+    runs: tuple[RunSummary, ...]
+
+    def text(self) -> Iterator[str]:
+        if not self.runs:
+            return
+        heads = ["run", "began", "ended", "how", "bytes", "expected", "actual", "error", "who"]
+        rows = [
+            [
+                one.run,
+                moment(one.begun),
+                "" if one.ended is None else moment(one.ended),
+                one.outcome,
+                size_or_unknown(one.copied),
+                time_or_unknown(one.expected),
+                "" if one.seconds is None else human_duration(one.seconds),
+                "" if one.seconds is None else one.deviation,
+                one.who,
+            ]
+            for one in self.runs
+        ]
+        yield from (line.rstrip() for line in aligned(rows, heads, left=[0, 1, 2, 3, 8]).splitlines())
+
+    def rows(self) -> Iterator[Row]:
+        for one in self.runs:
+            ended = None if one.ended is None else one.ended.isoformat()
+            numbers = (one.copied, _rounded(one.expected, 1), _rounded(one.seconds, 1), _rounded(one.error, 3))
+            texts = (None if number is None else str(number) for number in numbers)
+            yield (one.run, one.begun.isoformat(), ended, one.outcome, *texts, one.user, one.host, one.reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerReported(Part):
+    """The copies to one broker: expected and actual bytes, and seconds from the start to the end of the last one."""
+
+    broker: BrokerId
+    expected_bytes: int | None = key("bytes_expected")
+    copied: int | None = key("bytes_copied")
+    expected: float | None = key("expected_seconds", rounded(1))
+    seconds: float | None = key(form=rounded(1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingReported(Part):
+    """One reading, `seconds` after the start. `rate` is the throughput since the reading before."""
+
+    time: datetime
+    seconds: float = key(form=rounded(1))
+    copied: int | None = key("bytes_copied")
+    left: int | None = key("bytes_left")
+    rate: float | None = key("throughput", rounded(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeReported(Part):
+    """A change of the throttle, in bytes per second; None is no throttle. `by` and `reason` may not be recorded."""
+
+    time: datetime
+    seconds: float = key(form=rounded(1))
+    before: ByteRate | None = key("from")
+    rate: ByteRate | None = key("to")
+    by: str | None
+    reason: str | None
+
+    @property
+    def line(self) -> str:
+        """The change for people."""
+        why = NOT_RECORDED if self.reason is None else self.reason
+        by = NOT_RECORDED if self.by is None else self.by
+        return f"{moment(self.time)}: from {_rate(self.before)} to {_rate(self.rate)}; by: {by}; reason: {why}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport(Answer):
+    """How a run went. `partitions` is None if its plan is not kept."""
+
+    HEADER: ClassVar = ("time", "seconds", "bytes_copied", "bytes_left", "throughput")
+
+    summary: RunSummary = spread()
+    partitions: int | None
+    brokers: tuple[BrokerReported, ...]
+    readings: tuple[ReadingReported, ...]
+    changes: tuple[ChangeReported, ...]
+
+    @property
+    def watched(self) -> bool:
+        """True if there are readings with bytes, so that throughput over time is known."""
+        return any(one.rate is not None for one in self.readings)
+
+    def text(self) -> Iterator[str]:
+        one = self.summary
+        yield f"Run {one.run}: {one.outcome}"
+        yield from (f"  {name + ':':<11} {value}" for name, value in facts(self))
+        if self.brokers:
+            yield from ("", "Copies to each broker:")
+            heads = ["to", "bytes expected", "copied", "expected end", "actual end"]
+            rows = [
+                [
+                    str(to.broker),
+                    size_or_unknown(to.expected_bytes),
+                    size_or_unknown(to.copied),
+                    time_or_unknown(to.expected),
+                    time_or_unknown(to.seconds),
+                ]
+                for to in self.brokers
+            ]
+            yield from (f"  {line}" for line in aligned(rows, heads).splitlines())
+        yield ""
+        if self.watched:
+            yield "Throughput:"
+            heads = ["after", "copied", "left", "throughput"]
+            step = -(-len(self.readings) // _SHOWN)
+            shown = [r for n, r in enumerate(reversed(self.readings)) if n % step == 0][::-1]
+            rows = [
+                [human_duration(r.seconds), size_or_unknown(r.copied), size_or_unknown(r.left), rate_or_unknown(r.rate)]
+                for r in shown
+            ]
+            yield from (f"  {line}" for line in aligned(rows, heads).splitlines())
+        else:
+            yield UNWATCHED
+        yield from ("", "Changes of the throttle:")
+        yield from (f"  {change.line}" for change in self.changes)
+        if not self.changes:
+            yield "  none is recorded"
+
+    def rows(self) -> Iterator[Row]:
+        for one in self.readings:
+            numbers = (_rounded(one.seconds, 1), one.copied, one.left, _rounded(one.rate, 0))
+            yield (one.time.isoformat(), *(None if number is None else str(number) for number in numbers))
+
+
+UNWATCHED: Final = (
+    "The throughput is not recorded, because no `move run` or `--execute --wait` read the sizes during the copies."
+)
+
+
+def facts(report: RunReport) -> Iterator[tuple[str, str]]:
+    """The lines at the top of a report: a name and its value."""
+    one = report.summary
+    yield "began", moment(one.begun)
+    yield "ended", "not yet" if one.ended is None else moment(one.ended)
+    yield "who", one.who
+    yield "reason", NOT_RECORDED if one.reason is None else one.reason
+    yield "throttle", _rate(one.throttle) + (" (changed, see below)" if report.changes else "")
+    yield "expected", NOT_RECORDED if one.expected is None else human_duration(one.expected)
+    if one.seconds is not None:
+        yield "actual", human_duration(one.seconds) + ("" if one.error is None else f" ({one.deviation})")
+    yield "bytes", f"{size_or_unknown(one.copied)} copied, {size_or_unknown(one.expected_bytes)} expected"
+    yield "partitions", UNKNOWN if report.partitions is None else f"{report.partitions:,}"
+
+
+def listed(run: Run) -> RunSummary:
+    """Return the summary of a run."""
+    course = run.course
+    seconds = None if run.finished is None else max(0.0, (run.finished - run.begun).total_seconds())
+    expected = course.expected
+    return RunSummary(
+        run=run.id,
+        begun=run.begun,
+        ended=run.finished,
+        outcome=_outcome(run),
+        seconds=seconds,
+        expected=expected,
+        error=None if seconds is None or not expected or run.aborting else (seconds - expected) / expected,
+        copied=course.copied,
+        expected_bytes=course.expected_bytes,
+        throttle=run.rate,
+        user=None if run.owner is None else run.owner.user,
+        host=None if run.owner is None else run.owner.host,
+        reason=run.reason,
+    )
+
+
+def reported(run: Run) -> RunReport:
+    """Return the report of a run."""
+
+    def after(time: datetime) -> float:
+        return max(0.0, (time - run.begun).total_seconds())
+
+    course = run.course
+    rates: dict[datetime, CourseStep] = {one.until: one for one in throughput(course.readings)}
+    return RunReport(
+        summary=listed(run),
+        partitions=len(run.plan.targets) or None,
+        brokers=tuple(
+            BrokerReported(
+                broker=to.broker,
+                expected_bytes=to.expected_bytes,
+                copied=to.copied,
+                expected=to.expected,
+                seconds=None if to.ended is None else after(to.ended),
+            )
+            for to in course.brokers
+        ),
+        readings=tuple(
+            ReadingReported(
+                time=one.at,
+                seconds=after(one.at),
+                copied=one.copied,
+                left=one.left,
+                rate=rates[one.at].rate if one.at in rates else None,
+            )
+            for one in course.readings
+        ),
+        changes=tuple(
+            ChangeReported(
+                time=one.at, seconds=after(one.at), before=one.before, rate=one.rate, by=one.by, reason=one.reason
+            )
+            for one in course.changes
+        ),
+    )
+
+
+def _outcome(run: Run) -> str:
+    if run.finished is None:
+        return "open"
+    if run.aborting:
+        return "undone"
+    return "ended" if run.course.verdict is None else _ENDS.get(run.course.verdict, "ended")
+
+
+def moment(time: datetime) -> str:
+    """A time of day for people."""
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _rate(rate: ByteRate | None) -> str:
+    return "no throttle" if rate is None else human_rate(rate)
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)

@@ -1,0 +1,61 @@
+"""The page of `move report RUN --report`: one HTML file with the style and the plots of an estimate's page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from kquota.cli import world
+from kquota.cli.contract import say
+from kquota.cli.move.estimate.report import plots
+from kquota.cli.move.estimate.report.page import environment
+from kquota.cli.move.report.answer import UNWATCHED, RunReport, facts, moment
+
+_GENERATOR: Final = "kquota move report"
+"""The generator in the head of a page. kquota does not overwrite a file that lacks it."""
+_ROWS: Final = 20
+
+
+def must_be_writable(path: Path) -> None:
+    """Raises Refused if a library is missing, Invalid for a path that cannot hold a page."""
+    plots.must_be_installed()
+    world.check_report(path, _GENERATOR)
+
+
+def write(path: Path, answer: RunReport) -> None:
+    """Write the page, and report that. Raises Refused if it cannot be written."""
+    world.write_report(path, page(answer))
+    say(f"report written: {path}")
+
+
+def page(answer: RunReport) -> str:
+    """The whole page. The same answer gives the same bytes."""
+    both = [to for to in answer.brokers if to.expected is not None and to.seconds is not None]
+    return (
+        environment(__package__, [moment])
+        .get_template("run.html.jinja")
+        .render(
+            answer=answer,
+            run=answer.summary,
+            facts=list(facts(answer)),
+            generator=_GENERATOR,
+            rows=_ROWS,
+            unwatched=UNWATCHED,
+            course=_course(answer) if answer.watched else None,
+            compared=plots.compared(
+                [to.broker for to in both], [to.expected or 0.0 for to in both], [to.seconds or 0.0 for to in both]
+            )
+            if both
+            else None,
+        )
+    )
+
+
+def _course(answer: RunReport) -> plots.Plot:
+    readings = [(one.seconds, one.rate) for one in answer.readings if one.rate is not None]
+    before = next(one.seconds for one in answer.readings if one.copied is not None)
+    end = max(readings[-1][0], answer.summary.seconds or 0.0)
+    first = answer.changes[0].before if answer.changes else answer.summary.throttle
+    throttles = [(0.0, first), *((change.seconds, change.rate) for change in answer.changes)]
+    known = [(seconds, float(rate)) for seconds, rate in throttles if rate is not None]
+    return plots.course([(before, readings[0][1]), *readings], known, end)

@@ -1,0 +1,38 @@
+"""`kquota move report`: read the record of runs, and report one of them or list all."""
+
+from __future__ import annotations
+
+from kquota.cli import world
+from kquota.cli.contract import DONE, FAILED
+from kquota.cli.move.report.answer import RunReport, RunsListed, listed, reported
+from kquota.cli.move.report.command import ReportOptions
+from kquota.cli.move.report.page import must_be_writable, write
+from kquota.errors import Invalid, Refused
+from kquota.reassign.run import Purpose
+
+
+def run(options: ReportOptions) -> RunsListed | RunReport:
+    """Report a run or list all. Raises Refused for a run that is not on record, Invalid for --report without a run."""
+    if options.report is not None:
+        if options.run is None:
+            raise Invalid("--report writes the page of one run: give RUN")
+        must_be_writable(options.report)
+    with world.moves(world.where(options.connection), options.state_dir) as (_, runs):
+        found = runs.past(whole=options.run is not None)
+        unseen = world.unseen(runs.alone)
+    moves = [one for one in found.runs if one.purpose is Purpose.MOVE]
+    unread = {name: why for name, why in found.unread.items() if options.run in (None, name)}
+    notes = tuple(f"error: run {name} cannot be read: {why}" for name, why in sorted(unread.items()))
+    if options.run is None:
+        empty = () if moves else ("no run is on record", *unseen)
+        return RunsListed(runs=tuple(map(listed, moves)), notes=(*notes, *empty), code=FAILED if unread else DONE)
+    named = next((one for one in moves if one.id == options.run), None)
+    if named is None:
+        if unread:
+            raise Refused(notes[0].removeprefix("error: "))
+        known = ", ".join(one.id for one in moves[:5]) or "none"
+        raise Refused(f"run {options.run}: no run with this id is on record (newest runs: {known})")
+    answer = reported(named)
+    if options.report is not None:
+        write(options.report, answer)
+    return answer

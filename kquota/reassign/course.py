@@ -1,0 +1,147 @@
+"""The course of a run for its report: what was expected, readings while it moved, and each change of its throttle.
+
+It is recorded in the run, so every host that shares the record can read it. It only informs people: nothing that kquota
+writes to a cluster depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import pairwise
+from typing import Final
+
+from kquota.measure import ByteRate
+from kquota.terms import BrokerId
+
+MOST_READINGS: Final = 200
+"""More readings are thinned evenly over the time of the run."""
+MOST_CHANGES: Final = 100
+"""Only the newest changes of a throttle are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CourseReading:
+    """`copied` bytes were on the destinations at this time, and `left` were still to come; None is unknown."""
+
+    at: datetime
+    copied: int | None
+    left: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerCourse:
+    """The copies to one broker: bytes, and when the last one ended. None is unknown.
+
+    `expected` is the end in seconds from the start of the run. `ended` is the first reading without a copy to it.
+    """
+
+    broker: BrokerId
+    expected_bytes: int | None = None
+    expected: float | None = None
+    copied: int | None = None
+    ended: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateChange:
+    """A change of the throttle of a run, in bytes per second. None is no throttle; `by` and `reason` may be unknown."""
+
+    at: datetime
+    before: ByteRate | None
+    rate: ByteRate | None
+    by: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """The course of one run. `expected` is in seconds from its start, `verdict` the state at its end, if known."""
+
+    expected: float | None = None
+    brokers: tuple[BrokerCourse, ...] = ()
+    readings: tuple[CourseReading, ...] = ()
+    changes: tuple[RateChange, ...] = ()
+    verdict: str | None = None
+
+    def __bool__(self) -> bool:
+        """True if anything is recorded."""
+        return self != EMPTY
+
+    @property
+    def copied(self) -> int | None:
+        """The bytes on the destinations in the last reading that knows them."""
+        return next((one.copied for one in reversed(self.readings) if one.copied is not None), None)
+
+    @property
+    def expected_bytes(self) -> int | None:
+        """The bytes to copy as known at the start; None if they are unknown for a broker."""
+        found = [one.expected_bytes for one in self.brokers]
+        known = [size for size in found if size is not None]
+        return sum(known) if known and len(known) == len(found) else None
+
+    def changed(self, change: RateChange) -> Course:
+        """Return the course with one more change of the throttle. A change to the same rate is none."""
+        if change.before == change.rate:
+            return self
+        return replace(self, changes=(*self.changes, change)[-MOST_CHANGES:])
+
+    def read(self, readings: Iterable[CourseReading], brokers: Iterable[BrokerCourse]) -> Course:
+        """Return the course after more readings. `brokers` are as in the last one, without what was expected.
+
+        Readings that are not newer than the last one are ignored.
+        """
+        found = list(self.readings)
+        for reading in readings:
+            if not found or reading.at > found[-1].at:
+                found.append(reading)
+        known = {one.broker: one for one in self.brokers}
+        for now in brokers:
+            old = known.get(now.broker, now)
+            known[now.broker] = replace(
+                old,
+                copied=old.copied if now.copied is None else now.copied,
+                ended=now.ended if now.ended is None or old.ended is None else min(old.ended, now.ended),
+            )
+        return replace(self, readings=thinned(found), brokers=tuple(known[b] for b in sorted(known)))
+
+
+EMPTY: Final = Course()
+
+
+def thinned(readings: Sequence[CourseReading]) -> tuple[CourseReading, ...]:
+    """Return at most `MOST_READINGS` of these readings (oldest first), with the first and the last one.
+
+    From half of this number on, two readings are at least an even share of the time apart, except for the last one.
+    """
+    if len(readings) <= MOST_READINGS // 2:
+        return tuple(readings)
+    step = (readings[-1].at - readings[0].at) / (MOST_READINGS - 2)
+    kept = [readings[0]]
+    for reading in readings[1:-1]:
+        if reading.at - kept[-1].at >= step:
+            kept.append(reading)
+    return (*kept, readings[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CourseStep:
+    """The bytes per second that arrived between two readings."""
+
+    since: datetime
+    until: datetime
+    rate: float
+
+
+def throughput(readings: Sequence[CourseReading]) -> tuple[CourseStep, ...]:
+    """Return the throughput between successive readings. Readings without known bytes are skipped.
+
+    Log truncation can make a copy smaller, so a negative difference counts as 0.
+    """
+    known = [(one.at, one.copied) for one in readings if one.copied is not None]
+    return tuple(
+        CourseStep(since=since, until=until, rate=max(0, after - before) / (until - since).total_seconds())
+        for (since, before), (until, after) in pairwise(known)
+        if until > since
+    )
