@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from kquota.cli.suggestion import suggested
@@ -76,9 +77,14 @@ _NEEDED: Final = ("error: ", "warning: ")
 _quiet: list[bool] = [False]
 
 
-def quieten(quiet: bool) -> None:
+@contextmanager
+def quieten(quiet: bool) -> Iterator[None]:
     """For this command, print all lines, or with --quiet only errors and warnings."""
     _quiet[0] = quiet
+    try:
+        yield
+    finally:
+        _quiet[0] = False
 
 
 def say(line: str, *, needed: bool = False) -> None:

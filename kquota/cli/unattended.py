@@ -33,7 +33,11 @@ def carried_out(asked: Any, work: Callable[[], int]) -> int:
     Raises TimedOut after --timeout, and Invalid or Refused before the work if --textfile cannot be written.
     """
     quiet: bool = getattr(asked, "quiet", False)
-    quieten(quiet)
+    with quieten(quiet):
+        return _carried_out(asked, work, quiet)
+
+
+def _carried_out(asked: Any, work: Callable[[], int], quiet: bool) -> int:
     output = getattr(asked, "output", Output.text)
     if quiet and output is not Output.text:
         raise Invalid(f"--quiet prints no document, and --output {output} is one: give one of them")
