@@ -408,7 +408,7 @@ O	kquota log-dirs	--conf	many	free	Spark setting
 O	kquota log-dirs	--debug	once	flag	Show the traceback of an error, including Spark'\''s frames
 O	kquota log-dirs	--output	once	text|json	Format of stdout
 O	kquota log-dirs	--help	once	flag	Show this message and exit
-C	kquota move	Plan, estimate, run, follow, resume, undo and report partition moves
+C	kquota move	Plan, estimate, run, follow, adjust, resume, undo and report partition moves
 O	kquota move	--help	once	flag	Show this message and exit
 C	kquota move plan	Plan a move of the fewest bytes: drain or add brokers, set replication factors, repair racks, balance
 O	kquota move plan	--bootstrap-server	once	free	Kafka brokers
@@ -505,6 +505,28 @@ O	kquota move watch	--once	once	flag	Read the cluster once
 O	kquota move watch	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move watch	--output	once	text|json	Format of stdout
 O	kquota move watch	--help	once	flag	Show this message and exit
+C	kquota move adjust	Change the throttle of a running move: to a rate, to meet a deadline, or by the time of day
+O	kquota move adjust	--bootstrap-server	once	free	Kafka brokers
+O	kquota move adjust	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
+O	kquota move adjust	--zookeeper	once	free	Kafka'\''s ZooKeeper
+O	kquota move adjust	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota move adjust	--command-config	once	files	Java properties with the client'\''s security settings
+O	kquota move adjust	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
+O	kquota move adjust	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
+O	kquota move adjust	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
+A	kquota move adjust	free
+O	kquota move adjust	--run	once	free	Id of the run, as `kquota move status` shows it
+O	kquota move adjust	--reassignment-json-file	once	files	Select the open run of this plan
+O	kquota move adjust	--deadline	once	free	End the move after this time, for example 2h, or at a time such as 2026-11-24T06:00:00+01:00
+O	kquota move adjust	--min-rate	once	free	With --deadline: the lowest throttle
+O	kquota move adjust	--max-rate	once	free	With --deadline: the highest throttle
+O	kquota move adjust	--between	once	free	Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s
+O	kquota move adjust	--interval	once	free	Time between two readings, at least 1s
+O	kquota move adjust	--force	once	flag	Set the rate even if copies can never catch up under it
+O	kquota move adjust	--reason	once	free	Reason for colleagues, shown by `kquota move status`
+O	kquota move adjust	--state-dir	once	folders	Folder of the journals of runs
+O	kquota move adjust	--output	once	text|json	Format of stdout
+O	kquota move adjust	--help	once	flag	Show this message and exit
 C	kquota move report	Show how a run went: its expected and actual time, and its throughput
 O	kquota move report	--bootstrap-server	once	free	Kafka brokers
 O	kquota move report	--zookeeper	once	free	Kafka'\''s ZooKeeper

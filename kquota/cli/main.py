@@ -44,7 +44,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "topics": "Create, grow and delete topics under a mutation quota; list and describe them.",
     "leader-election": "Elect preferred leaders like kafka-leader-election, also in batches with a health check.",
     "log-dirs": "Show replica sizes like kafka-log-dirs, and record them in a history.",
-    "move": "Plan, estimate, run, follow, resume, undo and report partition moves.",
+    "move": "Plan, estimate, run, follow, adjust, resume, undo and report partition moves.",
     "throttle": "Show, set, restore and clean up replication throttles.",
     "quota": "Manage all quotas of a cluster as one document, explain which one limits a client, and test them "
     "with a load.",

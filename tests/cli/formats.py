@@ -20,7 +20,8 @@ def must_be_promised(arguments: Sequence[str], out: str) -> None:
     if asked[1] == "tsv":
         assert out.splitlines()[0].split("\t") in [told[0].split() for told in rows if told], out.splitlines()[0]
         return
-    for text in out.splitlines() if "move watch" in words or "--wait" in words else [out]:
+    watched = any(word in words for word in ("move watch", "--wait", "--deadline 4m", "--between"))
+    for text in out.splitlines() if watched else [out]:
         if "version" in (document := json.loads(text)):
             missing = document.keys() - {"version"} - {key for told in rows for key in told}
             assert not missing, f"docs/formats.md does not name {sorted(missing)} of: kquota {words}"

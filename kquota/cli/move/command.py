@@ -11,6 +11,7 @@ import typer
 from kquota.cli import commands
 from kquota.cli.connection import Connection, Recorded
 from kquota.cli.help import Group
+from kquota.cli.move.adjust import command as adjust
 from kquota.cli.move.estimate import command as estimate
 from kquota.cli.move.plan import command as plan
 from kquota.cli.move.report import command as report
@@ -107,7 +108,7 @@ app = typer.Typer(cls=Group, epilog=EPILOG, no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """Plan, estimate, run, follow, resume, undo and report partition moves."""
+    """Plan, estimate, run, follow, adjust, resume, undo and report partition moves."""
 
 
 commands.add(app, "plan", plan.PlanOptions, epilog=plan.EPILOG, headings=plan.HEADINGS)
@@ -115,6 +116,7 @@ commands.add(app, "estimate", estimate.EstimateOptions, epilog=estimate.EPILOG, 
 commands.add(app, "run", run.MoveRunOptions, epilog=run.EPILOG, headings=run.HEADINGS)
 commands.add(app, "status", MoveStatusOptions, epilog=STATUS_EPILOG, work="status.run")
 commands.add(app, "watch", watch.WatchOptions, epilog=watch.EPILOG)
+commands.add(app, "adjust", adjust.AdjustOptions, epilog=adjust.EPILOG, headings=adjust.HEADINGS)
 commands.add(app, "report", report.ReportOptions, epilog=report.EPILOG)
 commands.add(app, "resume", ResumeOptions, epilog=RESUME_EPILOG, work="recovery.resume")
 commands.add(app, "abort", AbortOptions, epilog=ABORT_EPILOG, work="recovery.abort")

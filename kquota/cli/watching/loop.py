@@ -6,6 +6,7 @@ import sys
 from collections.abc import Generator
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Protocol
 
 from kquota.cli import world
 from kquota.cli.contract import worded
@@ -14,11 +15,19 @@ from kquota.cli.progress import live
 from kquota.cli.watching.answer import MovesWatched, answer
 from kquota.errors import Unreachable
 from kquota.reassign.port import Clock
-from kquota.watch.observation import MoveWatch, Observed
+from kquota.watch.observation import Observed
+
+
+class Looking(Protocol):
+    """A watch of moves."""
+
+    def look(self) -> Observed:
+        """Read the cluster once. Raises Unreachable."""
+        ...
 
 
 def readings(
-    watch: MoveWatch,
+    watch: Looking,
     clock: Clock,
     interval: float,
     output: Output,
@@ -54,7 +63,7 @@ def readings(
     yield shown if shown.moves else replace(shown, notes=(*shown.notes, *unseen))
 
 
-def _look(watch: MoveWatch, once: bool) -> Observed | None:
+def _look(watch: Looking, once: bool) -> Observed | None:
     """Return a reading. If the cluster does not answer, print a warning and return None."""
     try:
         return watch.look()

@@ -1,0 +1,80 @@
+"""`kquota move adjust`: change the throttle of a running move, once or until it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from kquota.cli.connection import Connection
+from kquota.cli.options import Output, OutputFormat, Reason, StateDir
+
+EPILOG: Final = """With RATE, kquota sets the throttle and ends. With --deadline or --between, it watches the move,
+changes the throttle as needed, and ends with the move. If kquota is stopped, the last throttle stays. Each change is
+recorded in the run. The command that ends the run restores the throttle from before the move.
+
+Exit codes: as for `kquota throttle set`, and with --deadline or --between as for `kquota move watch`.
+
+Examples:
+  kquota move adjust 80MB/s --bootstrap-server localhost:9092
+  kquota move adjust --cluster prod --deadline 2h --max-rate 200MB/s"""
+
+HEADINGS: Final = {
+    "--run": "Move",
+    "--deadline": "Throttle over time",
+    "--force": "Safety, record and output",
+}
+"""The first option of each part of the help, and its heading."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdjustOptions:
+    """Change the throttle of a running move: to a rate, to meet a deadline, or by the time of day."""
+
+    connection: Connection
+    rate: Annotated[
+        str | None,
+        typer.Argument(metavar="[RATE]", help="Throttle of each broker, for example 80MB/s."),
+    ] = None
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run", metavar="ID", help="Id of the run, as `kquota move status` shows it.  [default: the open run]"
+        ),
+    ] = None
+    reassignment_json_file: Annotated[
+        Path | None, typer.Option("--reassignment-json-file", metavar="FILE", help="Select the open run of this plan.")
+    ] = None
+    deadline: Annotated[
+        str | None,
+        typer.Option(
+            "--deadline",
+            metavar="TIME",
+            help="End the move after this time, for example 2h, or at a time such as 2026-11-24T06:00:00+01:00.",
+        ),
+    ] = None
+    min_rate: Annotated[
+        str | None, typer.Option("--min-rate", metavar="RATE", help="With --deadline: the lowest throttle.")
+    ] = None
+    max_rate: Annotated[
+        str | None, typer.Option("--max-rate", metavar="RATE", help="With --deadline: the highest throttle.")
+    ] = None
+    between: Annotated[
+        str | None,
+        typer.Option(
+            "--between",
+            metavar="SPANS",
+            help="Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s.",
+        ),
+    ] = None
+    interval: Annotated[
+        str, typer.Option("--interval", metavar="TIME", help="Time between two readings, at least 1s.")
+    ] = "5s"
+    force: Annotated[bool, typer.Option("--force", help="Set the rate even if copies can never catch up under it.")] = (
+        False
+    )
+    reason: Reason = None
+    state_dir: StateDir = None
+    output: OutputFormat = Output.text

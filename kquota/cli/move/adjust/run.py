@@ -1,0 +1,168 @@
+"""`kquota move adjust`: set the throttle of an open run, once or as its move proceeds."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from kquota.cli import world
+from kquota.cli.contract import say, worded
+from kquota.cli.move.adjust.command import AdjustOptions
+from kquota.cli.output import Answer
+from kquota.cli.throttle.set import run as setting
+from kquota.cli.throttle.set.command import SetOptions
+from kquota.cli.watching.answer import MovesWatched
+from kquota.cli.watching.loop import readings
+from kquota.errors import Busy, Invalid, NextStep, Refused, Unreachable
+from kquota.measure import ByteRate, byte_rate, duration, human_rate
+from kquota.pace.landing import DayPlan, RateBounds, day_plan, differs, landing_rate
+from kquota.reassign.plan import read
+from kquota.reassign.port import Clock, Runs
+from kquota.reassign.run import Purpose, Run, covers
+from kquota.watch.observation import MoveWatch, Observed
+
+_SHORTEST: Final = 1.0
+_SETTLING_SECONDS: Final = 15.0
+"""The time between two changes: the throughput of a quota window of 11 s must show the last one first."""
+
+
+def run(options: AdjustOptions) -> Answer | Generator[Answer]:
+    """Change the throttle. Raises Invalid, and Refused without an open run."""
+    ways = {"RATE": options.rate, "--deadline": options.deadline, "--between": options.between}
+    if [way is not None for way in ways.values()].count(True) != 1:
+        raise Invalid(f"give exactly one of {', '.join(ways)}")
+    if options.deadline is None and (options.min_rate is not None or options.max_rate is not None):
+        raise Invalid("--min-rate and --max-rate limit the throttle of a --deadline. Give --deadline TIME")
+    if options.run is not None and options.reassignment_json_file is not None:
+        raise Invalid("--run and --reassignment-json-file both select a run. Give one of them")
+    if options.rate is None:
+        return _follow(options)
+    with world.watching(world.where(options.connection), options.state_dir) as (ports, _):
+        found = _open_run(ports.runs, options)
+    return setting.run(_setting(options, found, options.rate, options.reason))
+
+
+def _follow(options: AdjustOptions) -> Generator[MovesWatched]:
+    interval = duration(options.interval, "--interval")
+    if interval < _SHORTEST:
+        raise Invalid(f"--interval {options.interval}: must be at least {_SHORTEST:g}s")
+    low, high = (
+        None if text is None else byte_rate(text, option)
+        for option, text in (("--min-rate", options.min_rate), ("--max-rate", options.max_rate))
+    )
+    if low is not None and high is not None and low > high:
+        raise Invalid(f"--min-rate {options.min_rate}: above --max-rate {options.max_rate}. Give a lower one")
+    days = None if options.between is None else day_plan(options.between, "--between")
+    with world.watching(world.where(options.connection), options.state_dir) as (ports, runs):
+        end = None if options.deadline is None else _moment(options.deadline, ports.clock.now())
+        followed = _open_run(ports.runs, options)
+        if followed.rate is None:
+            raise Refused(f"run {followed.id}: it has no throttle to change. Start it with a throttle")
+        watch = _PacedWatch(
+            watch=MoveWatch(ports, run=followed.id),
+            options=options,
+            runs=ports.runs,
+            clock=ports.clock,
+            run=followed,
+            end=end,
+            bounds=RateBounds(low=low, high=high),
+            days=days,
+        )
+        yield from readings(watch, ports.clock, interval, options.output, unseen=world.unseen(runs.alone))
+
+
+def _open_run(runs: Runs, options: AdjustOptions) -> Run:
+    """Return the selected run, or the only open run of a move."""
+    moving = [one for one in runs.unfinished() if one.purpose is Purpose.MOVE]
+    if options.reassignment_json_file is not None:
+        found = covers(read(options.reassignment_json_file, world.warn), moving)
+        if found is None:
+            raise Refused(f"{options.reassignment_json_file}: no run of this plan is open. ", NextStep.SHOW_MOVES)
+        return found
+    selected = [one for one in moving if options.run in (None, one.id)]
+    if not selected:
+        which = "no run of a move is open" if options.run is None else f"run {options.run}: no such run is open"
+        raise Refused(f"{which}. See the open runs with ", NextStep.SHOW_MOVES)
+    if len(selected) > 1:
+        there = ", ".join(one.id for one in selected)
+        raise Invalid(f"several runs are open ({there}). Name one of them with --run")
+    return selected[0]
+
+
+def _setting(options: AdjustOptions, found: Run, rate: str, reason: str | None) -> SetOptions:
+    return SetOptions(
+        connection=options.connection,
+        throttle=rate,
+        run=found.id,
+        force=options.force,
+        reason=reason,
+        state_dir=options.state_dir,
+        output=options.output,
+    )
+
+
+def _moment(text: str, now: datetime) -> datetime:
+    """Return the time of --deadline. A time without a zone is local. Raises Invalid for a time that has passed."""
+    if "-" not in text:
+        return now + timedelta(seconds=duration(text, "--deadline"))
+    try:
+        found = datetime.fromisoformat(text).astimezone()
+    except ValueError as error:
+        raise Invalid(f"--deadline {text!r}: not a time. Write for example 2h or 2026-11-24T06:00:00+01:00") from error
+    if found <= now:
+        raise Invalid(f"--deadline {text}: this time has passed. Give a later one")
+    return found
+
+
+@dataclass(slots=True, kw_only=True)
+class _PacedWatch:
+    """A watch of one run that changes its throttle after a reading, if a change is due."""
+
+    watch: MoveWatch
+    options: AdjustOptions
+    runs: Runs
+    clock: Clock
+    run: Run
+    end: datetime | None
+    bounds: RateBounds
+    days: DayPlan | None
+    changed: float | None = None
+
+    def look(self) -> Observed:
+        """Read the cluster, then change the throttle. Raises Unreachable if the cluster does not answer."""
+        found = self.watch.look()
+        if not found.ended:
+            self._pace(found)
+        return found
+
+    def _pace(self, found: Observed) -> None:
+        now = self.clock.monotonic()
+        if self.changed is not None and now - self.changed < _SETTLING_SECONDS:
+            return
+        open_run = next((one for one in self.runs.unfinished() if one.id == self.run.id), None)
+        if open_run is None or open_run.rate is None:
+            return
+        wanted = self._wanted(found, open_run.rate)
+        if wanted is None or not differs(wanted, open_run.rate):
+            return
+        self.changed = now
+        why = self.options.reason or ("--deadline" if self.days is None else "--between")
+        try:
+            setting.run(_setting(self.options, open_run, str(int(wanted)), why))
+        except (Busy, Refused, Unreachable) as error:
+            world.warn(f"the throttle stays at {human_rate(open_run.rate)}: {worded(error)}")
+        else:
+            say(f"run {open_run.id}: the throttle is now {human_rate(wanted)}, was {human_rate(open_run.rate)}")
+
+    def _wanted(self, found: Observed, rate: ByteRate) -> ByteRate | None:
+        """Return the throttle that applies now, or None if the time left is unknown."""
+        moment = self.clock.now()
+        if self.days is not None:
+            return self.days.at(moment.astimezone().time())
+        (move,) = found.view.moves
+        left = move.least_seconds if move.seconds_left is None else move.seconds_left
+        if left is None or self.end is None:
+            return None
+        return landing_rate(rate, left, (self.end - moment).total_seconds(), self.bounds)

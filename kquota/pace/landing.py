@@ -1,0 +1,110 @@
+"""The throttle of a running move over time: the rate that meets a deadline, and rates by time of day."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import time
+from typing import Final
+
+from kquota.errors import Invalid
+from kquota.measure import ByteRate, byte_rate
+
+AIM: Final = 0.95
+"""The share of the time until the deadline that the copies should need. The rest is for the end of the move."""
+WORTH: Final = 0.05
+"""A smaller change of the throttle, as a share of it, is not worth a write."""
+_SPAN: Final = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
+_ELSE: Final = "else"
+_FORM: Final = "Write for example 22:00-06:00=200MB/s,else=40MB/s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateBounds:
+    """The lowest and the highest throttle in bytes per second. None is no bound."""
+
+    low: ByteRate | None = None
+    high: ByteRate | None = None
+
+    def clamp(self, value: ByteRate) -> ByteRate:
+        """Return the nearest rate within the bounds."""
+        raised = value if self.low is None else max(value, self.low)
+        return raised if self.high is None else min(raised, self.high)
+
+
+def landing_rate(now: ByteRate, seconds_left: float, until: float, bounds: RateBounds) -> ByteRate:
+    """Return the throttle with which a move ends `until` seconds from now.
+
+    Under the throttle `now` it needs `seconds_left`. The time is taken as inversely proportional to the throttle, so
+    the caller repeats the calculation as the move proceeds. After the deadline, the rate is the highest allowed one, or
+    that of now without an upper bound.
+    """
+    if until <= 0:
+        return bounds.clamp(now if bounds.high is None else bounds.high)
+    return bounds.clamp(ByteRate(max(1, math.ceil(now * seconds_left / (until * AIM)))))
+
+
+def differs(new: ByteRate, old: ByteRate) -> bool:
+    """Return True if the new throttle is worth a write."""
+    return abs(new - old) > WORTH * old
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaySpan:
+    """A throttle from one time of day until before another. A span that ends before it begins contains midnight."""
+
+    start: time
+    end: time
+    rate: ByteRate
+
+    def contains(self, at: time) -> bool:
+        """Return True if this throttle applies at a time of day."""
+        if self.start <= self.end:
+            return self.start <= at < self.end
+        return at >= self.start or at < self.end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayPlan:
+    """Throttles by time of day, in bytes per second. `otherwise` applies outside of all spans."""
+
+    spans: tuple[DaySpan, ...]
+    otherwise: ByteRate
+
+    def at(self, now: time) -> ByteRate:
+        """Return the throttle at a time of day: that of the first span that contains it."""
+        return next((span.rate for span in self.spans if span.contains(now)), self.otherwise)
+
+
+def day_plan(text: str, what: str) -> DayPlan:
+    """Parse `22:00-06:00=200MB/s,else=40MB/s`. Raises Invalid, which names `what`."""
+    spans: list[DaySpan] = []
+    otherwise: ByteRate | None = None
+    for part in text.split(","):
+        when, equals, value = part.strip().partition("=")
+        if not equals:
+            raise Invalid(f"{what} {part.strip()!r}: the rate is missing. {_FORM}")
+        if when == _ELSE and otherwise is None:
+            otherwise = byte_rate(value, f"{what} {when}")
+        elif when == _ELSE:
+            raise Invalid(f"{what}: else is given twice. {_FORM}")
+        else:
+            spans.append(_span(when, byte_rate(value, f"{what} {when}"), what))
+    if otherwise is None or not spans:
+        raise Invalid(f"{what} {text!r}: a span and else are needed. {_FORM}")
+    return DayPlan(spans=tuple(spans), otherwise=otherwise)
+
+
+def _span(text: str, value: ByteRate, what: str) -> DaySpan:
+    match = _SPAN.fullmatch(text)
+    if match is None:
+        raise Invalid(f"{what} {text!r}: not a span of a day. {_FORM}")
+    hours, minutes, end_hours, end_minutes = map(int, match.groups())
+    try:
+        start, end = time(hours, minutes), time(end_hours % 24 if end_minutes == 0 else end_hours, end_minutes)
+    except ValueError as error:
+        raise Invalid(f"{what} {text!r}: not a time of day ({error}). {_FORM}") from error
+    if end_hours > 24 or start == end:
+        raise Invalid(f"{what} {text!r}: a span has a start and another end. {_FORM}")
+    return DaySpan(start=start, end=end, rate=value)
