@@ -60,4 +60,4 @@ def test_the_jobs_follow_a_move_and_report_that_it_was_taken_back(desk: Desk) ->
     until(lambda: job(desk, *ALL_RUNS)[0] == Ran(0, "", ""), "the run back has ended")
     until(lambda: desk.standing(topic) == {}, "everything is restored")
     stale = desk.run("--verify", there)
-    assert (stale.code, "was taken back" in stale.err, "xecute the plan again" in stale.err) == (1, True, False)
+    assert (stale.code, "was taken back" in stale.err, "xecute the plan again" in stale.err) == (1, True, False), stale

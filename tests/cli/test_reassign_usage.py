@@ -34,7 +34,7 @@ NOT_TAKEN = {
     "disallow-replication-factor-change",
     "execute": "topics-to-move-json-file broker-list disable-rack-aware preserve-throttles",
     "verify": "topics-to-move-json-file broker-list disable-rack-aware throttle replica-alter-log-dirs-throttle "
-    "timeout additional disallow-replication-factor-change",
+    "additional disallow-replication-factor-change",
     "cancel": "topics-to-move-json-file broker-list disable-rack-aware throttle replica-alter-log-dirs-throttle "
     "additional disallow-replication-factor-change",
     "list": "reassignment-json-file topics-to-move-json-file broker-list disable-rack-aware throttle "
@@ -103,7 +103,7 @@ BOTH = {
 # Arguments that Kafka's tool of 2.8 rejects only with --zookeeper, in different words.
 ON_ZOOKEEPER = {
     **{name: BOTH[name] for name in ("no action", "two actions", "execute what?", "generate where?")},
-    **{name: BOTH[name] for name in ("timeout with verify", "preserve-throttles with execute", "a throttle twice")},
+    **{name: BOTH[name] for name in ("preserve-throttles with execute", "a throttle twice")},
     "cancel": (["--cancel", *PLAN], NOT_WITH("zookeeper", "cancel")),
     "additional": (
         ["--execute", *PLAN, "--additional"],

@@ -200,7 +200,7 @@ def test_reading_without_permission_prints_one_line(secured_zookeeper: SecuredZo
     ran = describe(secured_zookeeper.plain)
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert "not allowed (NoAuth)" in ran.err
-    assert "log in with --zk-sasl-config-file" in ran.err
+    assert "Log in with --zk-sasl-config-file" in ran.err
     login = secured_zookeeper.login()
     assert describe(secured_zookeeper.plain, "--zk-sasl-config-file", str(login)) == Ran(0, "", "")
     as_for_kafkas_tools = {"KAFKA_OPTS": f"-Xmx256m -Djava.security.auth.login.config={login}"}

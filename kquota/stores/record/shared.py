@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from kquota.errors import Incomplete, KquotaError, Unknown, Unreachable
@@ -138,6 +138,16 @@ def joined(local: Mapping[str, Kept], shared: Mapping[str, Run], identity: str |
                     ahead.append(run_id)
             continue
         known, version = version_of(kept.run), version_of(there)
+        if there.finished is not None and not there.plan.targets:
+            # ZooKeeper keeps a large ended run without its plans and values, which the journal still has.
+            runs[run_id] = replace(
+                there,
+                plan=kept.run.plan,
+                rollback=kept.run.rollback,
+                taken=kept.run.taken,
+                topic_ids=kept.run.topic_ids,
+                handed_over=kept.run.handed_over,
+            )
         if there.finished is not None or version >= known:
             if version < known or (sent and version > max(sent) and known > max(sent)):
                 lost.append(run_id)

@@ -11,6 +11,7 @@ from kquota.reassign.plan import Plan
 from kquota.reassign.run import Owner, Run, Stamp
 from kquota.stores.record.shared import joined
 from kquota.stores.state.journal import Kept
+from kquota.terms import BrokerId, TopicPartition
 
 TIME = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 HERE = "topic 1"
@@ -59,6 +60,13 @@ def test_whether_the_journal_or_the_record_counts(
     found = joined({} if local is None else {"r": local}, shared, HERE)
     assert {run.reason for run in found.runs.values()} == ({counts} if counts else set())
     assert (found.ahead, found.lost) == (("r",) * ahead, ("r",) * lost)
+
+
+def test_the_journal_keeps_the_plan_of_a_run_that_the_record_has_without_it() -> None:
+    plan = Plan(targets={TopicPartition("orders", 0): (BrokerId(1), BrokerId(3))})
+    mine = kept(3, (HERE, 1, 3))
+    found = joined({"r": replace(mine, run=replace(mine.run, plan=plan))}, {"r": at(5, ended=True)}, HERE)
+    assert found.runs["r"] == replace(at(5, ended=True), plan=plan)
 
 
 def test_without_a_record_the_journals_count() -> None:
