@@ -102,12 +102,10 @@ class TestControllers(DeadBrokerContract):
             yield Mourning(hand, WireMoves(wire, controllers=lambda: found))
 
 
-def test_other_brokers_answer_while_metadata_still_names_a_dead_one(
-    hand: OtherHand, servers: Sandbox, state: tuple[str, str]
-) -> None:
+def test_other_brokers_answer_while_metadata_still_names_a_dead_one(hand: OtherHand, servers: Sandbox) -> None:
     servers.kill_broker(3)
     for _ in range(8):  # each command connects to a broker that it chooses at random
-        ran = kquota("reassign-partitions", *at(servers), *state, "--list")
+        ran = kquota("reassign-partitions", *at(servers), "--list")
         assert (ran.code, ran.err) == (0, "")
 
 

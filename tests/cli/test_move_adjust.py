@@ -31,7 +31,7 @@ def move(desk: Desk, *words: str) -> Ran:
 
 @pytest.mark.parametrize(
     "words",
-    [(FAST, "--reason", "night"), ("--deadline", "5s", "--max-rate", FAST, "--interval", "1s", "--reason", "night")],
+    [(FAST, "--reason", "night"), ("--deadline", "5s", "--min-rate", FAST, "--interval", "1s", "--reason", "night")],
     ids=["a rate", "a deadline"],
 )
 def test_a_running_move_gets_another_throttle(desk: Desk, words: tuple[str, ...]) -> None:

@@ -78,7 +78,7 @@ def test_a_dead_broker_and_an_unknown_topic_are_refused_at_once(
     assert (unknown.code, unknown.out, unknown.err) == (
         1,
         "",
-        "kquota: error: the plan names partitions that the cluster does not have: no-such-0\n",
+        "kquota: error: the plan names partitions that the cluster does not have: no-such-0. Correct the plan\n",
     )
 
 

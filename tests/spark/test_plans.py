@@ -108,7 +108,7 @@ WRONG = {
     "negative": ('{"topic":"t","partition":-1,"replicas":[1]}', "t--1: partition must be from 0 to 2147483647"),
     "no replicas": ('{"topic":"t","partition":1}', "t-1: an entry without replicas"),
     "empty replicas": ('{"topic":"t","partition":1,"replicas":[]}', "t-1: Partition replica list cannot be empty"),
-    "a null broker": ('{"topic":"t","partition":1,"replicas":[1,null]}', "t-1: brokers must be from 0 to"),
+    "a null broker": ('{"topic":"t","partition":1,"replicas":[1,null]}', "t-1: broker ids must be from 0 to"),
     "a broker twice": ('{"topic":"t","partition":1,"replicas":[1,1]}', "duplicate entries: t-1 has [1, 1]"),
     "a partition twice": (ENTRY, "Partition reassignment contains duplicate topic partitions: t-0"),
 }
