@@ -507,7 +507,6 @@ O	kquota move watch	--output	once	text|json	Format of stdout
 O	kquota move watch	--help	once	flag	Show this message and exit
 C	kquota move adjust	Change the throttle of a running move: to a rate, to meet a deadline, or by the time of day
 O	kquota move adjust	--bootstrap-server	once	free	Kafka brokers
-O	kquota move adjust	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
 O	kquota move adjust	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota move adjust	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota move adjust	--command-config	once	files	Java properties with the client'\''s security settings

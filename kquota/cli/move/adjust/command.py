@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from kquota.cli.connection import Connection
+from kquota.cli.connection import Recorded
 from kquota.cli.options import Output, OutputFormat, Reason, StateDir
 
 EPILOG: Final = """With RATE, kquota sets the throttle and ends. With --deadline or --between, it watches the move,
@@ -33,7 +33,7 @@ HEADINGS: Final = {
 class AdjustOptions:
     """Change the throttle of a running move: to a rate, to meet a deadline, or by the time of day."""
 
-    connection: Connection
+    connection: Recorded
     rate: Annotated[
         str | None,
         typer.Argument(metavar="[RATE]", help="Throttle of each broker, for example 80MB/s."),
