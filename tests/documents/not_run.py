@@ -48,6 +48,7 @@ ENDS: Final[Mapping[str, tuple[str, str]]] = {
     "kquota move status --cluster prod --output json": ("exit 8", "the same run"),
     "kquota move watch --bootstrap-server localhost:9092": ("exit 8", "the move has ended, its throttle is still set"),
     "kquota move watch --cluster prod --once --output json": ("exit 8", "the same run"),
+    "kquota move adjust --cluster prod --deadline 2h --max-rate 200MB/s": ("exit 8", "the same run"),
     "kquota move resume --cluster prod --reassignment-json-file plan.json": ("exit 8 until", "the move is done"),
     "kquota move abort --cluster prod --reassignment-json-file plan.json": ("exit 8 until", "all is copied back"),
 }
