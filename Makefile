@@ -7,7 +7,7 @@ WORKERS := -n 4 --dist loadgroup
 
 BEGAN := $(shell date +%s)
 
-.PHONY: demo test test-thorough test-all unit check bench man
+.PHONY: demo test test-thorough test-all unit check torture mutants fuzz bench man
 .DELETE_ON_ERROR:
 
 demo: .venv/java.stamp
@@ -32,8 +32,19 @@ check: .venv/installed.stamp
 	@$(BIN)/mypy --no-error-summary
 	@said=$$($(BIN)/lint-imports 2>&1) || { echo "$$said"; exit 1; }
 
+# For example: make torture ROUNDS="--seed 7 --runs 1"
+torture: .venv/installed.stamp
+	@$(BIN)/python -m tests.hosts $(ROUNDS)
+
+mutants: .venv/installed.stamp
+	@$(BIN)/python -m tests.mutants $(CHOSEN)
+
 bench: .venv/java.stamp .venv/bench.stamp
 	@$(BIN)/python -m bench --into bench-results
+
+# It prints its seed. FUZZ="--executions 10000000 --seed 1" chooses both.
+fuzz: .venv/installed.stamp
+	@$(BIN)/python -m tests.fuzz $(FUZZ)
 
 man: .venv/installed.stamp
 	@$(BIN)/python -m man.generate

@@ -176,7 +176,10 @@ def _ran(version: str, bootstrap: str, config: Path, case: Case, most_spread: fl
             together.wait()
             began = time.monotonic()
             results = create_topics(
-                cluster, creations, timeout=_LONGEST, told=lambda doing, _wait: held.append(doing) if not held else None
+                cluster,
+                creations,
+                timeout=_LONGEST,
+                on_wait=lambda doing, _wait: held.append(doing) if not held else None,
             )
             took = time.monotonic() - began
         assert set(results.values()) == {None}, results

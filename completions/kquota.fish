@@ -471,6 +471,7 @@ O	kquota move run	--max-in-flight	once	free	Copy at most this many bytes at the 
 O	kquota move run	--elect-leaders	once	flag	After the moves, elect the preferred leaders of the plan'\''s partitions, in batches
 O	kquota move run	--election-batch	once	free	Partitions in one batch
 O	kquota move run	--force	once	flag	Start even if partitions outside the plan are unhealthy, a disk is too small, or the throttle is too low
+O	kquota move run	--abort-on-trouble	once	flag	Undo the move if a partition outside the plan loses its leader or an in-sync replica
 O	kquota move run	--reason	once	free	Reason for colleagues, shown by `kquota move status`
 O	kquota move run	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move run	--dry-run	once	flag	Print what would be written, without writing it
@@ -505,7 +506,7 @@ O	kquota move watch	--once	once	flag	Read the cluster once
 O	kquota move watch	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move watch	--output	once	text|json	Format of stdout
 O	kquota move watch	--help	once	flag	Show this message and exit
-C	kquota move adjust	Change the throttle of a running move: to a rate, to meet a deadline, or by the time of day
+C	kquota move adjust	Change the throttle of a running move: to a rate, for a deadline, by the time, to spare clients
 O	kquota move adjust	--bootstrap-server	once	free	Kafka brokers
 O	kquota move adjust	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota move adjust	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
@@ -517,10 +518,13 @@ A	kquota move adjust	free
 O	kquota move adjust	--run	once	free	Id of the run, as `kquota move status` shows it
 O	kquota move adjust	--reassignment-json-file	once	files	Select the open run of this plan
 O	kquota move adjust	--deadline	once	free	End the move after this time, for example 2h, or at a time such as 2026-11-24T06:00:00+01:00
-O	kquota move adjust	--min-rate	once	free	With --deadline: the lowest throttle
-O	kquota move adjust	--max-rate	once	free	With --deadline: the highest throttle
+O	kquota move adjust	--min-rate	once	free	With --deadline or --protect: the lowest throttle
+O	kquota move adjust	--max-rate	once	free	With --deadline or --protect: the highest throttle
 O	kquota move adjust	--between	once	free	Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s
+O	kquota move adjust	--protect	once	flag	Raise the throttle while kquota'\''s own writes to a scratch topic are fast, and halve it when they become slow, or when partitions lose in-sync replicas
 O	kquota move adjust	--interval	once	free	Time between two readings, at least 1s
+O	kquota move adjust	--pause	once	flag	Slow the copies down as far as Kafka can, until --continue or a new rate
+O	kquota move adjust	--continue	once	flag	End the pause: restore the throttle from before it
 O	kquota move adjust	--force	once	flag	Set the rate even if copies can never catch up under it
 O	kquota move adjust	--reason	once	free	Reason for colleagues, shown by `kquota move status`
 O	kquota move adjust	--state-dir	once	folders	Folder of the journals of runs

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from kquota import bounded
 from kquota.errors import Invalid
 
 _BLANK: Final = " \t\f"
@@ -22,7 +23,8 @@ def entries(path: Path, option: str) -> list[tuple[str, str]]:
     try:
         # Kafka's tools pass the bytes to Properties.load, which reads them as Latin-1. A byte order mark would hide the
         # first key: security.protocol would be ignored, and the connection made without it.
-        text = path.read_bytes().removeprefix(codecs.BOM_UTF8).decode("latin-1")
+        data = bounded.file_bytes(path, bounded.SETTINGS, pipe=True)
+        text = data.removeprefix(codecs.BOM_UTF8).decode("latin-1")
     except OSError as error:
         # A user who mistakes the option for another writes k=v here, and v may be a password.
         what = "the given file" if "=" in str(path) else path
@@ -63,17 +65,16 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 def _logical_lines(text: str) -> Iterator[str]:
     """Yield lines without comments and blank lines. A backslash that is not escaped continues a line."""
-    open_line: str | None = None
+    pieces: list[str] = []
+    continued = False
     for natural in re.split(r"\r\n|\r|\n", text):
         line = natural.lstrip(_BLANK)
-        if open_line is None and (not line or line[0] in "#!"):
+        if not continued and (not line or line[0] in "#!"):
             continue
-        line = (open_line or "") + line
-        backslashes = len(line) - len(line.rstrip("\\"))
-        if backslashes % 2:
-            open_line = line[:-1]
-        else:
-            open_line = None
-            yield line
-    if open_line:
-        yield open_line
+        continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        pieces.append(line[:-1] if continued else line)
+        if not continued:
+            yield "".join(pieces)
+            pieces.clear()
+    if any(pieces):
+        yield "".join(pieces)

@@ -21,7 +21,7 @@ from kquota.terms import CONTROLLER_MUTATION_RATE
 if TYPE_CHECKING:
     from kquota.mutation.port import Topics
     from kquota.probe.port import ProbeClient as Traffic
-    from kquota.probe.port import Sight
+    from kquota.probe.port import Sight, SmallWrites
     from kquota.quota.capacity import Capacity
     from kquota.quota.explain import Explanation
     from kquota.quota.port import Principals
@@ -56,7 +56,7 @@ class Cluster:
     sight: Sight
     brokers: tuple[BrokerId, ...]
     bootstrap_server: str
-    said: Security | None
+    security: Security | None
     client: Client | None
     warned: Callable[[str], None]
     timeout: float = TIMEOUT
@@ -98,12 +98,12 @@ class Cluster:
         return explain(self.quotas.everything(), brokers, client=Client(user=user, client_id=client_id))
 
     def logins(self, client_config: Path | str | None = None) -> Logins:
-        probed = self.said
+        probed = self.security
         if client_config is not None:
             probed = login(Path(client_config), self.warned, "client_config")
         return Logins(
             bootstrap_server=self.bootstrap_server,
-            said=self.said,
+            security=self.security,
             probed=probed,
             warned=self.warned,
             names=self.names,
@@ -112,13 +112,13 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logins:
-    """The login of kquota (`said`) and the login to probe. Each file is read once, because it may be a pipe.
+    """The login of kquota (`security`) and the login to probe. Each file is read once, because it may be a pipe.
 
     Implements `kquota.probe.port.ProbeLogins`.
     """
 
     bootstrap_server: str
-    said: Security | None
+    security: Security | None
     probed: Security | None
     warned: Callable[[str], None]
     names: ArgumentNames = OF_A_PROGRAM
@@ -132,16 +132,22 @@ class Logins:
         return client_id(self.probed)
 
     def stage(self) -> AbstractContextManager[Cluster]:
-        return _opened(self.bootstrap_server, self.said, self.warned, names=self.names)
+        return _opened(self.bootstrap_server, self.security, self.warned, names=self.names)
 
     def stage_as(self, client_id: str) -> AbstractContextManager[Cluster]:
         return _opened(self.bootstrap_server, self.probed, self.warned, client_id=client_id, names=self.names)
 
     def filler(self) -> Traffic:
-        return _traffic(self.bootstrap_server, self.said, client_id(self.said))
+        return _traffic(self.bootstrap_server, self.security, client_id(self.security))
 
     def client(self, client_id: str) -> Traffic:
         return _traffic(self.bootstrap_server, self.probed, client_id)
+
+    def small_writes(self, topic: str, partitions: int) -> AbstractContextManager[SmallWrites]:
+        from kquota.stores.admin.small_writes import small_writes
+
+        settings = _of_librdkafka(self.security) | {"client.id": client_id(self.security)}
+        return small_writes(self.bootstrap_server, settings, topic, partitions)
 
 
 def _unheard(_seconds: float) -> None:
@@ -172,15 +178,15 @@ def connect(
             print([topic.name for topic in cluster.topics.topics(None)])
     """
     # Read once, because the file may be a pipe.
-    said = login(None if command_config is None else Path(command_config), warned, names.command_config)
-    with _opened(bootstrap_server, said, warned, throttled, names=names) as cluster:
+    security = login(None if command_config is None else Path(command_config), warned, names.command_config)
+    with _opened(bootstrap_server, security, warned, throttled, names=names) as cluster:
         yield cluster
 
 
 @contextmanager
 def _opened(
     bootstrap_server: str,
-    said: Security | None,
+    security: Security | None,
     warned: Callable[[str], None],
     throttled: Callable[[float], None] = _unheard,
     client_id: str | None = None,
@@ -192,8 +198,8 @@ def _opened(
     from kquota.stores.admin.quotas import WireQuotas
     from kquota.stores.admin.topics import WireTopics
 
-    who = client(said)
-    with wire(bootstrap_server, said, throttled, client_id, names) as opened:
+    who = client(security)
+    with wire(bootstrap_server, security, throttled, client_id, names) as opened:
         yield Cluster(
             topics=WireTopics(opened),
             checked=WireTopics(opened, validate_only=True),
@@ -202,20 +208,27 @@ def _opened(
             sight=WireSight(opened),
             brokers=tuple(opened.brokers()),
             bootstrap_server=bootstrap_server,
-            said=said,
+            security=security,
             client=who if who is None or client_id is None else replace(who, client_id=client_id),
             warned=warned,
-            timeout=TIMEOUT if said is None else said.tuning.get("default.api.timeout.ms", TIMEOUT * 1_000) / 1_000,
+            timeout=TIMEOUT
+            if security is None
+            else security.tuning.get("default.api.timeout.ms", TIMEOUT * 1_000) / 1_000,
             names=names,
         )
 
 
-def _traffic(bootstrap_server: str, said: Security | None, client_id: str) -> Traffic:
+def _traffic(bootstrap_server: str, security: Security | None, client_id: str) -> Traffic:
     """Return a client of librdkafka. Raises Invalid for a login that it does not support."""
     from kquota.stores.admin.load import RdkafkaClient
+
+    return RdkafkaClient(bootstrap_server, _of_librdkafka(security), client_id)
+
+
+def _of_librdkafka(security: Security | None) -> dict[str, object]:
     from kquota.stores.login import rdkafka
 
-    return RdkafkaClient(bootstrap_server, {} if said is None else rdkafka.settings(said), client_id)
+    return {} if security is None else rdkafka.settings(security)
 
 
 def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capacity:
@@ -257,7 +270,7 @@ def login(
 @contextmanager
 def wire(
     bootstrap_server: str,
-    said: Security | None,
+    security: Security | None,
     throttled: Callable[[float], None] = _unheard,
     client_id: str | None = None,
     names: ArgumentNames = OF_A_PROGRAM,
@@ -265,11 +278,11 @@ def wire(
     """Open a connection to the brokers, with another client-id than the login's if one is given."""
     from kquota.stores.admin.connection import Wire
 
-    settings = _settings(said)
+    settings = _settings(security)
     if client_id is not None:
         settings["client_id"] = client_id
-    if said is not None:
-        names = replace(names, command_config=said.option)
+    if security is not None:
+        names = replace(names, command_config=security.option)
     with Wire(bootstrap_server, settings, throttled=throttled, names=names) as opened:
         yield opened
 
@@ -277,7 +290,7 @@ def wire(
 @contextmanager
 def controllers(
     bootstrap_controller: str,
-    said: Security | None,
+    security: Security | None,
     throttled: Callable[[float], None] = _unheard,
     names: ArgumentNames = OF_A_PROGRAM,
     seconds: float = _CONTROLLER_SECONDS,
@@ -294,9 +307,9 @@ def controllers(
         names,
         server="controller",
         bootstrap_server=names.bootstrap_controller,
-        command_config=names.command_config if said is None else said.option,
+        command_config=names.command_config if security is None else security.option,
     )
-    with ControllerWire(bootstrap_controller, _settings(said), seconds, throttled, names) as opened:
+    with ControllerWire(bootstrap_controller, _settings(security), seconds, throttled, names) as opened:
         yield ControllerConfigs(opened)
 
 
@@ -304,7 +317,7 @@ def controllers(
 def controllers_of(
     brokers: Wire,
     bootstrap_controller: str | None,
-    said: Security | None,
+    security: Security | None,
     throttled: Callable[[float], None] = _unheard,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[ControllerConfigs]:
@@ -318,42 +331,42 @@ def controllers_of(
     if addresses is None:
         raise Unreachable("the brokers report no controllers")
     seconds = _CONTROLLER_SECONDS if bootstrap_controller else _REPORTED_SECONDS
-    with controllers(addresses, said, throttled, names, seconds) as found:
+    with controllers(addresses, security, throttled, names, seconds) as found:
         if found.cluster_id != brokers.cluster_id:
             raise Unreachable(f"the controllers at {addresses} belong to another cluster ({found.cluster_id})")
         yield found
 
 
-def _settings(said: Security | None) -> dict[str, object]:
-    if said is None:
+def _settings(security: Security | None) -> dict[str, object]:
+    if security is None:
         return {}
     from kquota.stores.admin import login as of_wire
 
-    return dict(of_wire.settings(said))
+    return dict(of_wire.settings(security))
 
 
-def client(said: Security | None) -> Client | None:
+def client(security: Security | None) -> Client | None:
     """Return the client that brokers see, or None if only brokers know it."""
     from kquota.quota.precedence import Client
 
-    name = user(said)
-    return None if name is None else Client(user=name, client_id=client_id(said))
+    name = user(security)
+    return None if name is None else Client(user=name, client_id=client_id(security))
 
 
-def user(said: Security | None) -> str | None:
+def user(security: Security | None) -> str | None:
     """Return the user that brokers derive for a login, or None if only brokers know it.
 
     Only the broker knows the rules that turn the name of a certificate, a token or a ticket into a principal.
     """
     from kquota.stores.login.security import Password
 
-    if said is None or said.protocol == "PLAINTEXT":
+    if security is None or security.protocol == "PLAINTEXT":
         return _ANONYMOUS
-    return said.credentials.username if isinstance(said.credentials, Password) else None
+    return security.credentials.username if isinstance(security.credentials, Password) else None
 
 
-def client_id(said: Security | None) -> str:
+def client_id(security: Security | None) -> str:
     """Return the client-id that a login sends. A login without one gets kquota's own."""
     from kquota.stores.admin.connection import CLIENT_ID
 
-    return (said and said.client_id) or CLIENT_ID
+    return (security and security.client_id) or CLIENT_ID

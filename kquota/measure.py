@@ -172,6 +172,6 @@ def counted(value: int, noun: str) -> str:
     return f"{value:,} {noun if value == 1 else plural}"
 
 
-def agreeing(value: int, noun: str, one: str, several: str) -> str:
+def agreeing(value: int, noun: str, one: str, many: str) -> str:
     """Return a count with its noun and verb: `1 copy has`, `2 copies have`."""
-    return f"{counted(value, noun)} {one if value == 1 else several}"
+    return f"{counted(value, noun)} {one if value == 1 else many}"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from kquota import bounded
 from kquota.errors import Invalid
 
 LARGEST: Final = 100_000_000
@@ -82,7 +83,7 @@ def _opened(path: Path, name: str) -> bytes:
 def _bytes(file: BinaryIO, name: str) -> bytes:
     found = os.fstat(file.fileno())
     known = stat.S_ISREG(found.st_mode) and found.st_size > LARGEST
-    data = b"" if known else file.read(LARGEST + 1)
+    data = b"" if known else bounded.within(file, LARGEST)
     if known or len(data) > LARGEST:
         size = f"{found.st_size:,}" if known else f"more than {LARGEST:,}"
         raise Invalid(f"{name}: is {size} bytes long, and kquota reads at most {LARGEST:,}. Split it")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests import canary
 from tests.secured import secured, secured_zookeeper
 from tests.servers import (
     NEEDS,
@@ -58,6 +59,22 @@ def folders_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
             if key not in ("KQUOTA_OFFLINE", "KQUOTA_JAVA"):
                 patch.delenv(key)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_secret_on_a_command_line() -> Iterator[None]:
+    """No process of this run has a secret in its arguments, and no folder of Spark contains one."""
+    lookout = canary.Lookout()
+    yield
+    assert lookout.stop() == []
+
+
+@pytest.fixture(autouse=True)
+def no_secret_in_a_file(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No file of a test contains a secret: journals, records of runs, reports, outputs."""
+    yield
+    if (folder := getattr(request.node, "funcargs", {}).get("tmp_path")) is not None:
+        assert canary.files_with_canary(folder) == []
 
 
 @pytest.fixture(scope="module", autouse=True)

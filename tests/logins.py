@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.secured import ALICE, CANARY, OAUTH, PASSWORD, PLAIN, SCRAM, jaas
+from tests.canary import CANARY
+from tests.secured import ALICE, OAUTH, PASSWORD, PLAIN, SCRAM, jaas
 
 NAMES_OFF = {"ssl.endpoint.identification.algorithm": ""}
 TRUST = {"ssl.truststore.type": "PEM", "ssl.truststore.location": "ca.pem"}

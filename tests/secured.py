@@ -16,11 +16,10 @@ import pytest
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox.servers import HOST, free_ports
 from tests import certificates
+from tests.canary import CANARY
 from tests.certificates import Certified
 from tests.sandbox.watch import until
 
-CANARY = "CANARY-7f3a"
-"""In every secret of these tests, so that a search finds it."""
 PASSWORD = rf"{CANARY}\"quoted\" back\\slash, comma;=é"
 ALICE = 'al=ice,"x"'
 """A user name with all characters that some layer must escape."""
@@ -51,11 +50,15 @@ class Secured:
 
     def config(self, name: str, properties: Mapping[str, str], mode: int = 0o600) -> Path:
         """A properties file in an operator's form, with Java's escapes."""
-        path = self.folder / name
-        path.touch(mode=mode)
-        path.chmod(mode)
-        path.write_text("".join(f"{key}={escaped(value)}\n" for key, value in properties.items()), encoding="latin-1")
-        return path
+        return properties_file(self.folder / name, properties, mode)
+
+
+def properties_file(path: Path, properties: Mapping[str, str], mode: int = 0o600) -> Path:
+    """Writes Java properties with Java's escapes, and returns the path."""
+    path.touch(mode=mode)
+    path.chmod(mode)
+    path.write_text("".join(f"{key}={escaped(value)}\n" for key, value in properties.items()), encoding="latin-1")
+    return path
 
 
 def escaped(value: str) -> str:

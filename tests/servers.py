@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-from kafka.protocol.admin import DescribeClientQuotasRequest
+from kafka.protocol.admin.client_quotas import DescribeClientQuotasRequest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 import tomllib
@@ -23,9 +24,14 @@ NAMES_OPTIONS = {
 }
 
 
-def of_others(source: str) -> set[str]:
+@functools.cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def of_others(module: ast.Module) -> set[str]:
     """The third-party libraries that a module imports anywhere, including in functions and only for types."""
-    nodes = list(ast.walk(ast.parse(source)))
+    nodes = list(ast.walk(module))
     modules = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     modules += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
     return {module.partition(".")[0] for module in modules} - sys.stdlib_module_names - {"kquota"}
@@ -34,7 +40,7 @@ def of_others(source: str) -> set[str]:
 def test_the_import_contract_covers_every_third_party_library() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     [held] = [set(contract["forbidden_modules"]) for contract in contracts if contract["type"] == "forbidden"]
-    imported = {name for path in HOUSE.rglob("*.py") for name in of_others(path.read_text())}
+    imported = {name for path in HOUSE.rglob("*.py") for name in of_others(tree(path))}
     assert imported - held == set()
 
 
@@ -60,10 +66,10 @@ def test_the_map_names_every_module_in_its_room() -> None:
 
 def test_a_class_name_has_one_meaning() -> None:
     """No two classes of the house share a name, so that a search for a name finds one definition."""
-    trees = {path: ast.parse(path.read_text()) for path in HOUSE.rglob("*.py")}
+    trees = {path: tree(path) for path in HOUSE.rglob("*.py")}
     places: defaultdict[str, list[str]] = defaultdict(list)
-    for path, tree in sorted(trees.items()):
-        for node in ast.walk(tree):
+    for path, parsed in sorted(trees.items()):
+        for node in ast.walk(parsed):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(str(path.relative_to(HOUSE)))
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
@@ -87,7 +93,7 @@ def test_only_cli_knows_options_and_commands() -> None:
         path.relative_to(HOUSE).as_posix()
         for path in HOUSE.rglob("*.py")
         if not path.is_relative_to(COMMANDS)
-        for string in strings(ast.parse(path.read_text()))
+        for string in strings(tree(path))
         if named.search(string)
     }
     assert names == NAMES_OPTIONS

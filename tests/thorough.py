@@ -25,6 +25,8 @@ THOROUGH: Final = {
     "tests/cli/test_reassign_peers.py": "differences to Kafka's own tool",
     "tests/cli/test_reassign_kill.py": "kquota killed at each of its steps on real brokers",
     "tests/cli/test_move_watch.py": "a move of a minute on brokers of its own; the fake does the same in virtual time",
+    "test_a_throttle_that_follows_the_clients": "a baseline of half a minute on brokers; the fake stays",
+    "tests/cli/test_command_rights.py": "a hundred commands on brokers of their own; test_rights.py stays",
     "tests/cli/test_dead_brokers.py": "brokers killed and started again; the same rules on fakes stay",
     "tests/cli/test_three_hosts.py": "random commands of three hosts on real brokers; the same rounds on fakes stay",
     "tests/stores/test_precedence_enforced.py": "the eight levels of quotas, measured on brokers",
@@ -99,6 +101,7 @@ SLOW: Final = (
     "tests/placement/test_generate_kafka.py",
     "tests/probe/test_load.py",
     "tests/hosts/",
+    "tests/stores/admin/test_imports.py",
     "tests/stores/login/test_oauth.py",
     "tests/stores/record/test_topic_record.py",
 )

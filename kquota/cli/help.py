@@ -142,14 +142,14 @@ def _tables(parts: Mapping[str, Rows], width: int) -> str:
 
 def _rows(rows: Rows, column: int, width: int) -> Iterator[str]:
     indent = " " * (column + 4)
-    for name, told in rows:
-        text = _filled(plain(told), width, indent)
+    for name, description in rows:
+        text = _filled(plain(description), width, indent)
         yield f"  {name:<{column}}  {text.removeprefix(indent)}" if len(name) <= column else f"  {name}\n{text}"
 
 
-def plain(told: str) -> str:
+def plain(description: str) -> str:
     """Replace the ranges that typer adds in brackets with words."""
-    return _FROM_TO.sub(r"\1 to \2", _AT_LEAST.sub(r"at least \1\2", told))
+    return _FROM_TO.sub(r"\1 to \2", _AT_LEAST.sub(r"at least \1\2", description))
 
 
 def _filled(text: str, width: int, indent: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kquota import text_file
 from kquota.errors import Invalid
@@ -12,6 +13,8 @@ from kquota.terms import BrokerId, is_id
 
 Line: TypeAlias = tuple[str, int | None, int | None]
 """A line of a file: a topic, its partitions and its replication factor. A missing number is None."""
+MOST_TOPICS: Final = 100_000
+"""The most topics in a file. A cluster has fewer."""
 
 
 def names(texts: Sequence[str] | None, option: str) -> tuple[str, ...]:
@@ -42,13 +45,25 @@ def every_broker_id(texts: Sequence[str], option: str) -> list[BrokerId]:
 def topics_in(path: Path, option: str) -> list[Line]:
     """Return all topics of a file.
 
-    Raises Invalid for an unreadable file, an invalid line, and a file without topics.
+    Raises Invalid for an unreadable file, an invalid line, a file without topics, and more than MOST_TOPICS.
     """
     from kquota.mutation import naming
 
     text, name = text_file.read(path, f"a file of topics ({option})")
     where = f"{option} {name}"
-    found = list(naming.lines(text.splitlines(), where))
+    found = list(islice(naming.lines(_lines(text), where), MOST_TOPICS + 1))
     if not found:
         raise Invalid(f"{where}: lists no topic")
+    if len(found) > MOST_TOPICS:
+        raise Invalid(f"{where}: lists more than {MOST_TOPICS:,} topics. Split it")
     return found
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines one by one, because a list of them needs many times the memory of a text of short lines."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield text[start:end]
+        start = end + 1

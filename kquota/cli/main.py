@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import importlib
 import io
 import os
@@ -20,7 +19,7 @@ from kquota import __version__
 from kquota.cli.contract import DONE, FAILED, INTERRUPTED, complain, exit_code, say, worded
 from kquota.cli.help import Group
 from kquota.cli.unattended import TimedOut, report
-from kquota.errors import KquotaError
+from kquota.errors import KquotaError, NextStep
 
 WIDEST: Final = 80
 # Narrower on a narrow terminal; otherwise a script always reads the same help.
@@ -213,8 +212,6 @@ def _interrupted(signals: list[int]) -> int:
 
 def main() -> None:
     """Run one command and exit with its code. A traceback is printed only if KQUOTA_DEBUG is set."""
-    # A short command mostly imports, which creates many objects and little garbage, so collect rarely.
-    gc.set_threshold(100_000)
     _open_what_is_closed()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name that the locale cannot write is escaped, as on stderr, and does not end the command.
@@ -241,11 +238,6 @@ def _code() -> int:
         return _interrupted(signals)
     except TimedOut as over:
         return report(over)
-    except ImportError:
-        if not signals:
-            raise
-        # Python turns the exception of a signal during the import of a C extension into this one.
-        return _interrupted(signals)
     except BrokenPipeError:  # the reader closed the pipe (`| head`)
         _drop_stdout()
         return FAILED
@@ -254,6 +246,12 @@ def _code() -> int:
             raise
         complain(f"cannot write: {error.strerror}")
         _drop_stdout()
+        return FAILED
+    except MemoryError:
+        if _debugging():
+            raise
+        record = "memory is used up. A run that this command began or continued is on record: see it with "
+        complain(worded(KquotaError(record, NextStep.SHOW_MOVES)))
         return FAILED
     except typer.TyperException as error:
         message = error.format_message()
@@ -267,6 +265,12 @@ def _code() -> int:
             raise
         complain(worded(error))
         return exit_code(error)
+    except Exception:
+        if not signals:
+            raise
+        # Python turns the exception of a signal during an import into another one: ImportError from a C extension,
+        # RuntimeError from `__set_name__`.
+        return _interrupted(signals)
 
 
 def _debugging() -> bool:

@@ -213,8 +213,8 @@ class _Values:
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the known metrics, in the order of GAUGES."""
-        for name, told in GAUGES.items():
+        for name, help_text in GAUGES.items():
             if (value := self._values.get(name)) is not None:
-                gauge = GaugeMetricFamily(name, told, labels=[_LABEL])
+                gauge = GaugeMetricFamily(name, help_text, labels=[_LABEL])
                 gauge.add_metric([self._cluster], value)
                 yield gauge

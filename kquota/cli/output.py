@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields
@@ -22,6 +23,9 @@ from kquota.quota.entity import Entity
 from kquota.settings.change import Change
 from kquota.settings.resource import Resource, Setting
 from kquota.terms import Default, TopicPartition
+
+_UNUSUAL: Final = re.compile(r"[^\t\n\r\x20-\x7e]")
+"""Characters that occur only in the strings of a JSON document."""
 
 Form: TypeAlias = Callable[[Any], Any]
 Row: TypeAlias = Sequence[str | None]
@@ -170,8 +174,19 @@ def table(answer: Answer) -> str:
 
 
 def document(answer: Answer) -> str:
-    """Return one JSON document for scripts."""
-    return answer.document() + "\n"
+    """Return one JSON document for scripts. It escapes the same characters as the text, for the same reason."""
+    written = answer.document()
+    if not written.isascii() or "\x7f" in written:
+        written = _UNUSUAL.sub(_escaped, written)
+    return written + "\n"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    # Above U+FFFF, JSON needs two escapes. json.dumps writes both, but leaves U+007F as it is.
+    character = found[0]
+    if character.isprintable():
+        return character
+    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
 
 
 WRITE: Final[Mapping[Output, Callable[[Answer], str]]] = {

@@ -46,7 +46,7 @@ def with_course(stage: world.Stage, prepared: Prepared, expected: Pace | None, r
         return prepared
     if known is not None:
         by = _person(stage)
-        change = RateChange(at=now, before=known.rate, rate=run.rate, by=by, reason=reason)
+        change = RateChange(at=now, before=known.copy_rate, rate=run.copy_rate, by=by, reason=reason)
         return replace(prepared, run=replace(run, course=run.course.changed(change)))
     with _only_warned(_REPORT):
         seconds = None if run.rate is None else _expected(stage, run.plan, run.rate, expected, now)
@@ -151,7 +151,9 @@ def _is_elsewhere(found: Verification, run: Run) -> bool:
 
 
 def _disturbed(stage: world.Stage, run: Run) -> bool:
-    """Return whether another open run shares the rates of this run, so that the throttle is not exclusive to it."""
+    """Return whether the throttle of the run changed, or another open run shares its rates."""
+    if run.course.changes:
+        return True
     rates = {setting for setting in run.taken if not setting.is_list}
     return any(rates & other.taken.keys() for other in others_than(run, stage.runs.unfinished()))
 

@@ -19,12 +19,12 @@ def sending(count: int) -> Iterator[Callable[[int], None]]:
     try:
         with _bar(count) as advance:
 
-            def told(more: int) -> None:
+            def add(more: int) -> None:
                 nonlocal sent
                 sent += more
                 advance(more)
 
-            yield told
+            yield add
     except KeyboardInterrupt:
         say(
             f"{sent} of {count} entities were sent, and possibly one more batch. Run the command again to apply the "
@@ -62,10 +62,10 @@ def stages() -> Iterator[Callable[[int, int, int], None] | None]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("starting Spark", total=None)
 
-        def told(stage: int, done: int, tasks: int) -> None:
+        def on_stage(stage: int, done: int, tasks: int) -> None:
             progress.update(task, description=f"Spark, stage {stage}", completed=done, total=tasks)
 
-        yield told
+        yield on_stage
 
 
 _EVERY_SECONDS: Final = 10.0
@@ -76,12 +76,12 @@ def throttled() -> Callable[[float], None]:
     """Return a function that is called for each wait while a broker throttles. It occasionally prints a line to show
     progress.
     """
-    said = -_EVERY_SECONDS
+    printed_at = -_EVERY_SECONDS
 
     def say_so(wait: float) -> None:
-        nonlocal said
-        if wait >= _LONG_SECONDS and time.monotonic() - said >= _EVERY_SECONDS:
-            said = time.monotonic()
+        nonlocal printed_at
+        if wait >= _LONG_SECONDS and time.monotonic() - printed_at >= _EVERY_SECONDS:
+            printed_at = time.monotonic()
             say(f"the broker throttles this principal: waiting {human_duration(wait)} (KIP-219)")
 
     return say_so
@@ -94,15 +94,15 @@ def waiting(count: int) -> Iterator[Callable[[int, float], None]]:
     On a terminal it shows a bar with rate and remaining time, otherwise it occasionally prints a line.
     """
     if sys.stderr.isatty():
-        with _waiting_bar(count) as told:
-            yield told
+        with _waiting_bar(count) as show:
+            yield show
         return
-    said = -_EVERY_SECONDS
+    printed_at = -_EVERY_SECONDS
 
     def say_so(done: int, wait: float) -> None:
-        nonlocal said
-        if wait >= 1 and time.monotonic() - said >= _EVERY_SECONDS:
-            said = time.monotonic()
+        nonlocal printed_at
+        if wait >= 1 and time.monotonic() - printed_at >= _EVERY_SECONDS:
+            printed_at = time.monotonic()
             say(f"waiting {human_duration(wait)} for the controller mutation quota: {done} of {count} topics are done")
 
     yield say_so
@@ -118,12 +118,12 @@ def _waiting_bar(count: int) -> Iterator[Callable[[int, float], None]]:
         task = progress.add_task("topics", total=count)
         began = time.monotonic()
 
-        def told(done: int, wait: float) -> None:
+        def show(done: int, wait: float) -> None:
             rate = done / max(0.001, time.monotonic() - began)
             words = f"topics, {rate:.3g}/s, waiting {human_duration(wait)} for the quota"
             progress.update(task, completed=done, description=words)
 
-        yield told
+        yield show
 
 
 @contextmanager
@@ -138,7 +138,7 @@ def lasting(what: str, seconds: float) -> Iterator[Callable[[float], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=seconds)
-        yield lambda gone: progress.update(task, completed=gone)
+        yield lambda done: progress.update(task, completed=done)
 
 
 @contextmanager

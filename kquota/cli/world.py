@@ -75,9 +75,9 @@ def wire(at: Where) -> Iterator[Wire]:
 
 def logins(at: Where, client_config: Path | None) -> library.Logins:
     """Return the login of kquota and the login to probe. They are the same unless --client-config names another."""
-    bootstrap, said = brokers(at), _login(at)
-    probed = said if client_config is None else library.login(client_config, warn, "--client-config")
-    return library.Logins(bootstrap_server=bootstrap, said=said, probed=probed, warned=warn, names=NAMES)
+    bootstrap, security = brokers(at), _login(at)
+    probed = security if client_config is None else library.login(client_config, warn, "--client-config")
+    return library.Logins(bootstrap_server=bootstrap, security=security, probed=probed, warned=warn, names=NAMES)
 
 
 def _login(at: Where) -> Security | None:
@@ -274,13 +274,13 @@ def _over_brokers(stack: ExitStack, at: Where, root: Path, holding: Hold | None)
     from kquota.stores.admin.moves import WireMoves
 
     # Read once, because the file may be a pipe.
-    said = _login(at)
-    opened = stack.enter_context(library.wire(brokers(at), said, throttled(), names=NAMES))
+    security = _login(at)
+    opened = stack.enter_context(library.wire(brokers(at), security, throttled(), names=NAMES))
     runs = _recorded(stack, at, opened, root, holding)
 
     @functools.cache
     def controllers() -> ControllerConfigs:
-        return stack.enter_context(library.controllers_of(opened, at.controllers, said, throttled(), NAMES))
+        return stack.enter_context(library.controllers_of(opened, at.controllers, security, throttled(), NAMES))
 
     store = WireMoves(opened, runs.must_hold, controllers)
     return _MoveStores(

@@ -67,12 +67,12 @@ def elect(
     partitions: Mapping[TopicPartition, Partition],
     rules: BatchRules,
     results: ElectionResults,
-    told: Callable[[int, int], None] = lambda *_: None,
+    on_batch: Callable[[int, int], None] = lambda *_: None,
 ) -> None:
     """Elect leaders batch by batch, and add to `results`, which is also correct if this ends early.
 
     `partitions` is the state before. The elections stop if the cluster does not become healthy again between two
-    batches. `told` receives the number of finished batches and the number of all batches. Raises Unreachable and
+    batches. `on_batch` receives the number of finished batches and the number of all batches. Raises Unreachable and
     Refused as the port does.
     """
     todo = list(batches(names, partitions, rules.size))
@@ -83,7 +83,7 @@ def elect(
         results.unknown = tuple(batch)
         results.outcomes |= cluster.elect(kind, batch, rules.request_seconds)
         results.unknown = ()
-        told(number, len(todo))
+        on_batch(number, len(todo))
         if results.left:
             clock.sleep(rules.pause)
             results.unsettled = _settle(cluster, clock, kind, results, before, rules.settle)

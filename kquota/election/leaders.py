@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
@@ -13,7 +14,8 @@ from kquota.election.port import ElectionType
 from kquota.errors import Invalid
 from kquota.mutation.topic import Partition
 from kquota.reassign import strict_json
-from kquota.terms import BrokerId, TopicPartition
+from kquota.reassign.strict_json import Value
+from kquota.terms import HIGHEST_ID, BrokerId, TopicPartition
 
 _EXAMPLE: Final = '{"partitions":[{"topic":"t","partition":0}]}'
 
@@ -27,17 +29,30 @@ def parse(text: str, where: str) -> tuple[TopicPartition, ...]:
     """Parse the partitions of a JSON document. `where` is its name in errors. Raises Invalid as `read` does."""
     if not text.strip():
         raise Invalid(f"{where}: Replica election data is empty")
-    document = strict_json.load(text, where, _EXAMPLE)
+    document = strict_json.load(text, where, _EXAMPLE, _plain, "partitions")
     if "partitions" not in document.fields():
         raise Invalid(f'{where}: Replica election data is missing "partitions" field')
+    entries = document.field("partitions")
     found = [
-        TopicPartition(entry.field("topic").text(), entry.field("partition").number())
-        for entry in document.field("partitions").items()
+        entry if isinstance(entry, TopicPartition) else _partition(entries.item(n))
+        for n, entry in enumerate(entries.list())
     ]
     if twice := strict_json.repeated(found):
         listed = ", ".join(map(str, twice))
         raise Invalid(f"{where}: Replica election data contains duplicate partitions: {listed}")
     return tuple(found)
+
+
+def _plain(entry: dict[str, object]) -> TopicPartition | dict[str, object]:
+    """Return the partition of a valid entry, or any other object unchanged. A file may have 100,000 entries."""
+    topic, number = entry.get("topic"), entry.get("partition")
+    if not isinstance(topic, str) or type(number) is not int or not 0 <= number <= HIGHEST_ID:
+        return entry
+    return TopicPartition(sys.intern(topic), number)
+
+
+def _partition(entry: Value) -> TopicPartition:
+    return TopicPartition(entry.field("topic").text(), entry.field("partition").number())
 
 
 def needing(kind: ElectionType, partitions: Mapping[TopicPartition, Partition]) -> tuple[TopicPartition, ...]:

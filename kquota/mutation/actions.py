@@ -100,12 +100,15 @@ def carry_out(
     *,
     seconds: float,
     retry: bool = True,
-    told: Callable[[MutationWork, float], None] = lambda _doing, _wait: None,
+    on_wait: Callable[[MutationWork, float], None] = lambda _doing, _wait: None,
 ) -> list[TopicOutcome]:
     """Send until every topic is accepted or has failed, or `seconds` (default.api.timeout.ms) are over. Without
-    `retry`, the first rejection ends the work. `told` receives each wait, in seconds. A topic that is still rejected at
-    the end has a QuotaViolatedException. Source: KIP-599, whose Admin client retries in the same way.
+    `retry`, the first rejection ends the work. `on_wait` receives each wait, in seconds. A topic that is still rejected
+    at the end has a QuotaViolatedException. Source: KIP-599, whose Admin client retries in the same way.
+
+    Raises Unreachable, before anything is sent, if the cluster has no active controller.
     """
+    topics.must_have_controller()
     give_up = clock.monotonic() + seconds
     while doing.left:
         costs = [one.mutations for one in islice(doing.left, MOST_ITEMS)]
@@ -121,7 +124,7 @@ def carry_out(
                 doing.throttle_time_ms = max(1, round(1_000 * max(pace.debt(now), doing.muted - now)))
             break
         if wait > 0:
-            told(doing, wait)
+            on_wait(doing, wait)
             clock.sleep(wait)
         size = pace.batch(clock.monotonic(), costs) if retry else fitting(costs)
         answered = _sent(topics, clock, doing, pace, tuple(islice(doing.left, size)), give_up)

@@ -17,7 +17,7 @@ Results: TypeAlias = Mapping[str, KquotaError | None]
 """The error of each topic, in the order of the call: None if it succeeded, Refused for a broker's error, Unreachable if
 unknown.
 """
-Told: TypeAlias = Callable[[MutationWork, float], None]
+OnWait: TypeAlias = Callable[[MutationWork, float], None]
 """A callback that receives each wait for the quota: the progress, and the seconds of the wait."""
 
 
@@ -32,7 +32,7 @@ def create_topics(
     timeout: float | None = None,
     retry_quota_violated: bool = True,
     validate_only: bool = False,
-    told: Told = _unheard,
+    on_wait: OnWait = _unheard,
 ) -> Results:
     """Create topics. Topics that the controller mutation quota rejects are sent again for `timeout` seconds.
 
@@ -46,7 +46,7 @@ def create_topics(
         with kquota.connect("localhost:9092") as cluster:
             results = create_topics(cluster, [Creation(topic="orders", partitions=12, replication_factor=3)])
     """
-    return _results(cluster, validate_only, with_partitions(cluster, creations), timeout, retry_quota_violated, told)
+    return _results(cluster, validate_only, with_partitions(cluster, creations), timeout, retry_quota_violated, on_wait)
 
 
 def create_partitions(
@@ -56,7 +56,7 @@ def create_partitions(
     timeout: float | None = None,
     retry_quota_violated: bool = True,
     validate_only: bool = False,
-    told: Told = _unheard,
+    on_wait: OnWait = _unheard,
 ) -> Results:
     """Add partitions to topics up to their totals. Otherwise this is like `create_topics`.
 
@@ -65,7 +65,7 @@ def create_partitions(
     """
     now = _partitions(cluster, totals)
     growths = [Growth(topic=topic, partitions=total, now=now.get(topic, 0)) for topic, total in totals.items()]
-    return _results(cluster, validate_only, growths, timeout, retry_quota_violated, told)
+    return _results(cluster, validate_only, growths, timeout, retry_quota_violated, on_wait)
 
 
 def delete_topics(
@@ -74,7 +74,7 @@ def delete_topics(
     *,
     timeout: float | None = None,
     retry_quota_violated: bool = True,
-    told: Told = _unheard,
+    on_wait: OnWait = _unheard,
 ) -> Results:
     """Delete topics. Otherwise this is like `create_topics`. Raises Invalid for a single name in place of a list.
 
@@ -88,7 +88,7 @@ def delete_topics(
     names = list(topics)
     now = _partitions(cluster, names)
     deletions = [Deletion(topic=topic, partitions=now.get(topic, 0)) for topic in names]
-    return _results(cluster, False, deletions, timeout, retry_quota_violated, told)
+    return _results(cluster, False, deletions, timeout, retry_quota_violated, on_wait)
 
 
 def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = False) -> MutationPace:
@@ -128,7 +128,7 @@ def _results(
     mutations: Iterable[Mutation],
     timeout: float | None,
     retry: bool,
-    told: Told,
+    on_wait: OnWait,
 ) -> Results:
     doing = work(mutations)
     asked = [one.topic for one in doing.left]
@@ -137,7 +137,7 @@ def _results(
     seconds = cluster.timeout if timeout is None else timeout
     if not seconds > 0:
         raise Invalid(f"timeout {seconds:g}: must be more than 0 seconds; nothing was sent")
-    outcomes = carry_out(topics, time, doing, pace, seconds=seconds, retry=retry, told=told)
+    outcomes = carry_out(topics, time, doing, pace, seconds=seconds, retry=retry, on_wait=on_wait)
     errors = {one.mutation.topic: _error(one) for one in outcomes}
     results = {topic: errors[topic] for topic in asked}
     rejected = [error for error in results.values() if isinstance(error, QuotaViolatedException)]

@@ -93,7 +93,7 @@ class MutationPace:
     _unrejected: int = field(init=False, default=0)
     # The rate used when alone: the quota's, or the highest that we had between two such moments.
     _rate: float | None = field(init=False)
-    _told: float = field(init=False, default=0.0)
+    _learned: float = field(init=False, default=0.0)
     # The seconds that a mutation costs the bucket: the highest value from our requests, and their number.
     _price: float = field(init=False, default=0.0)
     _prices: int = field(init=False, default=0)
@@ -176,23 +176,23 @@ class MutationPace:
             self._shared = self.quota is not None
         elif zero - self._zero > HAIR:
             self._learn(zero - self._zero)
-        self._rate = self.quota or self._told or None
+        self._rate = self.quota or self._learned or None
         # Two topics reveal the rate if nothing else does: the second is rejected with the price of the first.
         self._allowed = MOST_ITEMS if self._rate is not None else 2
         self._zero, self._spent, self._unrejected = zero, 0, 0
 
     def _learn(self, seconds: float) -> None:
         """Learn from two moments at 0 tokens, `seconds` apart, and the mutations that were spent between them."""
-        told = self._spent / seconds
-        if self._told and self._unrejected > self._trust and told > _SAME * self._told:
+        rate_seen = self._spent / seconds
+        if self._learned and self._unrejected > self._trust and rate_seen > _SAME * self._learned:
             self._trust *= 2
         # Others may have used part of that time, so this is the quota's rate or less.
-        self._told = max(self._told, told)
+        self._learned = max(self._learned, rate_seen)
         kept = math.exp(-seconds / _MEMORY)
         recent = _MEMORY * (1 - kept)
-        self._ours, self._span = self._ours * kept + told * recent, self._span * kept + recent
+        self._ours, self._span = self._ours * kept + rate_seen * recent, self._span * kept + recent
         rate = self._whole_rate
-        if rate is None or told < (_ALONE if self._shared or self.quota is None else _PACED) * rate:
+        if rate is None or rate_seen < (_ALONE if self._shared or self.quota is None else _PACED) * rate:
             self._shared = True
         elif self._span >= _MEMORY / 2 and self._ours >= _ALONE * rate * self._span:
             self._shared = False
@@ -203,7 +203,7 @@ class MutationPace:
         if self.quota is not None or not self._price:
             return self.quota
         most = 1 / self._price
-        return self._told if most / 3 <= self._told <= most else most
+        return self._learned if most / 3 <= self._learned <= most else most
 
     def _behind(self, now: float, mutations: int) -> float:
         """Seconds that this client waits behind the others, so that the client with the smallest share goes first."""

@@ -42,6 +42,10 @@ class Topics(Protocol):
     delaying them.
     """
 
+    def must_have_controller(self) -> None:
+        """Raise Unreachable if no controller answers the brokers of a KRaft cluster, which then write nothing."""
+        ...
+
     def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
         """Request mutations of one kind, with a timeout of `seconds`. A broker before 2.7 has no such quota, and
         rejects nothing.

@@ -26,8 +26,8 @@ AT_ONCE_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enforcement:
-    """The broker settings that affect a throttled fetch, in bytes and seconds. They are Kafka's defaults unless `told`
-    is set.
+    """The broker settings that affect a throttled fetch, in bytes and seconds. They are Kafka's defaults unless
+    `of_brokers` is set.
 
     The bytes of `at_once` seconds are copied at once. This value holds for windows without throttled traffic. If a
     broker already has a replication throttle (`throttled`), up to a whole window of unused quota passes.
@@ -39,7 +39,7 @@ class Enforcement:
     fetch_wait: float = 0.5
     fetch_bytes: int = 1_048_576
     response_bytes: int = 10_485_760
-    told: bool = False
+    of_brokers: bool = False
     at_once: float = AT_ONCE_SECONDS
     throttled: bool = False
 
@@ -121,6 +121,6 @@ def enforcement(brokers: Iterable[Mapping[str, str | None]]) -> Enforcement:
         fetch_wait=max(fetch["wait.max.ms"]) / 1000,
         fetch_bytes=max(fetch["max.bytes"]),
         response_bytes=max(fetch["response.max.bytes"]),
-        told=True,
+        of_brokers=True,
         throttled=throttled,
     )

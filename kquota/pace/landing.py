@@ -15,6 +15,9 @@ AIM: Final = 0.95
 """The share of the time until the deadline that the copies should need. The rest is for the end of the move."""
 WORTH: Final = 0.05
 """A smaller change of the throttle, as a share of it, is not worth a write."""
+_SOON: Final = 1.0
+"""The fewest seconds until a deadline with which a throttle is calculated."""
+_MOST: Final = 2**62
 _SPAN: Final = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
 _ELSE: Final = "else"
 _FORM: Final = "Write for example 22:00-06:00=200MB/s,else=40MB/s"
@@ -33,16 +36,29 @@ class RateBounds:
         return raised if self.high is None else min(raised, self.high)
 
 
-def landing_rate(now: ByteRate, seconds_left: float, until: float, bounds: RateBounds) -> ByteRate:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copying:
+    """What is left to copy: the bytes, and the bytes per second that decrease it and that producers add to it."""
+
+    left: float
+    net: float
+    written: float
+
+
+def landing_rate(now: ByteRate, copying: Copying, until: float, bounds: RateBounds) -> ByteRate:
     """Return the throttle with which a move ends `until` seconds from now.
 
-    Under the throttle `now` it needs `seconds_left`. The time is taken as inversely proportional to the throttle, so
-    the caller repeats the calculation as the move proceeds. After the deadline, the rate is the highest allowed one, or
+    Under the throttle `now` the copies receive `net` + `written`. That is taken as proportional to the throttle, so the
+    caller repeats the calculation as the move proceeds. After the deadline, the rate is the highest allowed one, or
     that of now without an upper bound.
     """
     if until <= 0:
         return bounds.clamp(now if bounds.high is None else bounds.high)
-    return bounds.clamp(ByteRate(max(1, math.ceil(now * seconds_left / (until * AIM)))))
+    wanted = copying.left / (max(until, _SOON) * AIM) + copying.written
+    received = copying.net + copying.written
+    if received <= 0:
+        return bounds.clamp(now)
+    return bounds.clamp(ByteRate(max(1, math.ceil(min(_MOST, now * wanted / received)))))
 
 
 def differs(new: ByteRate, old: ByteRate) -> bool:

@@ -97,7 +97,7 @@ def log_dir_enforcement(settings: Mapping[str, str | None]) -> Enforcement:
     backoff = _number(settings, _BACKOFF)
     if num is None or size is None or backoff is None:
         return AS_SHIPPED
-    return Enforcement(window_num=num, window_seconds=size, fetch_backoff=backoff / 1000, told=True)
+    return Enforcement(window_num=num, window_seconds=size, fetch_backoff=backoff / 1000, of_brokers=True)
 
 
 def _number(settings: Mapping[str, str | None], key: str) -> int | None:

@@ -1,7 +1,7 @@
 """Balances the log dirs of one broker (KIP-113) with the fewest bytes that the planner's rules find.
 
 The code uses `balance` with a log dir in place of each broker: each replica is a partition with one replica, in its log
-dir. With few replicas, a search then looks for fewer bytes (`cheapest`).
+dir. With few replicas, a search then looks for fewer bytes (`cheapest`), if the plan reaches the band.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
+from typing import Final
 
 from kquota.errors import Parameter, Refused
 from kquota.placement.balance import BalanceBand, level
@@ -23,6 +25,9 @@ from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.sizes.replica import LogDir
 from kquota.terms import BrokerId, TopicPartition
+
+_MOST_PAIRED: Final = 100
+"""With more moves, pairs of them are not checked, because they become too many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +135,7 @@ def balanced(
     band = _band(loads, capacities, goal.tolerance)
     least = _least(loads, capacities, band)
     level(draft, everything, movable, band)
-    then = _cheapest(draft, movable, loads, band)
+    then = _needed(draft, _cheapest(draft, movable, loads, band), loads, band)
     moves = tuple(
         LogDirMove(
             partition=draft.names[p],
@@ -264,13 +269,47 @@ def _least(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | No
 def _cheapest(
     draft: PlacementDraft, movable: Iterable[int], loads: Mapping[BrokerId, int], band: BalanceBand
 ) -> dict[int, BrokerId]:
-    """Return the new place of each replica that moves: those of the draft, unless fewer bytes reach the band too."""
+    """Return the new place of each replica that moves: those of the draft, unless fewer bytes reach the band too.
+
+    Log dirs that cannot reach the band, and that the draft leaves as they are, take no part in the search.
+    """
     then = {p: draft.replicas[p][0] for p in draft.copies}
-    if not then or any(band.off(load) for load in draft.bytes.values()):
+    touched = {*then.values(), *(draft.now[p].replicas[0] for p in then)}
+    capacities = {place: _capacity(load, draft.room[place]) for place, load in loads.items()}
+    small = {place for place, most in capacities.items() if most is not None and most < band.low} - touched
+    others = {place: load for place, load in loads.items() if place not in small}
+    if not then or any(band.off(draft.bytes[place]) for place in others):
         return then
-    replicas = [Movable(number=p, size=draft.sizes[p], place=draft.now[p].replicas[0]) for p in movable]
-    found = cheapest(replicas, loads, draft.room, band, sum(draft.sizes[p] for p in then))
+    placed = ((p, draft.now[p].replicas[0]) for p in movable)
+    replicas = [Movable(number=p, size=draft.sizes[p], place=place) for p, place in placed if place in others]
+    room = {place: draft.room[place] for place in others}
+    found = cheapest(replicas, others, room, band, sum(draft.sizes[p] for p in then))
     return then if found is None else found
+
+
+def _needed(
+    draft: PlacementDraft, then: Mapping[int, BrokerId], loads: Mapping[BrokerId, int], band: BalanceBand
+) -> dict[int, BrokerId]:
+    """Return the moves without any two that change nothing together: the loads are as near the band without them."""
+    left = dict(then)
+    if len(left) > _MOST_PAIRED:
+        return left
+    after = dict(loads)
+    for p, place in left.items():
+        after[draft.now[p].replicas[0]] -= draft.sizes[p]
+        after[place] += draft.sizes[p]
+    for some in sorted(combinations(sorted(left), 2), key=lambda pair: -sum(draft.sizes[p] for p in pair)):
+        if not left.keys() >= set(some):
+            continue
+        without = dict(after)
+        for p in some:
+            without[draft.now[p].replicas[0]] += draft.sizes[p]
+            without[left[p]] -= draft.sizes[p]
+        if sum(map(band.off, without.values())) <= sum(map(band.off, after.values())):
+            after = without
+            for p in some:
+                del left[p]
+    return left
 
 
 def _change(log_dir: LogDir, moves: Iterable[LogDirMove]) -> LogDirChange:

@@ -10,13 +10,12 @@ from kquota.errors import Refused, Unknown
 from kquota.mutation.actions import Fate, by_fate, carry_out, work
 from kquota.mutation.pace import MutationPace
 from kquota.mutation.port import MonotonicClock, Topics
-from kquota.mutation.topic import Creation, Deletion, Topic
+from kquota.mutation.topic import Assignment, Creation, Deletion, Topic
 from kquota.probe import scratch
 from kquota.probe.load import NotRemoved
 from kquota.probe.port import Sight
 from kquota.settings.port import Configs
 from kquota.settings.resource import TOPICS, Resource
-from kquota.terms import BrokerId
 
 SECONDS = 60.0
 """The time limit in seconds for creating or removing the topics of a probe, because a mutation quota may delay this."""
@@ -48,14 +47,13 @@ def found(topics: Topics, configs: Configs, now: datetime) -> Found:
     )
 
 
-def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, leaders: Mapping[int, BrokerId]) -> None:
-    """Create the scratch topic, one partition led by each broker, and wait until all brokers know it.
+def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, assignment: Assignment) -> None:
+    """Create the scratch topic with these replicas, and wait until all brokers know it.
 
     Raises Refused if the cluster does not allow it. An existing topic of that name is never used.
     """
-    assignment = {number: (broker,) for number, broker in leaders.items()}
     made(topics, clock, [Creation(topic=topic, assignment=assignment, configs=scratch.configs(topic))])
-    until_seen(clock, sight, {topic: len(leaders)}, SECONDS)
+    until_seen(clock, sight, {topic: len(assignment)}, SECONDS)
 
 
 def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -> None:
@@ -105,10 +103,10 @@ def remove(topics: Topics, configs: Configs, clock: MonotonicClock, names: Colle
 
 
 def _sealed(configs: Configs, names: Iterable[str]) -> frozenset[str]:
-    told = configs.describe([Resource(kind=TOPICS, name=name) for name in names])
+    described = configs.describe([Resource(kind=TOPICS, name=name) for name in names])
     return frozenset(
         str(resource.name)
-        for resource, entries in told.items()
+        for resource, entries in described.items()
         if scratch.ours(str(resource.name), {entry.key: entry.value for entry in entries if entry.dynamic})
     )
 

@@ -46,7 +46,7 @@ def probe(
     seconds: float | None = None,
     brokers: Sequence[BrokerId] | None = None,
     most_bytes: int = MOST_BYTES,
-    told: Callable[[float], None] = _unheard,
+    on_progress: Callable[[float], None] = _unheard,
 ) -> Result:
     """Run a real client on a scratch topic, and measure it after two windows, for `seconds` or two more windows.
 
@@ -56,9 +56,9 @@ def probe(
     themselves. The client uses the login in `client_config`, a file of Java properties, or else that of the connected
     cluster, with its client-id or `client_id`. `user` is for logins whose user only the brokers know.
 
-    The topic is always removed, even after an interrupt. `told` receives the elapsed seconds. Raises Refused for a load
-    beyond the bounds of a probe (the same as those of `quota probe`), Invalid, Incomplete if the topic could not be
-    removed, and Unreachable.
+    The topic is always removed, even after an interrupt. `on_progress` receives the elapsed seconds. Raises Refused for
+    a load beyond the bounds of a probe (the same as those of `quota probe`), Invalid, Incomplete if the topic could not
+    be removed, and Unreachable.
 
         with kquota.connect("localhost:9092") as cluster:
             result = probe(cluster, Kind.PRODUCE, rate=20e6, client_id="billing")
@@ -74,7 +74,7 @@ def probe(
     run.remove_older(cluster)
     made: list[str] = []
     with run.removed(who, made):
-        found = run.readings(who, name, load, made, told)
+        found = run.readings(who, name, load, made, on_progress)
     return Result(
         kind=kind,
         client_id=name,
@@ -95,13 +95,13 @@ def find_limit(
     user: str | None = None,
     seconds: float | None = None,
     most_partitions: int = MOST_PARTITIONS,
-    told: Callable[[Step], None] = _unheard,
+    on_step: Callable[[Step], None] = _unheard,
 ) -> Limit:
     """Find the mutation rate that the controller sustains, and suggest a quota: KIP-599's "How to define the quota".
 
     Topics are created, grown and deleted at rising rates until a rate does not hold, `seconds` for each operation (3),
-    with at most `most_partitions` (10 to 10,000) at the same time. `told` receives each step. The client must not have
-    a mutation quota. Everything else is the same as for `probe`.
+    with at most `most_partitions` (10 to 10,000) at the same time. `on_step` receives each step. The client must not
+    have a mutation quota. Everything else is the same as for `probe`.
 
         with kquota.connect("localhost:9092") as cluster:
             limit = find_limit(cluster, tenants=10, overcommit=2)
@@ -115,5 +115,5 @@ def find_limit(
     run.remove_older(cluster)
     made: list[str] = []
     with run.removed(who, made):
-        found = run.steps(who, name, wanted, made, told)
+        found = run.steps(who, name, wanted, made, on_step)
     return Limit(steps=found, tenants=tenants, overcommit=overcommit)

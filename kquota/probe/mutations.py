@@ -49,7 +49,7 @@ class Tally:
 
 
 def mutate(
-    topics: Topics, clock: MonotonicClock, load: Load, tell: Callable[[str], None], told: Callable[[float], None]
+    topics: Topics, clock: MonotonicClock, load: Load, tell: Callable[[str], None], on_progress: Callable[[float], None]
 ) -> Reading:
     """Create and delete topics one by one, until `load.seconds` after the bucket was first empty, or in total.
 
@@ -60,7 +60,7 @@ def mutate(
     tally, give_up = Tally(), began + (load.lasting if load.limit is not None else load.seconds)
     for one in _one_by_one(load, tell):
         while (now := clock.monotonic()) < give_up:
-            told(now - began)
+            on_progress(now - began)
             answer = topics.send([one], REQUEST_SECONDS)
             failure = answer.outcomes[one.topic]
             if failure is not None and not failure.rejected:

@@ -18,20 +18,42 @@ from kquota.terms import BrokerId
 class ProbeClient(Protocol):
     """A client that logs in as the probed one. All methods raise Refused or Unreachable if brokers end the load."""
 
-    def produce(self, load: Load, meter: Meter, told: Callable[[float], None]) -> None:
-        """Write at the load's rate until the meter ends. `told` receives the elapsed seconds."""
+    def produce(self, load: Load, meter: Meter, on_progress: Callable[[float], None]) -> None:
+        """Write at the load's rate until the meter ends. `on_progress` receives the elapsed seconds."""
         ...
 
     def fill(self, load: Load) -> None:
         """Write the data for `consume`: about as much as it reads in a second."""
         ...
 
-    def consume(self, load: Load, meter: Meter, told: Callable[[float], None]) -> None:
+    def consume(self, load: Load, meter: Meter, on_progress: Callable[[float], None]) -> None:
         """Read the data of `fill` at the load's rate, again and again."""
         ...
 
-    def request(self, load: Load, meter: Meter, told: Callable[[float], None]) -> None:
+    def request(self, load: Load, meter: Meter, on_progress: Callable[[float], None]) -> None:
         """Send empty requests one after another. Each counts as 1."""
+        ...
+
+
+class SmallWrites(Protocol):
+    """Small writes to every partition of one topic, which all in-sync replicas acknowledge (acks=all)."""
+
+    def write(self, seconds: float) -> None:
+        """Send one record to each partition, and wait this many seconds for acknowledgements. Raises Refused if brokers
+        reject the login.
+        """
+        ...
+
+    def latencies(self) -> Mapping[int, Sequence[float]]:
+        """Return the seconds of each write since the last call, by partition.
+
+        A write that failed, or that has no answer after a second, is infinite.
+        """
+        ...
+
+    @property
+    def lost(self) -> bool:
+        """True if brokers have answered that the topic does not exist."""
         ...
 
 
@@ -107,4 +129,10 @@ class ProbeLogins(Protocol):
 
     def client(self, client_id: str) -> ProbeClient:
         """Return a client with the probed login."""
+        ...
+
+    def small_writes(self, topic: str, partitions: int) -> AbstractContextManager[SmallWrites]:
+        """Open a client with the first login that writes to this topic. Raises Invalid for a login that the client does
+        not support.
+        """
         ...

@@ -29,19 +29,19 @@ from kquota.terms import CONTROLLER_MUTATION_RATE, BrokerId
 _REPLICAS: Final = 3
 
 
-def user(known: str | None, said: str | None) -> str:
+def user(known: str | None, given: str | None) -> str:
     """Return the user of the client as its login shows it, or None if only brokers know it. Raises Invalid for another
     user.
     """
     if known is None:
-        if said is None:
+        if given is None:
             raise UnknownUser(
                 "with this login, only the brokers know the user of the client. Name the principal that they derive"
                 " from its certificate, token or ticket"
             )
-        return said
-    if said is not None and said != known:
-        raise OtherUser(said, known)
+        return given
+    if given is not None and given != known:
+        raise OtherUser(given, known)
     return known
 
 

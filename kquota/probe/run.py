@@ -21,31 +21,32 @@ _ON_ITS_WAY = 0.5
 
 
 def readings(
-    who: ProbeLogins, client_id: str, load: Load, made: list[str], told: Callable[[float], None]
+    who: ProbeLogins, client_id: str, load: Load, made: list[str], on_progress: Callable[[float], None]
 ) -> tuple[Reading, ...]:
     """Return the throughput of the client by broker, or of the controller.
 
-    `made` names each topic before it is created, for `removed`. `told` receives the elapsed seconds. Raises Invalid for
-    a login that the client does not support, before any topic is created.
+    `made` names each topic before it is created, for `removed`. `on_progress` receives the elapsed seconds. Raises
+    Invalid for a login that the client does not support, before any topic is created.
     """
     if load.kind is Kind.CREATE_TOPICS:
         with who.stage_as(client_id) as stage:
-            return (mutate(stage.topics, time, load, made.append, told),)
+            return (mutate(stage.topics, time, load, made.append, on_progress),)
     filler, client = who.filler(), who.client(client_id)
     carry = {Kind.PRODUCE: client.produce, Kind.CONSUME: client.consume, Kind.REQUESTS: client.request}[load.kind]
     with who.stage() as stage:
         made.append(load.topic)
-        actions.create(stage.topics, time, stage.sight, load.topic, load.leaders)
+        alone = {number: (broker,) for number, broker in load.leaders.items()}
+        actions.create(stage.topics, time, stage.sight, load.topic, alone)
     if load.kind is Kind.CONSUME:
         filler.fill(load)
     now = time.monotonic()
     meter = Meter(starts=now + load.warm, ends=now + load.lasting)
-    carry(load, meter, told)
+    carry(load, meter, on_progress)
     return meter.readings(load.leaders.values())
 
 
 def steps(
-    who: ProbeLogins, client_id: str, ladder: Ladder, made: list[str], told: Callable[[Step], None]
+    who: ProbeLogins, client_id: str, ladder: Ladder, made: list[str], on_step: Callable[[Step], None]
 ) -> tuple[Step, ...]:
     """Yield the steps of each rung until one does not hold. Otherwise this is like `readings`."""
     names = _names(scratch.name(datetime.now(UTC), 2 * ladder.lasting, secrets.token_hex(4)), made)
@@ -54,7 +55,7 @@ def steps(
         for of_size in ladder.rungs:
             for step in climb(stage.topics, stage.sight, time, of_size, names, ladder.replication_factor):
                 found.append(step)
-                told(step)
+                on_step(step)
     return tuple(found)
 
 

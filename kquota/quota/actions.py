@@ -82,14 +82,14 @@ class Outcome:
 
 
 def apply(
-    quotas: ClusterQuotas, every: Sequence[Replacement], attempts: Iterator[object], told: Callable[[int], None]
+    quotas: ClusterQuotas, every: Sequence[Replacement], attempts: Iterator[object], on_sent: Callable[[int], None]
 ) -> Outcome:
     """Write the replacements in batches, then read until all of it is visible.
 
     Entities are independent: a failure of one does not stop the others. Only a lost connection ends the work. The rest
-    is then reported as undone, and it is safe to apply the document again. `told` receives the number of entities sent
-    after each batch. Each item of `attempts` allows one more read. Raises Invalid, before any write, for a name that
-    the connection cannot carry.
+    is then reported as undone, and it is safe to apply the document again. `on_sent` receives the number of entities
+    sent after each batch. Each item of `attempts` allows one more read. Raises Invalid, before any write, for a name
+    that the connection cannot carry.
     """
     quotas.must_carry(replacement.entity for replacement in every)
     undone: dict[Entity, str] = {}
@@ -101,7 +101,7 @@ def apply(
             undone |= {replacement.entity: f"unknown: {error}" for replacement in batch}
             undone |= {replacement.entity: "not sent" for replacement in every[start + BATCH :]}
             break
-        told(len(batch))
+        on_sent(len(batch))
     sent = [replacement for replacement in every if replacement.entity not in undone]
     undone |= _unseen(quotas, sent, attempts)
     return Outcome(

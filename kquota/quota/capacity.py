@@ -110,7 +110,7 @@ class Capacity:
         return None if self.brokers is None else len(self.brokers)
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """True if there is a live broker and every live broker reported its settings."""
         return bool(self.brokers) and all(broker.io_threads is not None for broker in self.brokers or ())
 

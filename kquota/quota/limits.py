@@ -16,7 +16,9 @@ from kquota.quota_keys import QUOTA_KEYS
 Limits: TypeAlias = Mapping[str, float]
 """Quota key to value, in the unit of its row in `quota_keys`."""
 
-_NUMBER: Final = re.compile(r"\s*[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|nan|inf|infinity)\s*", re.I)
+_NUMBER: Final = re.compile(
+    r"\s*[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|nan|inf|infinity)\s*", re.I | re.A
+)
 _LONG_MAX: Final = float(2**63 - 1)
 
 

@@ -14,7 +14,7 @@ from kquota.reassign.moves import Replicas, moves
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import ReplicaDirs
 from kquota.reassign.preparation import Prepared
-from kquota.reassign.run import Run, taking
+from kquota.reassign.run import Run, recreated, taking, without_topics
 from kquota.reassign.throttle_writes import (
     Released,
     Unwitnessed,
@@ -52,7 +52,7 @@ class Execution:
 
 def carry_out(
     prepared: Prepared,
-    told: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
     dirs: ReplicaDirs | None = None,
     timeout: float = log_dir_actions.TIMEOUT,
     hold_back: Callable[[], str | None] = lambda: None,
@@ -60,7 +60,7 @@ def carry_out(
 ) -> Execution:
     """Record, throttle and start the prepared moves. List entries and rates are set before the moves (KIP-73).
 
-    Returns when all moves are submitted. Before each wave except the first, `told` receives the number of waiting
+    Returns when all moves are submitted. Before each wave except the first, `report` receives the number of waiting
     partitions. While `hold_back` returns a reason, no further wave is submitted. `noted` adds readings to the record
     before a wave. Moves between log dirs follow, within `timeout` seconds, because a broker creates a submitted replica
     only after a while. Running it again changes nothing except a rate that differs.
@@ -82,10 +82,10 @@ def carry_out(
     while todo := run.waiting:
         if len(todo) != waiting:
             later = counted(len(todo), "partition")
-            told(f"{later} to submit later: the next wave starts when enough running moves have ended")
+            report(f"{later} to submit later: the next wave starts when enough running moves have ended")
         waiting = len(todo)
         world.clock.sleep(_BETWEEN_WAVES)
-        reason = _held_back(hold_back, reason, told)
+        reason = _held_back(hold_back, reason, report)
         if reason is None:
             run, more = _next_or_how_to_go_on(world, noted(run))
             started += more
@@ -98,13 +98,13 @@ def carry_out(
     )
 
 
-def _held_back(hold_back: Callable[[], str | None], before: str | None, told: Callable[[str], None]) -> str | None:
+def _held_back(hold_back: Callable[[], str | None], before: str | None, report: Callable[[str], None]) -> str | None:
     """Return why no further wave may start, and report when the reason begins and ends."""
     reason = hold_back()
     if reason is not None and before is None:
-        told(f"no further wave starts: {reason}")
+        report(f"no further wave starts: {reason}")
     if reason is None and before is not None:
-        told("the next wave may start: the cluster is as healthy as before")
+        report("the next wave may start: the cluster is as healthy as before")
     return reason
 
 
@@ -148,15 +148,18 @@ def _stays_open(world: World, run: Run) -> tuple[str, ...]:
 def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
     """Restore what has ended, and submit the moves that now fit. Raises Refused if a move can never fit."""
     found = world.cluster.snapshot(run.goal.topics)
-    moving = moves(run.goal, found.partitions)
-    under_way = {name for name in run.handed_over if name in found.partitions and found.partitions[name].moving}
+    again = recreated(run, found.topic_ids)
+    run = record(world, run, without_topics(run, again))
+    moving = [move for move in moves(run.goal, found.partitions) if move.partition.topic not in again]
+    ours = {name: now for name, now in found.partitions.items() if name.topic not in again}
+    under_way = {name for name in run.handed_over if name in ours and ours[name].moving}
     _, run = release_ended(world, run, run.handed_over - under_way)
     if world.cluster.largest_submission is not None and under_way:
         return run, ()
     waiting = set(run.waiting)
     todo = [move for move in moving if move.partition in waiting or move.submitted]
-    gone = waiting - {move.partition for move in todo}  # deleted, or already moved by another client
-    run = record(world, run, replace(run, handed_over=run.handed_over | gone))
+    dropped = waiting - {move.partition for move in todo}  # deleted, created again, or already moved by another client
+    run = record(world, run, replace(run, handed_over=run.handed_over | dropped))
     lists = lists_of(todo) if run.rate else ()
     now = read(world.cluster, dict.fromkeys(lists, ()))
     chosen = wave(todo, now, world.cluster.largest_submission, run.limits, world.sizes)
@@ -173,8 +176,19 @@ def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
 def _handed_over(
     world: World, run: Run, todo: Mapping[TopicPartition, Replicas], refused: Mapping[TopicPartition, str]
 ) -> Run:
-    """Record that these partitions were submitted. Raises Incomplete for those that the cluster refused."""
-    run = record(world, run, replace(run, handed_over=run.handed_over | todo.keys()))
+    """Record that these partitions were submitted. Raises Incomplete for those that the cluster refused, and if the
+    record cannot be written, for example on a full disk.
+    """
+    try:
+        run = record(world, run, replace(run, handed_over=run.handed_over | todo.keys()))
+    except Busy:
+        raise
+    except (KquotaError, MemoryError) as error:
+        why = error if isinstance(error, KquotaError) else "memory is used up"
+        started = [str(name) for name in todo if name not in refused]
+        begun = f"; run {run.id} has submitted {counted(len(started), 'partition')}"
+        stands = ", and the throttle stays set. " if run.taken else ". "
+        raise Incomplete((why, begun, stands, *_GO_ON), done=started, undone=[str(why)]) from error
     if refused:
         started = [str(name) for name in todo if name not in refused]
         begun = f"{words.failed(refused)}; started: {', '.join(started) or 'none'}"

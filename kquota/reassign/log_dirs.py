@@ -256,8 +256,10 @@ def timed_out(waiting: Collection[ReplicaId], what: str = "started") -> str:
 
 def failed(errors: Mapping[ReplicaId, object]) -> str:
     """Return Kafka's line for each replica that its broker refused to move, joined into one line."""
-    told = (f"Failed to alter dir for {_name(replica)}: {errors[replica]}" for replica in sorted(errors, key=_in_order))
-    return "; ".join(told)
+    sentences = (
+        f"Failed to alter dir for {_name(replica)}: {errors[replica]}" for replica in sorted(errors, key=_in_order)
+    )
+    return "; ".join(sentences)
 
 
 def status_lines(found: Iterable[LogDirStatus]) -> str:

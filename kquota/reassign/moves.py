@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan
 from kquota.settings.resource import Setting
-from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, REPLICATION_RATES, BrokerId, TopicPartition
+from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
 
 Replicas = tuple[BrokerId, ...]
 
@@ -105,6 +105,12 @@ def throttled_brokers(moving: Iterable[Move]) -> tuple[BrokerId, ...]:
     return tuple(sorted({b for move in moving if move.destinations for b in (*move.sources, *move.destinations)}))
 
 
-def rates(brokers: Collection[BrokerId], rate: ByteRate) -> dict[Setting, tuple[str, ...]]:
-    """Return the settings that limit both sides of each broker to `rate`, in bytes per second (KIP-73)."""
-    return {Setting.of_broker(b, key): (str(rate),) for b in sorted(brokers) for key in REPLICATION_RATES}
+def rates(
+    brokers: Collection[BrokerId], rate: ByteRate, follower: ByteRate | None = None
+) -> dict[Setting, tuple[str, ...]]:
+    """Return the settings that limit both sides of each broker to `rate`, in bytes per second (KIP-73).
+
+    `follower` is another rate for the side that receives.
+    """
+    values = {LEADER_RATE: rate, FOLLOWER_RATE: rate if follower is None else follower}
+    return {Setting.of_broker(b, key): (str(value),) for b in sorted(brokers) for key, value in values.items()}

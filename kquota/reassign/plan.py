@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ ANY: Final = "any"
 """The name in place of a log dir that lets the broker choose one."""
 _ANY_TOO: Final = f',"{ANY}"'
 _FIELDS: Final = ("topic", "partition", "replicas", "log_dirs")
+_KNOWN: Final = frozenset(_FIELDS)
 _EXAMPLE: Final = '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}'
 _CURRENT: Final = "Current partition replica assignment"
 _PROPOSED: Final = "Proposed partition reassignment configuration"
@@ -117,33 +119,45 @@ def parse(text: str, where: str, warn: Callable[[str], None] = lambda _: None) -
 
     Raises Invalid with a message that begins with `where` (the file name), then line and column or the JSON path.
     """
-    found = _load(text, where)
+    unread: set[str] = set()
+    found = _load(text, where, unread)
     version = found.field("version", 1).number()
     if version != 1:
         raise Invalid(f"{where}: Not supported version field value {version}; kquota reads version 1")
     partitions = found.field("partitions")
-    if not partitions.list():
+    entries = partitions.list()
+    if not entries:
         raise Invalid(f"{where}: Partition reassignment list cannot be empty")
     targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     log_dirs: dict[ReplicaId, str] = {}
-    unread = found.fields().keys() - {"version", "partitions"}
-    for n, entry in enumerate(partitions.list()):
+    unread |= found.fields().keys() - {"version", "partitions"}
+    for n, entry in enumerate(entries):
         target = entry if isinstance(entry, tuple) else _target(partitions.item(n), unread)
         partition, replicas, chosen = cast(_Target, target)
         if partition in targets:
             raise partitions.item(n).wrong(f"Partition reassignment contains duplicate topic partitions: {partition}")
         targets[partition] = replicas
         log_dirs.update(chosen)
+        entries[n] = None  # it is not needed again, and a plan may have a million
     if unread:
         fields = cut(", ".join(map(json.dumps, sorted(unread))))
         warn(f"{where}: kquota and Kafka ignore field {fields}. Check the spelling")
     return Plan(targets=targets, log_dirs=log_dirs)
 
 
-def _load(text: str, where: str) -> Value:
+def _load(text: str, where: str, unread: set[str]) -> Value:
     topics: dict[str, str] = {}
+
+    def shorten(entry: dict[str, Any]) -> _Target | dict[str, Any]:
+        more = entry.keys() - _KNOWN
+        found = _plain({key: entry[key] for key in _FIELDS if key in entry} if more else entry, topics)
+        if not isinstance(found, tuple):
+            return entry
+        unread.update(more)
+        return found
+
     try:
-        found = strict_json.load(text, where, _EXAMPLE, lambda entry: _plain(entry, topics))
+        found = strict_json.load(text, where, _EXAMPLE, shorten, "partitions")
     except Invalid as error:
         if _PROPOSED in text:
             raise Invalid(
@@ -158,13 +172,13 @@ def _load(text: str, where: str) -> Value:
                 f'. Keep only the line below "{_CURRENT}", which is the rollback plan',
             ) from error
         raise
-    if isinstance(found.value, tuple):
-        raise found.wrong(f"a single entry is not a plan. Put it in a list, for example {_EXAMPLE}")
     if "topics" in found.fields() and "partitions" not in found.fields():
         raise Invalid(f"{where}: contains topics, not partitions. Give it to ", Parameter("topics_to_move_json_file"))
     return found
 
 
+_HALF: Final = re.compile("[\ud800-\udfff]")
+_NO_LOG_DIRS: Final[Mapping[ReplicaId, str]] = {}
 _Target: TypeAlias = tuple[TopicPartition, tuple[BrokerId, ...], Mapping[ReplicaId, str]]
 """A partition, its replicas, and the log dirs that the file names for them."""
 
@@ -191,7 +205,7 @@ def _plain(entry: dict[str, Any], topics: dict[str, str]) -> _Target | dict[str,
         return entry
     partition = TopicPartition(topics.setdefault(topic, topic), number)
     if log_dirs is None or log_dirs == [ANY] * len(replicas):
-        return partition, tuple(replicas), {}
+        return partition, tuple(replicas), _NO_LOG_DIRS
     if type(log_dirs) is not list or len(log_dirs) != len(replicas) or not all(map(_is_log_dir, log_dirs)):
         return entry
     return partition, tuple(replicas), _chosen(partition, replicas, log_dirs)
@@ -236,7 +250,10 @@ def _are_brokers(replicas: list[Any]) -> bool:
 
 
 def _is_log_dir(log_dir: object) -> bool:
-    return type(log_dir) is str and (log_dir == ANY or log_dir.startswith("/"))
+    if type(log_dir) is not str:
+        return False
+    # JSON can escape half of a pair, which no file can hold.
+    return log_dir == ANY or (log_dir.startswith("/") and (log_dir.isascii() or not _HALF.search(log_dir)))
 
 
 def _chosen(partition: TopicPartition, replicas: Iterable[BrokerId], log_dirs: Iterable[Any]) -> dict[ReplicaId, str]:

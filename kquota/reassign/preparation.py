@@ -13,7 +13,7 @@ from kquota.reassign.log_dirs import LogDirReading
 from kquota.reassign.moves import Move, Replicas, moves, rates, rollback, throttled_brokers
 from kquota.reassign.plan import Plan, run_id
 from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
-from kquota.reassign.run import Run, covers, others_than, recreated, taking, without_topics
+from kquota.reassign.run import PAUSED_RATE, Run, covers, on_new_topics, others_than, recreated, taking, without_topics
 from kquota.reassign.throttle_writes import World, read
 from kquota.reassign.wave import NO_SIZES, MoveLimits, first_full, lists_of, no_room, too_long, wanted, wave
 from kquota.settings.change import Change, needed
@@ -91,8 +91,11 @@ def prepare(
         back = log_dirs.with_dirs(back, reading)
     if known is not None and known.aborting and plan.targets != known.goal.targets:
         known = replace(known, aborting=False, handed_over=frozenset())  # it is moving back, and is requested again
+    if known is not None and asked.throttle is not None:
+        known = replace(known, paused=False)  # the operator gives a rate
     if known is not None and not known.aborting:
         known = replace(known, plan=plan)  # with the log dirs that the plan names now
+        known = on_new_topics(known, found.topic_ids, back)
     return _prepared(world, plan, asked, found=found, known=known, back=back, reading=reading)
 
 
@@ -108,9 +111,11 @@ def prepare_again(
 ) -> Prepared:
     """Prepare a recorded run again, towards its goal. Topics that were deleted since it began are left out."""
     found = cluster.snapshot(run.goal.topics)
-    gone = {*recreated(run, found.topic_ids), *(set(run.goal.topics) - {name.topic for name in found.partitions})}
+    deleted = {*recreated(run, found.topic_ids), *(set(run.goal.topics) - {name.topic for name in found.partitions})}
     targets = {
-        name: target for name, target in run.goal.targets.items() if name.topic not in gone and name in found.partitions
+        name: target
+        for name, target in run.goal.targets.items()
+        if name.topic not in deleted and name in found.partitions
     }
     chosen = {r: path for r, path in run.goal.log_dirs.items() if r[0] in targets}
     left = replace(run.goal, targets=targets, log_dirs=chosen)
@@ -118,13 +123,15 @@ def prepare_again(
     asked = Asked(
         throttle=run.rate, log_dir_throttle=run.log_dir_rate, additional=True, whole_topics=whole, force=force
     )
-    known = replace(without_topics(run, gone), handed_over=run.handed_over | (run.goal.targets.keys() - targets.keys()))
+    known = replace(
+        without_topics(run, deleted), handed_over=run.handed_over | (run.goal.targets.keys() - targets.keys())
+    )
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, runs.unfinished()), sizes=sizes)
     reading = dirs.read(log_dirs.of(left).keys()) if dirs is not None and left.log_dirs else None
     prepared = _prepared(world, left, asked, found=found, known=known, back=run.rollback, reading=reading)
     notes = tuple(
         f"topic {topic} was deleted after the run began: kquota leaves a new topic of this name unchanged"
-        for topic in sorted(gone)
+        for topic in sorted(deleted)
     )
     return replace(prepared, notes=(*notes, *prepared.notes))
 
@@ -176,7 +183,9 @@ def _prepared(
         guard.check_replication_factor(plan, found)
     applied = _applied(asked, moving, unsettled)
     asked = applied if known is None or applied.throttle is not None else replace(applied, throttle=known.rate)
-    limits, notes = _limits(moving, log_dirs.brokers(unsettled), found, asked)
+    limits, notes = _limits(
+        moving, log_dirs.brokers(unsettled), found, asked, paused=known is not None and known.paused
+    )
     lists = lists_of(moving) if asked.throttle else ()
     now = read(world.cluster, {**dict.fromkeys(lists, ()), **limits})
     run = _asked_for(known or _new(world, plan, back, found, asked), plan, moving, asked)
@@ -264,14 +273,16 @@ def _check(cluster: MoveCluster, moving: Sequence[Move], found: Snapshot, asked:
 
 
 def _limits(
-    moving: Sequence[Move], with_dirs: Sequence[BrokerId], found: Snapshot, asked: Asked
+    moving: Sequence[Move], with_dirs: Sequence[BrokerId], found: Snapshot, asked: Asked, *, paused: bool
 ) -> tuple[dict[Setting, tuple[str, ...]], tuple[str, ...]]:
     """Return the rates to set, and notes on the brokers that get none."""
     limits: dict[Setting, tuple[str, ...]] = {}
     notes: tuple[str, ...] = ()
     if asked.throttle is not None:
         brokers = throttled_brokers(moving)
-        limits |= rates([broker for broker in brokers if broker in found.alive], asked.throttle)
+        limits |= rates(
+            [broker for broker in brokers if broker in found.alive], asked.throttle, PAUSED_RATE if paused else None
+        )
         notes = tuple(
             f"broker {broker} is not alive: it gets no rate, and sends unthrottled if it returns during the move"
             for broker in brokers

@@ -50,7 +50,7 @@ def state(run: Run, found: Snapshot) -> RunState:
 
 def backwards(run: Run) -> Run:
     """Return the run with its rollback plan as the goal. A run that is already aborting does not change."""
-    return run if run.aborting else replace(run, aborting=True, handed_over=frozenset())
+    return run if run.aborting else replace(run, aborting=True, paused=False, handed_over=frozenset())
 
 
 def recover(
@@ -59,7 +59,7 @@ def recover(
     clock: Clock,
     run: Run,
     prepared: Prepared,
-    told: Callable[[str], None],
+    report: Callable[[str], None],
     dirs: ReplicaDirs | None = None,
 ) -> Recovery:
     """Continue the run from where it was interrupted, and restore what has ended.
@@ -67,5 +67,5 @@ def recover(
     An abort copies replicas back, at the rate of the run, if it cannot simply cancel their move.
     """
     runs.update(run)
-    execution = carry_out(prepared, told, dirs)
+    execution = carry_out(prepared, report, dirs)
     return Recovery(execution=execution, verification=verify(cluster, runs, clock, run.goal, dirs))

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Final
 
 from kquota.measure import ByteRate
 from kquota.reassign.course import EMPTY, Course
@@ -16,6 +17,9 @@ from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries, replica
 from kquota.terms import EVERY_REPLICA, BrokerId, TopicPartition
+
+PAUSED_RATE: Final = ByteRate(1)
+"""The follower rate of each broker while a run is paused, in bytes per second. A fetch passes in each quota window."""
 
 
 class Purpose(enum.Enum):
@@ -63,7 +67,8 @@ class Run:
     `handed_over` has the partitions that were submitted, refused by the cluster, or already in place. A run that is
     `aborting` moves to `rollback`. `topic_ids`, as Kafka prints them, distinguish a topic from a later one of the same
     name. `owner` began the run, for `reason`. With `crowded`, unrecorded moves were running when the run set its
-    throttle, so a prior rate may belong to one of them. `limits` restrict the moves that run at the same time. `course`
+    throttle, so a prior rate may belong to one of them. While the run is `paused`, its brokers have `PAUSED_RATE` as
+    follower rate, and `rate` is the rate from before. `limits` restrict the moves that run at the same time. `course`
     is for its report. `stamp` is the last recorded write, and is ignored in comparisons.
     """
 
@@ -82,6 +87,7 @@ class Run:
     owner: Owner | None = None
     reason: str | None = None
     crowded: bool = False
+    paused: bool = False
     limits: MoveLimits = UNLIMITED
     course: Course = EMPTY
     stamp: Stamp | None = field(default=None, compare=False)
@@ -90,6 +96,11 @@ class Run:
     def goal(self) -> Plan:
         """The plan that the run moves to: `rollback` while it is aborting, otherwise `plan`."""
         return self.rollback if self.aborting else self.plan
+
+    @property
+    def copy_rate(self) -> ByteRate | None:
+        """The throttle of the destinations in bytes per second: `rate`, or `PAUSED_RATE` while the run is paused."""
+        return PAUSED_RATE if self.paused else self.rate
 
     @property
     def waiting(self) -> tuple[TopicPartition, ...]:
@@ -160,8 +171,8 @@ def part_of(run: Run, ended: Collection[TopicPartition]) -> Run:
 def without_values(run: Run, released: Mapping[Setting, Taken]) -> Run:
     """Return the run without the values in `released`, which are restored."""
     taken = dict(run.taken)
-    for setting, gone in released.items():
-        ours = tuple(value for value in taken[setting].ours if value not in gone.ours)
+    for setting, freed in released.items():
+        ours = tuple(value for value in taken[setting].ours if value not in freed.ours)
         taken[setting] = replace(taken[setting], ours=ours)
     return replace(run, taken=taken)
 
@@ -184,6 +195,20 @@ def without_topics(run: Run, topics: Collection[str]) -> Run:
 def recreated(run: Run, topic_ids: Mapping[str, str]) -> tuple[str, ...]:
     """Return the topics of the run that were deleted and created again since it began."""
     return tuple(t for t, known in run.topic_ids.items() if t in topic_ids and topic_ids[t] != known)
+
+
+def on_new_topics(run: Run, topic_ids: Mapping[str, str], back: Plan) -> Run:
+    """Return the run as it continues after topics were created again: `back` undoes the moves of these."""
+    recreated_topics = recreated(run, topic_ids)
+    if not recreated_topics:
+        return run
+    anew = {name: replicas for name, replicas in back.targets.items() if name.topic in recreated_topics}
+    return replace(
+        without_topics(run, recreated_topics),
+        rollback=replace(run.rollback, targets={**run.rollback.targets, **anew}),
+        topic_ids={**run.topic_ids, **{topic: topic_ids[topic] for topic in recreated_topics}},
+        handed_over=run.handed_over - anew.keys(),
+    )
 
 
 def changed_by_others(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Setting, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias, TypeVar, cast
 
@@ -20,6 +20,15 @@ _LONGEST_NUMBER: Final = 4000
 _SMALL: Final = 1_000_000
 _SHORTEST_OBJECT: Final = 10
 _LONGEST_OBJECT: Final = 10_000
+_MOST_KEPT: Final = 100
+"""The objects of one document that are kept although they could not be shortened. The first errors are among them."""
+
+
+class _Dropped:
+    """The place of an object that was not kept, to save memory."""
+
+
+_DROPPED: Final = _Dropped()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,8 @@ class Value:
 
     def fields(self) -> dict[str, object]:
         """Return the fields of an object by name. Raises Invalid for any other value, and for a repeated name."""
+        if isinstance(self.value, _Dropped):
+            raise self.wrong(f"is not valid, like many others. Example: {self.example}")
         if not isinstance(self.value, dict):
             raise self.wrong(f"must be an object, but is {_kind(self.value)}. Example: {self.example}")
         if isinstance(self.value, _Ambiguous):
@@ -88,10 +99,11 @@ class Value:
         return self.value
 
 
-def load(text: str, where: str, example: str, shorten: Shorten = lambda found: found) -> Value:
+def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Value:
     """Parse a JSON document. Raises Invalid with a message that begins with `where`, then line and column.
 
-    `shorten` receives every object, inner ones first, and returns a replacement. It saves memory for long documents.
+    `shorten` receives every object, inner ones first, and returns a replacement that needs less memory, or the object
+    if it is not a valid entry. `root` is a key of the document itself, which `shorten` leaves as it is.
     """
     if not text.strip():
         raise Invalid(f"{where}: is empty. Example: {example}")
@@ -101,9 +113,16 @@ def load(text: str, where: str, example: str, shorten: Shorten = lambda found: f
     def no_constant(name: str) -> NoReturn:
         raise Invalid(f"{where}: {_token(name, text)}: {name} is not JSON. Write a whole number")
 
+    kept = Counter[bool]()
+
     def object_(pairs: list[tuple[str, object]]) -> object:
         found = dict(pairs)
-        return shorten(found) if len(found) == len(pairs) else _Ambiguous(found, repeated(key for key, _ in pairs)[0])
+        ambiguous = len(found) != len(pairs)
+        short = _Ambiguous(found, repeated([key for key, _ in pairs])[0]) if ambiguous else shorten(found)
+        if not isinstance(short, dict):
+            return short
+        kept[root in short] += 1
+        return short if kept[root in short] <= _MOST_KEPT else _DROPPED
 
     try:
         value = cast(object, json.loads(text, object_pairs_hook=object_, parse_constant=no_constant))
@@ -115,6 +134,8 @@ def load(text: str, where: str, example: str, shorten: Shorten = lambda found: f
         # Python refuses to convert very long digit strings.
         where_it_is = _token(rf"-?\d{{{_LONGEST_NUMBER},}}", text)
         raise Invalid(f"{where}: {where_it_is}: the number is too long for a broker or partition id") from error
+    if isinstance(value, tuple):
+        raise Value(value, where, example).wrong(f"a single entry must be in a list. Example: {example}")
     return Value(value, where, example)
 
 
@@ -143,15 +164,20 @@ class _Ambiguous(dict[str, object]):
         self.key = key
 
 
-def repeated(items: Iterable[_T]) -> list[_T]:
+def repeated(items: Sequence[_T]) -> list[_T]:
     """Return the items that occur more than once."""
+    if len(set(items)) == len(items):  # a Counter needs twice the memory
+        return []
     counts = Counter(items)
     return [item for item, count in counts.items() if count > 1]
 
 
 def brief(value: object) -> str:
     """Return a value for display, cut to 60 characters. Strings are written as in JSON."""
-    return cut(json.dumps(value) if isinstance(value, str) else str(value))
+    try:
+        return cut(json.dumps(value) if isinstance(value, str) else str(value))
+    except RecursionError:
+        return "a deeply nested value"
 
 
 def cut(shown: str) -> str:

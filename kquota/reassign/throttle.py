@@ -56,9 +56,9 @@ def restored_value(taken: Taken, now: str | None, others: Sequence[Taken]) -> st
         return now if any(EVERY_REPLICA in other.ours for other in others) else taken.prior
     if taken.setting.is_list:
         held = {entry for other in others for entry in other.ours}
-        gone = [entry for entry in taken.ours if entry not in held]
-        touched = set(gone) & set(entries(now)) or (now == "" and taken.ours)
-        return without(now, gone, taken.prior) if touched else now
+        removed = [entry for entry in taken.ours if entry not in held]
+        touched = set(removed) & set(entries(now)) or (now == "" and taken.ours)
+        return without(now, removed, taken.prior) if touched else now
     held_by_other = any(other.ours for other in others)
     return taken.prior if now in taken.ours and not held_by_other else now
 
@@ -94,5 +94,5 @@ def _maybe_unseen(taken: Taken, now: str | None, others: Sequence[Taken]) -> boo
         free = taken.ours and not any(other.ours for other in others)
         return bool(free) and now == taken.prior and now not in taken.ours
     shown = set(entries(now))
-    gone = set(taken.ours) - {entry for other in others for entry in other.ours}
-    return bool(gone) and not gone & shown and EVERY_REPLICA not in shown
+    remaining = set(taken.ours) - {entry for other in others for entry in other.ours}
+    return bool(remaining) and not remaining & shown and EVERY_REPLICA not in shown

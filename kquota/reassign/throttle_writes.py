@@ -153,8 +153,9 @@ def _restore(world: World, part: Run, *, certain: bool = False) -> Released:
     for _ in range(_ATTEMPTS):
         now = world.cluster.values(list(part.taken))
         pending = {s: UNREAD for s, taken in part.taken.items() if taken.ours and s not in now}
-        for other in others:
-            record(world, other, passing_on(part, now, other))
+        heirs = tuple(passing_on(part, now, other) for other in others)
+        for heir in heirs:
+            _leave_to(world, part, heir)
         changes = restore_changes(part, now, others)
         errors: dict[Setting, KquotaError] = {}
         everything = changes if certain else (*changes, *repeat_changes(part, now, others))
@@ -165,12 +166,22 @@ def _restore(world: World, part: Run, *, certain: bool = False) -> Released:
         if not any(isinstance(error, Conflict) for error in errors.values()):
             break
     unread = [setting for setting, taken in part.taken.items() if taken.ours and setting not in now]
-    overwritten = _overwritten(world, part, unread, others) if unread else Released()
+    overwritten = _overwritten(world, part, unread, heirs) if unread else Released()
     return Released(
         restored=(*done, *overwritten.restored),
         pending={**{s: why for s, why in pending.items() if s not in unread}, **overwritten.pending},
         notes=(*_left_alone(part, now, others), *overwritten.notes),
     )
+
+
+def _leave_to(world: World, part: Run, other: Run) -> None:
+    """Record that `other` restores the values that it shares with `part`, also if its record stays the same.
+
+    The journal of a process that lost the lock may say that `other` has ended. That line only counts if it continues
+    the last version on record, so this process writes the next version.
+    """
+    if any(taken.ours and setting in part.taken for setting, taken in other.taken.items()):
+        world.runs.update(other)
 
 
 def _overwritten(world: World, part: Run, unread: Collection[Setting], others: Sequence[Run]) -> Released:
@@ -187,7 +198,7 @@ def _overwritten(world: World, part: Run, unread: Collection[Setting], others: S
     except (Unreachable, Refused) as error:
         return Released(pending=dict.fromkeys(unread, f"{UNREAD}, and {error}"))
     for other in others:
-        record(world, other, passing_on(dead, assumed, other))
+        _leave_to(world, dead, passing_on(dead, assumed, other))
     accepted = tuple(change for change in changes if change.setting not in done.errors)
     return Released(
         restored=accepted,

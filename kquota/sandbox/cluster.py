@@ -17,7 +17,7 @@ from kquota.errors import Invalid, Parameter, Refused
 from kquota.java import Java
 from kquota.sandbox import jars, places, readiness, servers
 from kquota.sandbox.jars import Tell
-from kquota.sandbox.processes import Process, in_folder, stop_folder, told
+from kquota.sandbox.processes import Process, in_folder, named_error, stop_folder
 from kquota.sandbox.servers import HOST, SandboxBroker
 
 BROKERS: Final = 3
@@ -230,7 +230,7 @@ def _lay_out(plan: Sandbox, where: Java) -> None:
     answer = subprocess.run(shell, input=commands, capture_output=True, text=True, check=False)
     made = (answer.stdout + answer.stderr).count("Created ")
     if made != len(servers.KAFKA_NODES):
-        raise Refused(f"could not create Kafka's znodes in ZooKeeper: {told(answer.stdout + answer.stderr)}")
+        raise Refused(f"could not create Kafka's znodes in ZooKeeper: {named_error(answer.stdout + answer.stderr)}")
 
 
 def _described(plan: Sandbox) -> str:
@@ -256,8 +256,8 @@ def _format(plan: Sandbox, where: Java) -> None:
     command = servers.format_command(where.executable, kafka, controller, cluster_id)
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
-        said = told(answer.stdout + answer.stderr)
-        raise Refused(f"broker {controller.id} could not be prepared: {said}. Its folder: {plan.directory}")
+        reason = named_error(answer.stdout + answer.stderr)
+        raise Refused(f"broker {controller.id} could not be prepared: {reason}. Its folder: {plan.directory}")
 
 
 def _start_broker(plan: Sandbox, broker: SandboxBroker, where: Java) -> None:

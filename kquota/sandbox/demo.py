@@ -1,4 +1,4 @@
-"""The demo on a fresh sandbox: a throttled client, and a move that is predicted, executed and verified."""
+"""The demo on a fresh sandbox: a throttled client, and a move that is predicted, run and checked."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kquota.errors import KquotaError, Unreachable
 from kquota.measure import human_bytes, human_duration, human_rate
@@ -25,6 +26,7 @@ from kquota.sandbox.jars import Tell
 NAME: Final = "demo"
 MOST_MISSED: Final = 0.15
 MOVING, _STAYING, _PARTITIONS = "orders", "audit", 4
+_TO: Final = 1, 3
 _LOADED: Final = 400_000_000
 _WRITES: Final = 1_000_000
 THROTTLE: Final = "12MB/s"
@@ -44,10 +46,9 @@ class DemoCommand(enum.Enum):
     SHARE_RECORD = enum.auto()
     ESTIMATE = enum.auto()
     ESTIMATE_AS_JSON = enum.auto()
-    EXECUTE = enum.auto()
-    VERIFY = enum.auto()
+    MOVE = enum.auto()
     STATUS_ELSEWHERE = enum.auto()
-    SIZES_AS_JSON = enum.auto()
+    REPORT = enum.auto()
     SET_QUOTAS_OF_USER = enum.auto()
     SHOW_QUOTAS_OF_USER = enum.auto()
     REMOVE_QUOTAS_OF_USER = enum.auto()
@@ -98,28 +99,35 @@ class _Cast:
     where: dict[str, str]
     folder: Path
 
-    def kquota(self, wanted: DemoCommand, *expected: int, show: bool = True) -> str:
-        """Return the command's stdout. Raises KquotaError for an unexpected exit code (by default all except 0)."""
+    def started(self, wanted: DemoCommand, *, stderr: int, show: bool = True) -> subprocess.Popen[str]:
+        """Start a command in the folder of the demo."""
         command = self.story.commands[wanted]
         if show:
             self.story.line(f"\n$ kquota {command}")
-        ran = subprocess.run(
+        return subprocess.Popen(
             [sys.executable, "-m", "kquota", *shlex.split(command)],
             env={**os.environ, **self.where, "XDG_STATE_HOME": str(self.folder / "state")},
             cwd=self.folder,
-            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
             text=True,
-            check=False,
         )
+
+    def kquota(self, wanted: DemoCommand, *expected: int, show: bool = True) -> str:
+        """Return the command's stdout. Raises KquotaError for an unexpected exit code (by default all except 0)."""
+        command = self.story.commands[wanted]
+        with self.started(wanted, stderr=subprocess.PIPE, show=show) as ran:
+            out, err = ran.communicate()
         if ran.returncode not in (expected or (0,)):
-            raise KquotaError(f"demo: kquota {command} ended with {ran.returncode}: {ran.stderr.strip() or ran.stdout}")
+            raise KquotaError(f"demo: kquota {command} ended with {ran.returncode}: {err.strip() or out}")
         if show:
-            for text in (ran.stderr, ran.stdout):
+            for text in (err, out):
                 for line in text.splitlines():
                     self.story.line(f"  {line}")
             if ran.returncode:
                 self.story.line(f"  (exit code {ran.returncode})")
-        return ran.stdout
+        return out
 
 
 def _quota(cast: _Cast, found: Sandbox) -> None:
@@ -156,7 +164,7 @@ def _move(cast: _Cast, found: Sandbox) -> None:
         f"\n3. Topic {MOVING} moves from broker 2 to broker 3 while clients write {human_rate(_WRITES)} to it; "
         "its replicas on broker 1 stay there"
     )
-    moves = [{"topic": MOVING, "partition": number, "replicas": [1, 3]} for number in range(_PARTITIONS)]
+    moves = [{"topic": MOVING, "partition": number, "replicas": _TO} for number in range(_PARTITIONS)]
     (cast.folder / "plan.json").write_text(json.dumps({"version": 1, "partitions": moves}))
     with traffic.steady(found.bootstrap, MOVING, _PARTITIONS, _WRITES):
         cast.story.progress("Spark estimates the move", None)
@@ -164,56 +172,63 @@ def _move(cast: _Cast, found: Sandbox) -> None:
         predicted = json.loads(cast.kquota(DemoCommand.ESTIMATE_AS_JSON, show=False))
         again = f"{human_duration(predicted['expected_seconds'])} for {human_bytes(predicted['bytes_to_copy'])}"
         cast.story.line(f"\n  A second estimate just before the start, because clients keep writing: {again}.")
-        cast.kquota(DemoCommand.EXECUTE)
-        began = time.monotonic()
-        if not traffic.throttles(found.bootstrap, [MOVING], [1, 2, 3]):
-            raise KquotaError("demo: the move is running, but no throttle is set")
-        cast.kquota(DemoCommand.VERIFY, _NOT_YET)
-        _seen_elsewhere(cast)
-        actual = _watched(cast, found, began, predicted)
-        cast.kquota(DemoCommand.VERIFY)
+        actual = _moved(cast, found)
     left = traffic.throttles(found.bootstrap, [MOVING, _STAYING], [1, 2, 3])
     if left:
         raise KquotaError(f"demo: the move is done, but a throttle is left: {'; '.join(left)}")
     cast.story.line("\n  Another client confirms: no throttle is left on any topic or broker.")
     _judge(cast.story, predicted["expected_seconds"], actual)
-    cast.story.line("\n  The second host checks again.")
+    cast.story.line("\n  The second host checks again, and reads the report of the run.")
     cast.kquota(DemoCommand.STATUS_ELSEWHERE)
+    cast.kquota(DemoCommand.REPORT)
+
+
+def _moved(cast: _Cast, found: Sandbox) -> float:
+    """Run the move, and show what it prints. Return the seconds until every client sees the new replicas."""
+    client = traffic.admin(found.bootstrap)
+    with cast.started(DemoCommand.MOVE, stderr=subprocess.STDOUT) as running:
+        printed = threading.Thread(target=_print, args=(cast.story, running), daemon=True)
+        printed.start()
+        try:
+            _wait(running, lambda: any(len(now) > len(_TO) for now in traffic.replicas(client, MOVING).values()))
+            began = time.monotonic()
+            if not traffic.throttles(found.bootstrap, [MOVING], [1, 2, 3]):
+                raise KquotaError("demo: the move is running, but no throttle is set")
+            _seen_elsewhere(cast)
+            _wait(running, lambda: set(traffic.replicas(client, MOVING).values()) == {frozenset(_TO)})
+            seconds = time.monotonic() - began
+            code = running.wait(_MOVE_SECONDS)
+        except BaseException:
+            running.kill()
+            raise
+        printed.join()
+    if code:
+        raise KquotaError(f"demo: kquota {cast.story.commands[DemoCommand.MOVE]} ended with {code}")
+    return seconds
+
+
+def _print(story: Story, running: subprocess.Popen[str]) -> None:
+    assert running.stdout is not None
+    for line in running.stdout:
+        story.line(f"  {line.rstrip()}")
+
+
+def _wait(running: subprocess.Popen[str], seen: Callable[[], bool]) -> None:
+    """Wait until the move is where it should be. Raises KquotaError if its command ends, or after four minutes."""
+    give_up = time.monotonic() + _MOVE_SECONDS
+    while not seen():
+        if running.poll() is not None:
+            raise KquotaError(f"demo: the command of the move ended too early, with {running.returncode}")
+        if time.monotonic() > give_up:
+            raise KquotaError(f"demo: the move is not done after {human_duration(_MOVE_SECONDS)}")
+        time.sleep(0.2)
 
 
 def _seen_elsewhere(cast: _Cast) -> None:
-    cast.story.line("\n  A second host, which has no journal of the run, checks the status.")
-    told = cast.kquota(DemoCommand.STATUS_ELSEWHERE, _NOT_YET)
-    if REASON not in told:
-        raise KquotaError(f"demo: the second host does not see the run: {told!r}")
-
-
-def _watched(cast: _Cast, found: Sandbox, began: float, predicted: dict[str, Any]) -> float:
-    """Return the seconds from `began` until every client sees the new replicas. A bar shows the copied bytes."""
-    client, expected = traffic.admin(found.bootstrap), predicted["expected_seconds"]
-    coming = predicted["bytes_to_copy"] + expected * _WRITES
-    wanted, looked = frozenset({1, 3}), 0.0
-    while set(traffic.replicas(client, MOVING).values()) != {wanted}:
-        now = time.monotonic()
-        if now - began > _MOVE_SECONDS:
-            raise KquotaError(f"demo: the move is not done after {human_duration(_MOVE_SECONDS)}")
-        if now - looked > 2:
-            looked = now
-            copied = _size(json.loads(cast.kquota(DemoCommand.SIZES_AS_JSON, show=False)))
-            left = human_duration(round(max(1.0, expected - (now - began))))
-            words = f"moving: {human_bytes(copied)} of about {human_bytes(coming)}, about {left} left"
-            cast.story.progress(words, min(1.0, copied / coming))
-        time.sleep(0.2)
-    return time.monotonic() - began
-
-
-def _size(document: dict[str, Any]) -> int:
-    return sum(
-        partition["size"]
-        for broker in document["brokers"]
-        for log_dir in broker["logDirs"]
-        for partition in log_dir["partitions"]
-    )
+    cast.story.line("\n  Meanwhile a second host, which has no journal of the run, checks the status.")
+    shown = cast.kquota(DemoCommand.STATUS_ELSEWHERE, _NOT_YET)
+    if REASON not in shown:
+        raise KquotaError(f"demo: the second host does not see the run: {shown!r}")
 
 
 def _judge(story: Story, predicted: float, actual: float) -> None:
@@ -232,9 +247,9 @@ def _on_zookeeper_alone(story: Story, folder: Path) -> bool:
     try:
         cast = _Cast(story, {"KQUOTA_ZOOKEEPER": str(found.zookeeper)}, folder)
         cast.kquota(DemoCommand.SET_QUOTAS_OF_USER)
-        told = cast.kquota(DemoCommand.SHOW_QUOTAS_OF_USER)
-        if "producer_byte_rate=1000000" not in told:
-            raise KquotaError(f"demo: the quota was written, but it is not shown: {told!r}")
+        shown = cast.kquota(DemoCommand.SHOW_QUOTAS_OF_USER)
+        if "producer_byte_rate=1000000" not in shown:
+            raise KquotaError(f"demo: the quota was written, but it is not shown: {shown!r}")
         cast.kquota(DemoCommand.REMOVE_QUOTAS_OF_USER)
     finally:
         sandbox.down(NAME)

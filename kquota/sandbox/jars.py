@@ -185,12 +185,12 @@ def _download(wanted: _Wanted, partial: Path, turn: int, tell: Tell) -> None:
         pass_fds=[turn],
     )
     try:
-        said = _watched(ivy, lambda files: tell(what, min(1.0, files / (2 * wanted.jars))))
+        output = _watched(ivy, lambda files: tell(what, min(1.0, files / (2 * wanted.jars))))
     finally:
         ivy.kill()
         ivy.wait()
     if ivy.returncode != 0 or not (partial / "jars" / wanted.main).exists():
-        raise _failure(wanted, ivy.returncode, said)
+        raise _failure(wanted, ivy.returncode, output)
     tell(f"downloaded {wanted.what}", 1.0)
 
 
@@ -220,15 +220,15 @@ def _watched(ivy: subprocess.Popen[bytes], arrived: Callable[[int], None]) -> li
     Ivy is stopped if it prints nothing for too long.
     """
     assert ivy.stdout is not None
-    said = ""
+    output = ""
     # Ivy prints dots while a file arrives, so a slow network is not silent.
     while select.select([ivy.stdout], [], [], _PATIENCE)[0]:
         if not (piece := os.read(ivy.stdout.fileno(), 65536)):
             ivy.wait()
             break
-        said += piece.decode(errors="replace")
-        arrived(len(re.findall(r"^\s*(?:found |\[SUCCESSFUL \])", said, re.MULTILINE)))
-    return said.splitlines()
+        output += piece.decode(errors="replace")
+        arrived(len(re.findall(r"^\s*(?:found |\[SUCCESSFUL \])", output, re.MULTILINE)))
+    return output.splitlines()
 
 
 _NO_ANSWER: Final = (
@@ -236,9 +236,9 @@ _NO_ANSWER: Final = (
 )
 
 
-def _failure(wanted: _Wanted, code: int, said: list[str]) -> KquotaError:
-    why = next((line.strip() for line in said if re.search(_NO_ANSWER, line)), None)
-    why = why or next((line.strip() for line in said if "Exception" in line or "Server access" in line), None)
+def _failure(wanted: _Wanted, code: int, output: list[str]) -> KquotaError:
+    why = next((line.strip() for line in output if re.search(_NO_ANSWER, line)), None)
+    why = why or next((line.strip() for line in output if "Exception" in line or "Server access" in line), None)
     if code == -signal.SIGKILL:
         why = f"no answer for {_PATIENCE:.0f} s"
     what = wanted.what[0].upper() + wanted.what[1:]

@@ -94,12 +94,12 @@ class Process:
     def last_words(self) -> str:
         """Return the error in the log."""
         try:
-            return told(self.log.read_text(errors="replace"))
+            return named_error(self.log.read_text(errors="replace"))
         except OSError:
-            return told("")
+            return named_error("")
 
 
-def told(text: str) -> str:
+def named_error(text: str) -> str:
     """Return the last line of a Java program's output that names an error, otherwise the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if re.search(r"(^|[\w.])(Exception|Error): ", line)]

@@ -57,11 +57,11 @@ def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) ->
         after = entries(configs, resource)
         if change.seen(before, after):
             stood = {entry.key for entry in before if entry.dynamic}
-            gone = stood & set(change.delete)
+            deleted = stood & set(change.delete)
             # A broker of 4.3.1 still reports a rate of its own that was deleted, without a synonym: it is not in force.
             true = (entry for entry in after if entry.synonyms or resource.kind == TOPICS)
-            behind = tuple(entry for entry in true if entry.key in gone)
-            return Altered(absent=tuple(key for key in change.delete if key not in gone), behind=behind)
+            behind = tuple(entry for entry in true if entry.key in deleted)
+            return Altered(absent=tuple(key for key in change.delete if key not in deleted), behind=behind)
     raise Unseen(f"{resource}: the change was sent and accepted, but not seen yet")
 
 

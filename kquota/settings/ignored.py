@@ -84,9 +84,9 @@ def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> t
             f"{', '.join(remote)}: brokers ignore this before Kafka 3.9 (KIP-956), and the brokers are {is_}. Nothing "
             "was written"
         )
-    gone = [key for key in THROTTLE_RATES if key in change.delete]
-    if gone and release is not None and release < _DELETES_ARE_HEEDED:
-        lifted = ", ".join(f"{key}={_NO_LIMIT}" for key in gone)
+    deleted = [key for key in THROTTLE_RATES if key in change.delete]
+    if deleted and release is not None and release < _DELETES_ARE_HEEDED:
+        lifted = ", ".join(f"{key}={_NO_LIMIT}" for key in deleted)
         warned.append(
             f"{change.resource}: before Kafka 2.5, a deleted rate stays in force (KAFKA-9625). Set {lifted} first"
         )

@@ -58,9 +58,11 @@ def throttled_replicas(key: str, text: str) -> str:
         return EVERY_REPLICA
     for entry in found:
         _must_be_a_replica(key, entry)
-    if len(set(found)) < len(found):
-        twice = next(entry for entry in found if found.count(entry) > 1)
-        raise Invalid(f"{key}: {twice} is listed twice")
+    seen: set[str] = set()
+    for entry in found:
+        if entry in seen:
+            raise Invalid(f"{key}: {entry} is listed twice")
+        seen.add(entry)
     return ",".join(found)
 
 
@@ -108,8 +110,8 @@ def merge(current: str | None, ours: Sequence[str]) -> str:
 
 def without(current: str | None, ours: Iterable[str], prior: str | None) -> str | None:
     """Return the list without `ours`: exactly `prior` if only its entries are left, and unset if it was unset."""
-    gone = set(ours)
-    left = tuple(entry for entry in entries(current) if entry not in gone)
+    removed = set(ours)
+    left = tuple(entry for entry in entries(current) if entry not in removed)
     if current is None or set(left) == set(entries(prior)):
         return prior if current is not None else None
     return ",".join(left)

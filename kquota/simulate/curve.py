@@ -46,9 +46,9 @@ class Curve:
 
 def total(curves: Sequence[Curve]) -> Curve:
     """Return the sum of all curves."""
-    told = [one for one in curves if one.cells]
-    found = Curve(seconds=max((one.seconds for one in told), default=1))
-    parts = [(one.first * one.seconds + n * one.seconds, cell) for one in told for n, cell in enumerate(one.cells)]
+    filled = [one for one in curves if one.cells]
+    found = Curve(seconds=max((one.seconds for one in filled), default=1))
+    parts = [(one.first * one.seconds + n * one.seconds, cell) for one in filled for n, cell in enumerate(one.cells)]
     for second, cell in sorted(parts):
         found.add(second * 1_000, cell)
     return found

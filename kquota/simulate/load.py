@@ -136,23 +136,23 @@ class SimulatedClient:
 
     def _tried(self, request: Request, left: int, now: int) -> Sent:
         fetches = self._fetches and not request.mutations
-        told, by = 0, REQUEST
+        throttle_ms, by = 0, REQUEST
         if self._requests is not None:
-            told = self._requests.record(percent(request.thread_ms), now)
+            throttle_ms = self._requests.record(percent(request.thread_ms), now)
         if request.mutations:
             wait, served = self._mutated(request.mutations, now)
             # If both waits are equal, a broker reports the request quota.
-            told, by = (wait, MUTATIONS) if wait > told else (told, by)
-            return Sent(now, 0, request.mutations if served else 0, told, by if told else None, served)
+            throttle_ms, by = (wait, MUTATIONS) if wait > throttle_ms else (throttle_ms, by)
+            return Sent(now, 0, request.mutations if served else 0, throttle_ms, by if throttle_ms else None, served)
         size = left
         if self._bytes is not None:
             size = min(left, self._bytes.most) if fetches else left
             wait = self._bytes.record(size, now)
-            told, by = (wait, BYTE_RATE) if wait > told else (told, by)
-            if fetches and told:
+            throttle_ms, by = (wait, BYTE_RATE) if wait > throttle_ms else (throttle_ms, by)
+            if fetches and throttle_ms:
                 self._bytes.forget(size, now)
-        served = not (fetches and told)
-        return Sent(now, size if served else 0, 0, told, by if told else None, served)
+        served = not (fetches and throttle_ms)
+        return Sent(now, size if served else 0, 0, throttle_ms, by if throttle_ms else None, served)
 
     def _mutated(self, mutations: int, now: int) -> tuple[int, bool]:
         if self._mutations is None:

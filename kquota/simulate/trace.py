@@ -77,14 +77,14 @@ def request(row: Mapping[str, str | None]) -> tuple[TraceStream, Request] | None
     A row is not valid without a whole `ms`, with an invalid or negative number, or with both mutations and bytes,
     because no request has both.
     """
-    told = {name: (row.get(name) or "").strip(" ") for name in COLUMNS}
-    ms, size, mutations, cost = told["ms"], told["bytes"] or "0", told["mutations"] or "0", told["thread_ms"] or "0"
+    cells = {name: (row.get(name) or "").strip(" ") for name in COLUMNS}
+    ms, size, mutations, cost = cells["ms"], cells["bytes"] or "0", cells["mutations"] or "0", cells["thread_ms"] or "0"
     if not all(map(_WHOLE.fullmatch, (ms, size, mutations))) or not _DECIMAL.fullmatch(cost):
         return None
     found = Request(int(ms), int(size), float(cost), int(mutations))
     if found.bytes and found.mutations:
         return None
-    return TraceStream(told["broker"], told["user"], told["client_id"]), found
+    return TraceStream(cells["broker"], cells["user"], cells["client_id"]), found
 
 
 def answered(rows: Iterable[tuple[TraceStream, Request]], quotas: Quotas, *, closed_loop: bool) -> list[Answered]:

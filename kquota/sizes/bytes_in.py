@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import csv
 import itertools
-import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kquota import bounded
 from kquota.errors import Invalid, Parameter
 from kquota.measure import byte_rate
 from kquota.sizes import prometheus
 from kquota.terms import BrokerId, is_id
 
+LARGEST: Final = 8_000_000
+"""The most characters of a file: two weeks of a hundred brokers in Prometheus, with a value every ten minutes."""
 ENOUGH: Final = 20
 """The number of rates below which percentiles are unknown."""
 _REST: Final = ("low", "high", "peak")
@@ -69,6 +71,8 @@ def parse(text: str, where: str) -> dict[BrokerId, BytesIn]:
     """
     if not text.strip():
         raise Invalid(f"{where}: is empty. {_CSV}")
+    if len(text) > LARGEST:
+        raise Invalid(f"{where}: has {len(text):,} characters, and kquota reads at most {LARGEST:,}. Ask for less time")
     rates = _from_json(text, where) if text.lstrip().startswith(("{", "[")) else _from_csv(text, where)
     if not rates:
         raise Invalid(f"{where}: contains no rate of a broker")
@@ -96,15 +100,15 @@ def _from_table(table: csv.DictReader[str], where: str) -> dict[BrokerId, BytesI
 
 def _from_json(text: str, where: str) -> dict[BrokerId, BytesIn]:
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        found = bounded.json_value(text)
+    except ValueError as error:
         raise Invalid(f"{where}: is not JSON: {error}") from error
     if prometheus.is_answer(found):
         values = prometheus.values(found, where)
         return {BrokerId(broker): bytes_in(rates) for broker, rates in values.items() if rates}
     if isinstance(found, dict):
-        told = ((broker, row if isinstance(row, dict) else {"bytes_in": row}) for broker, row in found.items())
-        return _from_rows([{**row, "broker": broker} for broker, row in told], where)
+        pairs = ((broker, row if isinstance(row, dict) else {"bytes_in": row}) for broker, row in found.items())
+        return _from_rows([{**row, "broker": broker} for broker, row in pairs], where)
     if not all(isinstance(row, dict) for row in found):
         raise Invalid(f"{where}: {_JSON}")
     return _from_rows(found, where)
@@ -120,38 +124,38 @@ def _from_rows(rows: Iterable[Mapping[str, object]], where: str) -> dict[BrokerI
             raise Invalid(f"{where}: broker {int(broker)} is listed twice")
         if row.get("bytes_in") is None:
             raise Invalid(f"{where}: broker {int(broker)} has no bytes_in. Leave out brokers with an unknown rate")
-        told = {name: _rate(row[name], f"{where}: broker {broker}, {name}") for name in _REST if _told(row, name)}
+        rest = {name: _rate(row[name], f"{where}: broker {broker}, {name}") for name in _REST if _has(row, name)}
         rate = _rate(row["bytes_in"], f"{where}: broker {broker}")
-        rates[BrokerId(int(broker))] = _in_order(BytesIn(mean=rate, **told), f"{where}: broker {broker}")
+        rates[BrokerId(int(broker))] = _in_order(BytesIn(mean=rate, **rest), f"{where}: broker {broker}")
     return rates
 
 
-def _told(row: Mapping[str, object], name: str) -> bool:
+def _has(row: Mapping[str, object], name: str) -> bool:
     return row.get(name) not in (None, "")
 
 
-def _in_order(told: BytesIn, what: str) -> BytesIn:
+def _in_order(found: BytesIn, what: str) -> BytesIn:
     """Check the order of the values, because exchanged columns would give a band that does not contain the expected
     time.
     """
-    rates = [("low", told.low), ("bytes_in", told.mean), ("high", told.high), ("peak", told.peak)]
+    rates = [("low", found.low), ("bytes_in", found.mean), ("high", found.high), ("peak", found.peak)]
     known = [(name, rate) for name, rate in rates if rate is not None]
     for (name, rate), (above, most) in itertools.pairwise(known):
         if rate > most:
             raise Invalid(f"{what}: {name} is above {above}; the order is low, bytes_in, high, peak")
-    return told
+    return found
 
 
-def _rate(told: object, what: str) -> float:
-    if isinstance(told, bool) or not isinstance(told, int | float | str):
-        raise Invalid(f"{what}: {told!r} is not a valid rate. Write 3MB/s, for example")
-    if isinstance(told, str):
+def _rate(value: object, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise Invalid(f"{what}: {value!r} is not a valid rate. Write 3MB/s, for example")
+    if isinstance(value, str):
         # Unlike a throttle, a write rate can be 0.
-        return 0.0 if told.strip() == "0" else float(byte_rate(told, what))
+        return 0.0 if value.strip() == "0" else float(byte_rate(value, what))
     try:
-        rate = float(told)
+        rate = float(value)
     except OverflowError:
         rate = math.inf
     if not math.isfinite(rate) or rate < 0:
-        raise Invalid(f"{what}: {told if math.isfinite(rate) else rate} is not a valid rate. Write 0 or more")
+        raise Invalid(f"{what}: {value if math.isfinite(rate) else rate} is not a valid rate. Write 0 or more")
     return rate

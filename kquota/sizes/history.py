@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from kquota import bounded
 from kquota.errors import Invalid, NextStep, Parameter
 from kquota.sizes.snapshot import STAMP
 
@@ -37,9 +38,8 @@ class SnapshotKey:
 def taken(row: str | bytes, where: str) -> SnapshotKey:
     """Return the key of a snapshot by its first row. Raises Invalid, naming `where`, if that is not a valid row."""
     try:
-        told = json.loads(row)
-        return _taken(told)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        return _taken(bounded.json_object(row))
+    except (ValueError, KeyError) as error:
         raise Invalid(f"{where}: its first line is not a row of a snapshot. ", NextStep.TAKE_SNAPSHOT) from error
 
 
@@ -150,7 +150,7 @@ def manifest(snapshots: Collection[SnapshotKey]) -> str:
 def manifested(text: str, where: str) -> frozenset[SnapshotKey]:
     """Return the snapshots that a manifest lists. Raises Invalid, naming `where`, if it is not a valid manifest."""
     try:
-        found = json.loads(text)
+        found = bounded.json_object(text)
         if found["version"] == VERSION:
             return frozenset(map(_taken, found["snapshots"]))
     except (ValueError, KeyError, TypeError) as error:

@@ -14,6 +14,8 @@ from kquota.errors import Invalid
 _IDS: Final = ("broker_id", "kafka_broker_id", "brokerid", "node_id", "broker", "id")
 _NAMES: Final = ("pod", "kubernetes_pod_name", "instance", "host", "hostname", "nodename")
 _TOPIC: Final = "topic"
+_HIGHEST: Final = 2.0**63
+"""The highest rate, in bytes per second. Sums of higher ones could exceed a float."""
 _SAVE: Final = "Save the answer of /api/v1/query or /api/v1/query_range"
 
 
@@ -59,12 +61,12 @@ def _series(found: Mapping[str, Any], kind: str, where: str) -> _Series:
     if labels.get("__name__", "").endswith(("_total", "_count")):
         raise Invalid(f"{where}: {labels['__name__']} is a counter, not a rate. Ask for rate({labels['__name__']}[5m])")
     pairs = [found["value"]] if kind == "vector" else found["values"]
-    told = {float(time): float(value) for time, value in pairs}
+    samples = {float(time): float(value) for time, value in pairs}
     broker = _broker(labels, where)
-    if wrong := [value for value in told.values() if value < 0 or math.isinf(value)]:
+    if wrong := [value for value in samples.values() if value < 0 or value > _HIGHEST]:
         raise Invalid(f"{where}: broker {broker}: {wrong[0]:g} is not a valid rate")
     return _Series(
-        broker=broker, labels=labels, values={at: value for at, value in told.items() if not math.isnan(value)}
+        broker=broker, labels=labels, values={at: value for at, value in samples.items() if not math.isnan(value)}
     )
 
 

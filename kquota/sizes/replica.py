@@ -93,6 +93,11 @@ def hidden(log_dirs: Iterable[LogDir]) -> Iterator[str]:
             yield f"broker {log_dir.broker} cannot read {log_dir.path}, so its replicas are missing: {log_dir.error}"
 
 
+def topics(log_dirs: Iterable[LogDir]) -> frozenset[str]:
+    """Return the topics that have a replica in these log dirs."""
+    return frozenset(replica.partition.topic for log_dir in log_dirs for replica in log_dir.replicas)
+
+
 def partition_sizes(log_dirs: Iterable[LogDir]) -> dict[TopicPartition, int]:
     """Return the size of each partition in bytes: that of its largest replica, without copies between log dirs."""
     found: dict[TopicPartition, int] = {}

@@ -6,8 +6,9 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
+from kquota import bounded
 from kquota.errors import Invalid
 from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import BrokerId, TopicPartition
@@ -59,13 +60,13 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
     held: dict[tuple[BrokerId, str], list[Replica]] = defaultdict(list)
     for number, line in enumerate(rows, 1):
         try:
-            row = json.loads(line)
+            row = bounded.json_object(line)
             if row["version"] not in VERSIONS:
                 raise Invalid(
                     f"{where}: unknown version {row['version']}. Use the kquota that wrote it, or a newer one"
                 )
             place = (BrokerId(int(row["broker"])), str(row["log_dir"]))
-            volumes[place] = (row["rack"], row["volume_total"], row["volume_usable"])
+            volumes[place] = (_rack(row["rack"]), _count(row["volume_total"]), _count(row["volume_usable"]))
             held[place].append(
                 Replica(
                     partition=TopicPartition(str(row["topic"]), int(row["partition"])),
@@ -73,14 +74,14 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
                     offset_lag=0,
                     future=bool(row["future"]),
                     # Snapshots of kquota 0.1.0 do not contain it.
-                    start_offset=row.get("start_offset"),
-                    local_start_offset=row.get("local_start_offset"),
-                    end_offset=row["end_offset"],
-                    leader=row["leader"],
-                    in_sync=row["in_sync"],
+                    start_offset=_count(row.get("start_offset")),
+                    local_start_offset=_count(row.get("local_start_offset")),
+                    end_offset=_count(row["end_offset"]),
+                    leader=_flag(row["leader"]),
+                    in_sync=_flag(row["in_sync"]),
                 )
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise Invalid(f"{where}: line {number} is not a row of a snapshot. Take a new one") from error
     return [
         LogDir(
@@ -94,3 +95,21 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
         )
         for (broker, path), (rack, total, usable) in sorted(volumes.items(), key=lambda item: item[0])
     ]
+
+
+def _count(value: Any) -> int | None:
+    if value is not None and type(value) is not int:
+        raise ValueError(f"{str(value)[:40]!r} is not a number of bytes or an offset")
+    return value
+
+
+def _flag(value: Any) -> bool | None:
+    if value is not None and type(value) is not bool:
+        raise ValueError(f"{str(value)[:40]!r} is neither true, false nor null")
+    return value
+
+
+def _rack(value: Any) -> str | None:
+    if value is not None and type(value) is not str:
+        raise ValueError(f"{str(value)[:40]!r} is not a rack")
+    return value

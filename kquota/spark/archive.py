@@ -113,9 +113,9 @@ def build() -> Path | None:
             shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=file.parent, prefix=".building-") as folder:
             made = Path(folder) / "archive"
-            said = _rehearsed(Path(folder), made)
+            problem = _rehearsed(Path(folder), made)
             if not made.exists():
-                raise Refused(f"Spark's JVM wrote no archive: {said}")
+                raise Refused(f"Spark's JVM wrote no archive: {problem}")
             _end(made)
             made.replace(file)
         _tried_mark(file).unlink()

@@ -18,14 +18,16 @@ from kquota.pace.split import Split
 from kquota.pace.waves import Wave
 from kquota.pace.work import Work
 from kquota.reassign.running_copies import RunningCopy
-from kquota.sizes.move_effect import Moved
+from kquota.sizes.move_effect import BrokerBytes, Moved, MovingTopic
 from kquota.spark.files import Files
 from kquota.spark.flows import LED, Rate, flows, part, summed
-from kquota.spark.move_effect import moved
 from kquota.spark.partitions import KEY, Health, health, judged, partitions
 from kquota.spark.plans import PlanFrame, first_wrong
 from kquota.spark.reader import Reader
 from kquota.terms import BrokerId, ReplicaId
+
+TOPICS: Final = 20
+"""The most topics that are listed by name, because a plan can contain ten thousand."""
 
 _NAMED: Final = 5
 _T = TypeVar("_T")
@@ -112,19 +114,19 @@ def measure(
     contain these copies.
     """
     # Rolled files are read twice quickly. Parsing text twice would be slow.
-    rows = judged(replicas).persist() if files.told() else judged(replicas)
+    rows = judged(replicas).persist() if files.given_names() else judged(replicas)
     looking = _beside(lambda: health(rows, files))
-    told = partitions(rows, plan, writes.by_partition, assumed_size, detailed=detailed)
+    known_partitions = partitions(rows, plan, writes.by_partition, assumed_size, detailed=detailed)
     if split or detailed or assumed_size is not None:
-        told = told.persist()
-    sums = summed(told.withColumn("wave", F.lit(0)), plan.places, left)
+        known_partitions = known_partitions.persist()
+    sums = summed(known_partitions.withColumn("wave", F.lit(0)), plan.places, left)
     led = [row for row in sums if row["kind"] == LED]
     found = looking()
-    _refuse(led, told, plan)
+    _refuse(led, known_partitions, plan)
     known = [row for row in led if row["leader"] is not None]
     rate = _rate(known, writes)
     flow = flows(sums, rate)
-    waves = _waves(told, plan, split, rate, reader, left) if split else ()
+    waves = _waves(known_partitions, plan, split, rate, reader, left) if split else ()
     return Measured(
         health=replace(found, duplicate=_sum(known, "duplicate")),
         partitions=sum(row["partitions"] for row in known),
@@ -137,13 +139,13 @@ def measure(
         in_sync_assumed=_sum(known, "in_sync_assumed"),
         lagging=_sum(known, "lagging"),
         behind=_sum(known, "behind"),
-        assumed=_unsized(told, F.col("assumed"), _sum(known, "assumed")),
+        assumed=_unsized(known_partitions, F.col("assumed"), _sum(known, "assumed")),
         unseen=tuple(sorted(flow.destinations - set(found.brokers))),
         least_replicas=min((least for row in known if (least := row["led"]["least_replicas"])), default=0),
         work=flow.work,
         arrivals=flow.arrivals,
         waves=waves,
-        moved=moved(told) if detailed else None,
+        moved=moved(known_partitions) if detailed else None,
     )
 
 
@@ -175,9 +177,9 @@ def _beside(work: Callable[[], _T]) -> Callable[[], _T]:
 
 
 def _waves(
-    told: DataFrame, plan: PlanFrame, split: Split, rate: Rate, reader: Reader, left: DataFrame | None
+    known_partitions: DataFrame, plan: PlanFrame, split: Split, rate: Rate, reader: Reader, left: DataFrame | None
 ) -> tuple[Wave, ...]:
-    waves = _in_waves(told.where(F.size("adds") > 0), split, reader)
+    waves = _in_waves(known_partitions.where(F.size("adds") > 0), split, reader)
     flow = flows(summed(waves.moving, plan.places, left), rate)
     return tuple(
         Wave(first=first, last=last, partitions=flow.partitions[n], work=flow.waves[n])
@@ -223,23 +225,23 @@ def _rows(cuts: Iterable[tuple[int, int]], step: int) -> Iterator[str]:
             yield f'{{"step":{touched},"start":{start},"stop":{stop},"wave":{wave}}}'
 
 
-def _refuse(leaders: Collection[Row], told: DataFrame, plan: PlanFrame) -> None:
+def _refuse(leaders: Collection[Row], known_partitions: DataFrame, plan: PlanFrame) -> None:
     if _sum(leaders, "wrong"):
-        raise first_wrong(told, plan)
+        raise first_wrong(known_partitions, plan)
     if not (planned := _sum(leaders, "planned")):
         raise Invalid(f"{plan.name}: Partition reassignment list cannot be empty")
     if not (unknown := _sum((row for row in leaders if row["leader"] is None), "planned")):
         return
     if unknown == planned:
         raise Refused(f"the sizes contain none of the plan's {planned} partitions. Give sizes of the same cluster")
-    named = _unsized(told, F.col("leader").isNull(), unknown)
+    named = _unsized(known_partitions, F.col("leader").isNull(), unknown)
     raise Refused(
         f"the plan names partitions that the sizes do not contain: {named}. Give ", Parameter("assume_size"), " 10GB"
     )
 
 
-def _unsized(told: DataFrame, which: Column, count: int) -> Unsized:
-    found = told.where(which).orderBy(*KEY).select(*KEY).limit(_NAMED).collect() if count else []
+def _unsized(known_partitions: DataFrame, which: Column, count: int) -> Unsized:
+    found = known_partitions.where(which).orderBy(*KEY).select(*KEY).limit(_NAMED).collect() if count else []
     return Unsized(partitions=count, named=tuple(f"{topic}-{partition}" for topic, partition in found))
 
 
@@ -264,3 +266,43 @@ def _rate(leaders: Iterable[Row], writes: Writes) -> Rate:
         if (rate := writes.by_broker.get(row["leader"])) is not None:
             allotted[row["leader"]] = allotment(rate, part(row))
     return lambda leader, led: allotted[leader].of(led) if leader in allotted else led.writes
+
+
+def moved(partitions: DataFrame) -> Moved:
+    """Return the effect of a move on these partitions: bytes on each broker, and the topics that copy
+    most.
+    """
+    topics = (
+        partitions.where(F.size("adds") > 0)
+        .groupBy("topic")
+        .agg(
+            F.count("*").alias("partitions"),
+            F.sum(F.size("adds")).cast("bigint").alias("copies"),
+            F.sum(F.col("size") * F.size("adds")).alias("bytes"),
+        )
+    )
+    largest = topics.orderBy(F.desc("bytes"), "topic").limit(TOPICS).collect()
+    return Moved(
+        held=_held(partitions),
+        topics=tuple(MovingTopic(**row.asDict()) for row in largest),
+        topics_in_all=len(largest) if len(largest) < TOPICS else topics.count(),
+    )
+
+
+def _held(partitions: DataFrame) -> tuple[BrokerBytes, ...]:
+    def now(replica: Column) -> Column:
+        # A partition that is not in the plan has no targets and stays.
+        stays = F.coalesce(F.array_contains("targets", replica["broker"]), F.lit(True))
+        return _held_row(replica["broker"], replica["size"], F.when(stays, replica["size"]).otherwise(F.lit(0)))
+
+    def new(broker: Column) -> Column:
+        return _held_row(broker, F.lit(0), F.col("size"))
+
+    every = F.concat(F.transform("replicas", now), F.transform("adds", new))
+    replicas = partitions.select(F.explode(every).alias("r")).select("r.*")
+    sums = replicas.groupBy("broker").agg(F.sum("before").alias("before"), F.sum("after").alias("after"))
+    return tuple(sorted((BrokerBytes(**row.asDict()) for row in sums.collect()), key=lambda held: held.broker))
+
+
+def _held_row(broker: Column, before: Column, after: Column) -> Column:
+    return F.struct(broker.alias("broker"), before.cast("bigint").alias("before"), after.cast("bigint").alias("after"))

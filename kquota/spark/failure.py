@@ -39,7 +39,7 @@ def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
             raise
         if _interrupted(error):
             raise KeyboardInterrupt from error
-        raise _told(error, jvm, engine) from error
+        raise _as_kquota_error(error, jvm, engine) from error
 
 
 def _interrupted(error: BaseException | None) -> bool:
@@ -49,13 +49,13 @@ def _interrupted(error: BaseException | None) -> bool:
     return error is not None
 
 
-def _told(error: Exception, jvm: Jvm | None, engine: Engine) -> KquotaError:
+def _as_kquota_error(error: Exception, jvm: Jvm | None, engine: Engine) -> KquotaError:
     from pyspark.errors import PySparkException
 
     text = str(error)
-    gone = jvm.ended() if jvm is not None and not isinstance(error, PySparkException) else None
-    if gone is not None:
-        return Refused("Spark's JVM ended: ", *gone, "; nothing was written")
+    ending = jvm.ended() if jvm is not None and not isinstance(error, PySparkException) else None
+    if ending is not None:
+        return Refused("Spark's JVM ended: ", *ending, "; nothing was written")
     if engine.remote is not None and "UNAVAILABLE" in text:
         return Unreachable(f"the Spark Connect server {engine.name} no longer answers; nothing was written")
     advice = next(((". ", *advice) for mark, advice in _ADVICE.items() if mark in text), ())
@@ -65,8 +65,8 @@ def _told(error: Exception, jvm: Jvm | None, engine: Engine) -> KquotaError:
 def _details(error: Exception) -> str | None:
     """Return the message of a server. It is the third line of gRPC's own text."""
     details = getattr(error, "details", None)
-    said = details() if callable(details) else None
-    return said if isinstance(said, str) else None
+    text = details() if callable(details) else None
+    return text if isinstance(text, str) else None
 
 
 def answered() -> tuple[type[Exception], ...]:

@@ -38,7 +38,7 @@ class Files:
         """Return the operator's name of the file behind `link`."""
         return self.names.get(link, link)
 
-    def told(self) -> tuple[str, ...]:
+    def given_names(self) -> tuple[str, ...]:
         """The names that the operator gave to all files."""
         return (*self.names.values(), *self.elsewhere)
 

@@ -92,8 +92,8 @@ def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
         .when(F.col("time").isNull(), F.lit("contains a row with another cluster or time than its first row"))
         .when(~F.coalesce(whole, F.lit(False)), F.lit(NO_REPLICA))
     )
-    told = rows.withColumnRenamed("time", "stamp").join(F.broadcast(spans), ["cluster", "stamp"], "left")
-    return told.withColumns({"bad": bad, "future": F.coalesce("future", F.lit(False))})
+    marked = rows.withColumnRenamed("time", "stamp").join(F.broadcast(spans), ["cluster", "stamp"], "left")
+    return marked.withColumns({"bad": bad, "future": F.coalesce("future", F.lit(False))})
 
 
 def before(reader: Reader, listing: Listing) -> DataFrame | None:
@@ -180,7 +180,7 @@ def by_broker(replicas: DataFrame) -> DataFrame:
     )
     summed = ("grown", "unknown_size", "led_size", "unknown", "unproven", "leaders", "replicas", "log_size")
     volumes = ("volume_total", "volume_usable")
-    told = F.col("unknown_size").cast("double") * _MOST_UNKNOWN <= F.col("led_size")
+    enough_known = F.col("unknown_size").cast("double") * _MOST_UNKNOWN <= F.col("led_size")
     return (
         dirs.groupBy("cluster", "date", "time", "broker")
         .agg(
@@ -191,7 +191,7 @@ def by_broker(replicas: DataFrame) -> DataFrame:
             # The sum is unknown if one value is unknown.
             *(F.when(F.count(name) == F.count("*"), F.try_sum(name)).alias(name) for name in volumes),
         )
-        .withColumn("bytes_in", F.when(told, F.col("grown") / F.col("seconds")))
+        .withColumn("bytes_in", F.when(enough_known, F.col("grown") / F.col("seconds")))
         .withColumn("version", F.lit(VERSION))
         .select(*BROKERS)
     )
@@ -212,7 +212,7 @@ def ordinary(snapshot: DataFrame) -> DataFrame:
     return led.groupBy("topic").agg(F.every(whole).alias("ordinary")).where("ordinary")
 
 
-def proven(replicas: DataFrame, ordinary: DataFrame) -> DataFrame:
+def with_known_rates(replicas: DataFrame, ordinary: DataFrame) -> DataFrame:
     """Return the table of replicas, with null for growth that is wrong if its topic, not in `ordinary`, is tiered."""
     grown = F.when(~unproven() | F.coalesce("ordinary", F.lit(False)), F.col("grown"))
     return replicas.join(F.broadcast(ordinary), "topic", "left").withColumn("grown", grown).select(*REPLICAS)

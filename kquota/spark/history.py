@@ -15,7 +15,17 @@ from kquota.measure import human_duration
 from kquota.sizes.bytes_in import ENOUGH, BytesIn
 from kquota.sizes.history import Listing, SnapshotKey, listing
 from kquota.spark.files import Files, is_elsewhere
-from kquota.spark.growth import NO_REPLICA, before, by_broker, marked, ordinary, proven, rolled, spanned, with_growth
+from kquota.spark.growth import (
+    NO_REPLICA,
+    before,
+    by_broker,
+    marked,
+    ordinary,
+    rolled,
+    spanned,
+    with_growth,
+    with_known_rates,
+)
 from kquota.spark.reader import Reader
 from kquota.spark.sizes import ROW, from_snapshots
 from kquota.terms import BrokerId
@@ -59,9 +69,9 @@ class History:
         """
         if self.first == self.last:
             return {}
-        told = self.brokers.where(F.col("bytes_in").isNotNull() & self._in(window))
+        reported = self.brokers.where(F.col("bytes_in").isNotNull() & self._in(window))
         percentiles = F.percentile("bytes_in", F.array(F.lit(0.05), F.lit(0.95), F.lit(0.99)))
-        found = told.groupBy("broker").agg(
+        found = reported.groupBy("broker").agg(
             (F.sum(F.col("bytes_in") * F.col("seconds")) / F.sum("seconds")).alias("mean"),
             F.when(F.count("*") >= ENOUGH, percentiles).alias("percentiles"),
         )
@@ -138,7 +148,7 @@ def _proven(replicas: DataFrame, snapshot: DataFrame) -> tuple[DataFrame, int]:
     """
     whole = ordinary(snapshot)
     others = snapshot.where("leader").select("topic").distinct().join(whole, "topic", "left_anti")
-    return proven(replicas, whole), others.count()
+    return with_known_rates(replicas, whole), others.count()
 
 
 def _known(reader: Reader, found: Listing) -> Listing:
@@ -169,8 +179,8 @@ def _newest(reader: Reader, listing: Listing, files: Files, replicas: DataFrame,
         return from_snapshots(reader, files).where(F.col("file") == link)
     now = replicas.where((F.col("date") == f"{taken.time:%Y-%m-%d}") & (F.col("time") == F.lit(taken.time)))
     null = F.lit(None).cast("string")
-    told = {"time": F.lit(taken.stamp), "file": F.lit(""), "problem": null, "offline": F.lit(False)}
-    return now.select(*(told.get(name, F.col(name)).alias(name) for name in (*ROW, "file", "problem", "offline")))
+    constants = {"time": F.lit(taken.stamp), "file": F.lit(""), "problem": null, "offline": F.lit(False)}
+    return now.select(*(constants.get(name, F.col(name)).alias(name) for name in (*ROW, "file", "problem", "offline")))
 
 
 def _left_out(rows: DataFrame, files: Files) -> tuple[int, bool]:

@@ -76,20 +76,20 @@ def home() -> Path:
 class Jvm:
     """A JVM with Spark that was just started. See `jvm`."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path, told: Path) -> None:
-        self._process, self._log, self._told = process, log, told
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, connection_file: Path) -> None:
+        self._process, self._log, self._connection_file = process, log, connection_file
         self.pid = process.pid
 
     def gateway(self) -> Gateway:
         """Return the gateway as soon as the JVM answers. Raises Refused if the JVM does not start."""
         deadline = time.monotonic() + START_SECONDS
-        while not self._told.exists():
+        while not self._connection_file.exists():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(0.02)
                 raise Refused("Spark's JVM ended while starting: ", *self._why_ended())
             if time.monotonic() > deadline:
                 raise Refused(f"Spark's JVM did not start within {START_SECONDS} s: {last_words(self._log)}")
-        answer = self._told.read_bytes()
+        answer = self._connection_file.read_bytes()
         return Gateway(port=int.from_bytes(answer[:4], "big"), secret=answer[8:].decode())
 
     def ended(self) -> tuple[str, ...] | None:
@@ -129,7 +129,7 @@ def jvm(
     this process dies, because it reads a pipe from this process. Ctrl-C reaches only this process. Raises Refused
     without Spark or Java.
     """
-    spark, log, told, conf = home(), scratch / "spark.log", scratch / "gateway", scratch / "spark.conf"
+    spark, log, connection_file, conf = home(), scratch / "spark.log", scratch / "gateway", scratch / "spark.conf"
     # Options go into a file, because all users of this machine can read the command line, and options can be access
     # keys.
     conf.touch(mode=0o600)
@@ -138,20 +138,20 @@ def jvm(
     command += [f"-Djava.io.tmpdir={scratch}", "org.apache.spark.deploy.SparkSubmit", "--properties-file", str(conf)]
     # A Spark configuration in the environment must not change a job.
     own = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
-    own |= {"SPARK_HOME": str(spark), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)}
+    own |= {"SPARK_HOME": str(spark), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file)}
     own |= {"SPARK_LOCAL_IP": address} if address is not None else {}
-    with log.open("wb") as said:
+    with log.open("wb") as output:
         process = subprocess.Popen(
             [*command, "pyspark-shell"],
             env=own,
             cwd=scratch,
             stdin=subprocess.PIPE,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
             start_new_session=True,
         )
     try:
-        yield Jvm(process, log, told)
+        yield Jvm(process, log, connection_file)
     finally:
         # All its files are in `scratch`, which is deleted afterwards.
         process.kill()

@@ -33,10 +33,10 @@ def log_dir_moves(replicas: DataFrame, places: DataFrame, rates: DataFrame | Non
         )
         .where(F.col("size").isNotNull() & (F.col("path") != F.col("target")))
     )
-    told = (
+    replicas = (
         moving.withColumn("w", F.lit(None).cast("double")) if rates is None else moving.join(rates, list(KEY), "left")
     )
-    sums = told.groupBy("broker").agg(
+    sums = replicas.groupBy("broker").agg(
         F.count("*").alias("copies"),
         F.sum(F.greatest(F.col("size") - F.col("copied"), F.lit(0))).alias("bytes"),
         F.sum("w").alias("writes"),

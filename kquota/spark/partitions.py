@@ -66,13 +66,13 @@ def health(rows: DataFrame, files: Files) -> Health:
     # Grouped by columns with few values. Sets of these values would take ten times as long.
     counts = [F.count_if(F.col("why") == why).alias(why) for why in ("bad", "future", "offline")]
     good, problems = F.count_if(F.col("why").isNull()), F.count("problem")
-    told = rows.groupBy("cluster", "time", *_VOLUME).agg(*counts, good.alias("good"), problems.alias("problems"))
-    found = told.collect()
+    counted = rows.groupBy("cluster", "time", *_VOLUME).agg(*counts, good.alias("good"), problems.alias("problems"))
+    found = counted.collect()
     if any(row["problems"] for row in found):
         file, problem = rows.where(F.col("problem").isNotNull()).agg(F.max(F.struct("file", "problem"))).collect()[0][0]
         cure = (". Give its folder with ", Parameter("history")) if problem == SNAPSHOT else ()
         raise Invalid(f"{files.name(file)}: {problem}", *cure)
-    everything = ", ".join(files.told()) or "the history"
+    everything = ", ".join(files.given_names()) or "the history"
     if not any(row["good"] for row in found):
         raise Invalid(f"{everything}: contains no replica")
     taken = {(row["cluster"], row["time"]) for row in found}
@@ -124,11 +124,11 @@ def _joined(rows: DataFrame, plan: PlanFrame, rates: DataFrame | None) -> DataFr
     held = rows.where(F.col("why").isNull()).withColumn("replica", F.struct("broker", "size", "leader", "in_sync"))
     # Only an entry that breaks a rule has an empty list of replicas.
     wanted = F.when(F.col("wrong").isNull(), F.col("targets")).otherwise(_no_brokers())
-    told = [held, plan.frame.withColumn("targets", wanted), *([] if rates is None else [rates])]
-    columns = list(_JOINED)[: len(told)]
+    frames = [held, plan.frame.withColumn("targets", wanted), *([] if rates is None else [rates])]
+    columns = list(_JOINED)[: len(frames)]
     silent = F.col("replica").isNotNull() & F.col("replica.in_sync").isNull()
     return (
-        reduce(lambda one, other: one.unionAll(other), map(partial(_shaped, columns), told, columns))
+        reduce(lambda one, other: one.unionAll(other), map(partial(_shaped, columns), frames, columns))
         # Sorted by a number first, because names of topics often have the same beginning and are slow to compare.
         .withColumn("hash", F.xxhash64(*KEY))
         # Otherwise Spark would aggregate before the exchange and again after it.
@@ -136,7 +136,7 @@ def _joined(rows: DataFrame, plan: PlanFrame, rates: DataFrame | None) -> DataFr
         .groupBy("hash", *KEY)
         .agg(
             F.collect_list("replica").alias("every"),
-            F.min(F.when(F.col("replica.leader"), F.col("replica.broker"))).alias("told"),
+            F.min(F.when(F.col("replica.leader"), F.col("replica.broker"))).alias("reported_leader"),
             F.count_if(~F.col("replica.in_sync")).alias("lags"),
             F.count_if(silent).alias("silent"),
             F.sum("replica.size").alias("sizes"),
@@ -158,22 +158,22 @@ def _joined(rows: DataFrame, plan: PlanFrame, rates: DataFrame | None) -> DataFr
 
 
 def _shaped(columns: Iterable[str], frame: DataFrame, own: str) -> DataFrame:
-    told = (F.col(name) if name == own else F.lit(None).cast(_JOINED[name]).alias(name) for name in columns)
-    return frame.select(*KEY, *told)
+    own_columns = (F.col(name) if name == own else F.lit(None).cast(_JOINED[name]).alias(name) for name in columns)
+    return frame.select(*KEY, *own_columns)
 
 
 def _no_brokers() -> Column:
     return F.array().cast("array<int>")
 
 
-def _standing(told: DataFrame, assumed_size: int | None) -> DataFrame:
+def _standing(joined: DataFrame, assumed_size: int | None) -> DataFrame:
     """Add columns in few steps. Spark analyzes each step again with all steps below it, which takes a tenth of a
     second.
     """
     # Lambdas run uncompiled, so they are used only for the few partitions that need one.
     once = F.filter("every", lambda row, n: (n == 0) | (F.get("every", n - 1)["broker"] != row["broker"]))
     lagging = F.filter("replicas", lambda r: ~r["in_sync"] & (r["broker"] != F.col("leader")))
-    mute = F.exists("replicas", lambda r: r["in_sync"].isNull() & (r["broker"] != F.col("leader")))
+    isr_unknown = F.exists("replicas", lambda r: r["in_sync"].isNull() & (r["broker"] != F.col("leader")))
     others, place = F.size("holders") - 1, F.array_position(F.col("every.broker"), F.col("leader")).cast("int")
     twice = F.size("every") > F.size("holders")
     steps = (
@@ -182,7 +182,7 @@ def _standing(told: DataFrame, assumed_size: int | None) -> DataFrame:
             # If a replica is listed twice, the largest row comes first. Otherwise no order is needed.
             "every": F.when(twice, F.sort_array("every", asc=False)).otherwise(F.col("every")),
             "leader": F.coalesce(
-                "told", F.get(F.array_intersect("targets", "holders"), F.lit(0)), F.array_min("holders")
+                "reported_leader", F.get(F.array_intersect("targets", "holders"), F.lit(0)), F.array_min("holders")
             ),
         },
         {"replicas": F.when(twice, once).otherwise(F.col("every"))},
@@ -190,33 +190,33 @@ def _standing(told: DataFrame, assumed_size: int | None) -> DataFrame:
             "size": F.get("every.size", place - 1),
             "adds": F.coalesce(F.array_except("targets", "holders"), _no_brokers()),
             "lagging": F.when(F.col("lags") == 0, 0).otherwise(F.size(lagging)),
-            "mute": F.when((F.col("silent") == 0) | (others == 0), F.lit(False)).otherwise(mute),
+            "isr_unknown": F.when((F.col("silent") == 0) | (others == 0), F.lit(False)).otherwise(isr_unknown),
             "log_size": F.when(twice, _sum_of_sizes()).otherwise(F.col("sizes")),
             "duplicate": F.size("every") - F.size("holders"),
-            "leader_told": F.col("told").isNotNull(),
+            "leader_reported": F.col("reported_leader").isNotNull(),
             "wanted": F.size("targets"),
         },
         {"in_sync": others - F.col("lagging")},
     )
-    found = reduce(lambda frame, step: frame.withColumns(step), steps, _assumed(told, assumed_size))
-    return found.drop("every", "sizes", "told", "lags", "silent")
+    found = reduce(lambda frame, step: frame.withColumns(step), steps, _assumed(joined, assumed_size))
+    return found.drop("every", "sizes", "reported_leader", "lags", "silent")
 
 
 def _sum_of_sizes() -> Column:
     return F.aggregate("replicas", F.lit(0).cast("bigint"), lambda total, r: total + r["size"])
 
 
-def _assumed(told: DataFrame, assumed_size: int | None) -> DataFrame:
+def _assumed(joined: DataFrame, assumed_size: int | None) -> DataFrame:
     if assumed_size is None:
-        return told.withColumn("assumed", F.lit(False))
+        return joined.withColumn("assumed", F.lit(False))
     first = F.get("targets", F.lit(0))
     replica = F.struct(first, F.lit(assumed_size), F.lit(True), F.lit(None)).cast(_JOINED["replica"])
     empty = F.size("every") == 0
-    return told.withColumns(
+    return joined.withColumns(
         {
             "assumed": empty,
             "every": F.when(empty, F.array(replica)).otherwise(F.col("every")),
-            "told": F.when(empty, first).otherwise(F.col("told")),
+            "reported_leader": F.when(empty, first).otherwise(F.col("reported_leader")),
             "sizes": F.when(empty, F.lit(assumed_size)).otherwise(F.col("sizes")),
         }
     )

@@ -57,8 +57,8 @@ class Reader:
 
         if self.uploads:
             lines = self.lines(files).where(F.trim("value") != "")
-            told = F.from_json("value", schema, {"columnNameOfCorruptRecord": corrupt})
-            return lines.select("file", told.alias("told")).select("file", "told.*")
+            parsed = F.from_json("value", schema, {"columnNameOfCorruptRecord": corrupt})
+            return lines.select("file", parsed.alias("parsed")).select("file", "parsed.*")
         # Read directly, because `from_json` creates a decoder of 8 kB for each line.
         reading = self.spark.read.schema(schema).option("columnNameOfCorruptRecord", corrupt)
         frames = []
@@ -110,13 +110,13 @@ class Reader:
                 ": local Parquet is sent to Spark with pyarrow, which is not installed. Run pip install pyarrow, "
                 "give JSON lines, or give a place that Spark can read (s3a://, hdfs://)",
             ) from error
-        told = pyarrow.schema([(column, pyarrow.string()) for column in partitions])
-        hive = dataset.partitioning(told, flavor="hive")
+        folder_columns = pyarrow.schema([(column, pyarrow.string()) for column in partitions])
+        hive = dataset.partitioning(folder_columns, flavor="hive")
         try:
             schema = None
             if not isinstance(files, str):
                 # Newer files of a history may have more columns, and without a schema, the first file decides.
-                schema = pyarrow.unify_schemas([*map(parquet.read_schema, files), told])
+                schema = pyarrow.unify_schemas([*map(parquet.read_schema, files), folder_columns])
             found = dataset.dataset(
                 files,
                 schema=schema,

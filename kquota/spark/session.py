@@ -53,7 +53,7 @@ _LARGE_OPTIONS: Final = {
 # A job is small up to this many bytes of input (gzipped, which is ten times as much text).
 _SMALL: Final = 16_000_000
 _END_SECONDS: Final = 2.0
-Told: TypeAlias = Callable[[int, int, int], None]
+OnStage: TypeAlias = Callable[[int, int, int], None]
 """A callback that receives the newest stage: its number, its finished tasks and all its tasks."""
 _LOOK_SECONDS: Final = 0.2
 
@@ -142,11 +142,11 @@ def session(
     say: Callable[[str], None],
     *,
     engine: Engine = EMBEDDED,
-    told: Told | None = None,
+    on_stage: OnStage | None = None,
     start: Start | None = None,
 ) -> Iterator[SparkSession]:
     """Yields a Spark session, tuned for the size of `inputs`, with all its files in the folder `scratch`. `start` is a
-    session that is already starting. `say` receives one line when Spark starts, which takes seconds, and `told` the
+    session that is already starting. `say` receives one line when Spark starts, which takes seconds, and `on_stage` the
     progress of stages. Raises Refused without Spark or Java, and if a job fails in Spark: a damaged gzip, a full disk,
     a killed JVM. Raises Unreachable if a master or a server does not answer.
     """
@@ -156,28 +156,28 @@ def session(
         say("starting Spark ..." if engine.local else f"connecting to Spark, {engine.name} ...")
         with in_one_line(start.jvm, engine):
             spark = start.session()
-            if told is not None:
-                stack.enter_context(_watched(spark, told, remote=engine.remote is not None))
+            if on_stage is not None:
+                stack.enter_context(_watched(spark, on_stage, remote=engine.remote is not None))
             yield spark
             if engine.uploads:
                 spark.stop()
 
 
 @contextlib.contextmanager
-def _watched(spark: SparkSession, told: Told, *, remote: bool) -> Iterator[None]:
-    """Report stages to `told` from another thread, as long as the block runs."""
+def _watched(spark: SparkSession, on_stage: OnStage, *, remote: bool) -> Iterator[None]:
+    """Report stages to `on_stage` from another thread, as long as the block runs."""
     if remote:
 
         def handler(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001 - by name
             if stages:
                 newest = max(stages, key=lambda stage: stage.stage_id)
-                told(newest.stage_id, newest.num_completed_tasks, newest.num_tasks)
+                on_stage(newest.stage_id, newest.num_completed_tasks, newest.num_tasks)
 
         spark.registerProgressHandler(cast("Any", handler))
         yield
         return
     over = threading.Event()
-    look = threading.Thread(target=_look, args=(spark, told, over), name="spark-stages", daemon=True)
+    look = threading.Thread(target=_look, args=(spark, on_stage, over), name="spark-stages", daemon=True)
     look.start()
     try:
         yield
@@ -186,7 +186,7 @@ def _watched(spark: SparkSession, told: Told, *, remote: bool) -> Iterator[None]
         look.join()
 
 
-def _look(spark: SparkSession, told: Told, over: threading.Event) -> None:
+def _look(spark: SparkSession, on_stage: OnStage, over: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
     # The JVM may end in the meantime. Then the thread that waits for the job gets the error.
     with contextlib.suppress(Exception):
@@ -194,7 +194,7 @@ def _look(spark: SparkSession, told: Told, over: threading.Event) -> None:
             if active := tracker.getActiveStageIds():
                 newest = tracker.getStageInfo(max(active))
                 if newest is not None:
-                    told(newest.stageId, newest.numCompletedTasks, newest.numTasks)
+                    on_stage(newest.stageId, newest.numCompletedTasks, newest.numTasks)
 
 
 def _connected(process: Jvm, engine: Engine) -> SparkSession:

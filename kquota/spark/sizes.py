@@ -65,14 +65,16 @@ def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
     contain dashes, so the partition is the number after the last dash.
     """
     lines = reader.lines(files).where(F.ltrim("value").startswith("{"))
-    told = F.from_json("value", _LOG_DIRS, {"columnNameOfCorruptRecord": _CORRUPT})
+    parsed = F.from_json("value", _LOG_DIRS, {"columnNameOfCorruptRecord": _CORRUPT})
     snapshot = F.get_json_object("value", "$.log_dir").isNotNull()
-    brokers = lines.select("file", "value", told.alias("told")).select(
+    brokers = lines.select("file", "value", parsed.alias("parsed")).select(
         "file",
-        F.when(F.col("told.brokers").isNull() & snapshot, F.lit(SNAPSHOT))
-        .otherwise(_problem(F.col(f"told.{_CORRUPT}"), F.col("told.version"), (1,), F.col("told.brokers").isNull()))
+        F.when(F.col("parsed.brokers").isNull() & snapshot, F.lit(SNAPSHOT))
+        .otherwise(
+            _problem(F.col(f"parsed.{_CORRUPT}"), F.col("parsed.version"), (1,), F.col("parsed.brokers").isNull())
+        )
         .alias("problem"),
-        F.explode_outer("told.brokers").alias("b"),
+        F.explode_outer("parsed.brokers").alias("b"),
     )
     dirs = brokers.select("file", "problem", "b.broker", F.explode_outer("b.logDirs").alias("d"))
     offline = F.col("d.error").isNotNull().alias("offline")

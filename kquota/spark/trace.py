@@ -52,11 +52,11 @@ def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, clo
     rows = _rows(reader, trace)
     streams, requests = TraceStream._fields, Request._fields
     minute = F.expr(f"at div {_CHUNK_MS}").alias("minute")
-    in_order = F.sort_array(F.collect_list(F.struct(*requests))).alias("told")
+    in_order = F.sort_array(F.collect_list(F.struct(*requests))).alias("in_order")
     # Shuffled once, by stream. The next steps need no other shuffle.
     good = rows.where(~F.col("bad")).repartition(*streams)
     minutes = good.groupBy(*streams, minute).agg(in_order)
-    apart = minutes.select(*streams, "minute", *(F.col("told")[name].alias(name) for name in requests))
+    apart = minutes.select(*streams, "minute", *(F.col("in_order")[name].alias(name) for name in requests))
     walking = _walking(quotas, closed_loop=closed_loop)
     found = walking(apart.asTable().partitionBy(*streams).orderBy("minute")).collect()
     # In a separate query, because Spark Connect cannot observe rows on their way to Python.
@@ -71,17 +71,17 @@ def _rows(reader: Reader, trace: TraceFiles) -> DataFrame:
     skipped = F.trim("value") == ""
     if trace.header is None:
         schema = ", ".join(f"`{name}` string" for name in (*COLUMNS, _CORRUPT))
-        told = F.from_json("value", schema, {"columnNameOfCorruptRecord": _CORRUPT})
+        parsed = F.from_json("value", schema, {"columnNameOfCorruptRecord": _CORRUPT})
         places = {name: name for name in COLUMNS}
     else:
         skipped |= F.col("value") == trace.header
         places = {name: f"c{n}" for n, name in enumerate(trace.names)}
         schema = ", ".join(f"`{place}` string" for place in (*places.values(), _CORRUPT))
-        told = F.from_csv("value", schema, {"columnNameOfCorruptRecord": _CORRUPT, "escape": '"'})
-    found = lines.where(~skipped).select("file", "value", told.alias("told"))
-    cells = {name: F.trim(F.coalesce(f"told.{places[name]}", F.lit(""))) for name in COLUMNS if name in places}
+        parsed = F.from_csv("value", schema, {"columnNameOfCorruptRecord": _CORRUPT, "escape": '"'})
+    found = lines.where(~skipped).select("file", "value", parsed.alias("parsed"))
+    cells = {name: F.trim(F.coalesce(f"parsed.{places[name]}", F.lit(""))) for name in COLUMNS if name in places}
     text = found.select(
-        "file", "value", F.col(f"told.{_CORRUPT}"), *(cells.get(name, F.lit("")).alias(name) for name in COLUMNS)
+        "file", "value", F.col(f"parsed.{_CORRUPT}"), *(cells.get(name, F.lit("")).alias(name) for name in COLUMNS)
     )
     return text.select(*TraceStream._fields, *_request(), "file", "value", _is_bad().alias("bad"))
 
@@ -118,8 +118,8 @@ def _walking(quotas: Quotas, *, closed_loop: bool) -> UserDefinedTableFunction:
 
         def eval(self, row: Any) -> None:
             self.stream = (row["broker"], row["user"], row["client_id"])
-            for told in zip(row["at"], row["bytes"], row["thread_ms"], row["mutations"], strict=True):
-                self.walk.take(Request(*told))
+            for request in zip(row["at"], row["bytes"], row["thread_ms"], row["mutations"], strict=True):
+                self.walk.take(Request(*request))
 
         def terminate(self) -> Iterator[tuple[object, ...]]:
             if not self.stream:  # Spark calls it also in a partition without a row
@@ -134,9 +134,9 @@ def _walking(quotas: Quotas, *, closed_loop: bool) -> UserDefinedTableFunction:
 
 
 def _answered(row: Row) -> Answered:
-    told: dict[str, Any] = {name: row[name] for name in _FLOW}
+    fields: dict[str, Any] = {name: row[name] for name in _FLOW}
     for name in ("by", "costs"):
-        told[name] = tuple(told[name])
+        fields[name] = tuple(fields[name])
     for name in ("bytes_curve", "mutations_curve"):
-        told[name] = Curve(**told[name].asDict())
-    return Answered(stream=TraceStream(*(row[name] for name in TraceStream._fields)), flow=Flow(**told))
+        fields[name] = Curve(**fields[name].asDict())
+    return Answered(stream=TraceStream(*(row[name] for name in TraceStream._fields)), flow=Flow(**fields))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kquota.reassign.port import Clock
+from kquota.errors import Refused
+from kquota.reassign.port import Clock, MoveCluster
 from kquota.reassign.run import Run
 from kquota.reassign.throttle_writes import World, written
 from kquota.settings.actions import describe_all
@@ -13,6 +14,7 @@ from kquota.settings.change import Change, lists_first
 from kquota.settings.rates import StoredRate, stored_rates
 from kquota.settings.resource import BROKERS, TOPICS, Setting
 from kquota.sizes.port import LogDirs
+from kquota.sizes.replica import topics
 from kquota.terms import BrokerId, Default
 from kquota.throttle.fixes import Sightings, Values, changes, removable, seen
 from kquota.throttle.port import Ports
@@ -28,7 +30,7 @@ def read(ports: Ports) -> Standing:
     """
     before = ports.runs.unfinished()
     topics = [str(topic.name) for topic in ports.configs.configured(TOPICS)]
-    told = ports.cluster.values([Setting.of_topic(topic, key) for topic in topics for key in SIDES])
+    stored = ports.cluster.values([Setting.of_topic(topic, key) for topic in topics for key in SIDES])
     described, _ = describe_all(ports.configs, BROKERS)
     snapshot = ports.cluster.snapshot(None)
     release = ports.configs.release()
@@ -45,12 +47,30 @@ def read(ports: Ports) -> Standing:
         limits |= {broker: {} for broker in snapshot.alive if broker not in limits}
     return Standing(
         limits=limits,
-        lists={setting: value for setting, value in told.items() if value is not None},
+        lists={setting: value for setting, value in stored.items() if value is not None},
         snapshot=snapshot,
         misplaced=misplaced,
         runs=_both(before, ports.runs.unfinished()),
         release=release,
     )
+
+
+def hidden_topics(cluster: MoveCluster, log_dirs: LogDirs | None, standing: Standing) -> tuple[str, ...]:
+    """Return the topics with a log on a broker that Kafka hides from this user, so their lists are unknown.
+
+    Kafka shows a topic only to users with Describe on it. ZooKeeper (`log_dirs` is None) hides no topic. Brokers that
+    did not report their rates are not asked again. Raises Unreachable.
+    """
+    if log_dirs is None:
+        return ()
+    answering = log_dirs.brokers().keys() - set(standing.unread)
+    missing = topics(log_dirs.describe(answering, None)) - standing.topics.keys()
+    try:
+        if missing:
+            cluster.snapshot(missing)
+    except Refused:
+        return tuple(sorted(missing))
+    return ()  # they were created or deleted since the reading
 
 
 def sample(ports: Ports, standing: Standing, seconds: float, clock: Clock) -> MeasuredFlow | None:

@@ -87,13 +87,13 @@ def differ_between_sides(standing: Standing) -> Iterator[Finding]:
         held = any(now[key] is not None and not values[key] for key in REPLICATION_RATES)
         if held or now[LEADER_RATE] == now[FOLLOWER_RATE]:
             continue
-        told = (
+        limits = (
             f"{SHORT[key]} {'no rate' if (value := now[key]) is None else written(value)}" for key in REPLICATION_RATES
         )
         yield Finding(
             rule="rates-differ-between-sides",
             where=f"broker {broker}",
-            what=", ".join(told),
+            what=", ".join(limits),
             effect="the limits for sending and for receiving differ",
             remedy=Remedy.SET_SAME_RATE_ON_SIDES,
             brokers=(broker,),

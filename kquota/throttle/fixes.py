@@ -29,21 +29,21 @@ def removable(standing: Standing, allowed: Callable[[Setting, str], bool] = anyt
     This includes rates that become leftovers when their lists are removed. It excludes values that a recorded run holds
     or a running move can use. After all leftovers are removed, no fixable and allowed finding remains.
     """
-    gone: dict[Setting, tuple[str, ...]] = {}
+    cleared: dict[Setting, tuple[str, ...]] = {}
     while True:
         more: defaultdict[Setting, list[str]] = defaultdict(list)
-        for finding in findings(standing.after(changes(standing, gone))):
+        for finding in findings(standing.after(changes(standing, cleared))):
             if finding.fixable:
                 for setting, values in finding.values.items():
                     more[setting] += [value for value in values if allowed(setting, value)]
         if not any(more.values()):
-            return {setting: gone[setting] for setting in sorted(gone, key=order)}
+            return {setting: cleared[setting] for setting in sorted(cleared, key=order)}
         for setting, fresh in more.items():
             if fresh:
-                gone[setting] = tuple(dict.fromkeys((*gone.get(setting, ()), *fresh)))
+                cleared[setting] = tuple(dict.fromkeys((*cleared.get(setting, ()), *fresh)))
 
 
-def changes(standing: Standing, gone: Values) -> tuple[Change, ...]:
+def changes(standing: Standing, cleared: Values) -> tuple[Change, ...]:
     """Return the changes that remove these values: lists first, which are fewer and take effect at once."""
     now = standing.values
     lists, rates = lists_first(
@@ -52,7 +52,7 @@ def changes(standing: Standing, gone: Values) -> tuple[Change, ...]:
             before=now[setting],
             after=without(now[setting], values, None) if setting.is_list else None,
         )
-        for setting, values in gone.items()
+        for setting, values in cleared.items()
     )
     return (*lists, *rates)
 

@@ -9,7 +9,7 @@ from kquota.errors import Busy, Incomplete, KquotaError, NextStep, Refused, Step
 from kquota.measure import ByteRate, counted
 from kquota.reassign.course import RateChange
 from kquota.reassign.port import Clock, MoveCluster, Runs
-from kquota.reassign.run import Run, others_than, restore_changes, taking
+from kquota.reassign.run import PAUSED_RATE, Run, others_than, restore_changes, taking
 from kquota.reassign.throttle_writes import (
     UNREAD,
     Released,
@@ -26,8 +26,8 @@ from kquota.reassign.throttle_writes import (
 from kquota.settings.change import Change, needed
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import replica
-from kquota.terms import LEADER_RATE, REPLICATION_RATES, BrokerId, TopicPartition
-from kquota.throttle import wanted as wishes
+from kquota.terms import FOLLOWER_RATE, LEADER_RATE, REPLICATION_RATES, BrokerId, TopicPartition
+from kquota.throttle import wanted as throttle_wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +49,9 @@ def prepare(
 ) -> HeldThrottle:
     """Return the changes that set `wanted`. Raises Unreachable, and Refused for a list that becomes too long."""
     open_runs = runs.unfinished()
-    known = wishes.known(title, open_runs)
+    known = throttle_wanted.known(title, open_runs)
     now = read(cluster, wanted)
-    begun = replace(known or wishes.new(title, rate, clock.now(), runs.me, reason), rate=rate)
+    begun = replace(known or throttle_wanted.new(title, rate, clock.now(), runs.me, reason), rate=rate)
     run = taking(begun, wanted, now, others_than(known, open_runs))
     changes = needed(wanted, now)
     idle = known is None and not changes and not any(taken.ours for taken in run.taken.values())
@@ -76,7 +76,7 @@ def bring(
     if held.run is None:
         return held
     open_runs = runs.unfinished()
-    known = wishes.known(title, open_runs)
+    known = throttle_wanted.known(title, open_runs)
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(held.run, open_runs))
     if known is None:
         runs.begin(held.run)
@@ -104,12 +104,41 @@ def adjust(
 
     Raises Refused for a run without a rate, and Unknown if a write was not seen.
     """
-    wanted = rates_of(run, rate)
+    return _changed(cluster, runs, clock, run, replace(run, rate=rate, paused=False), rates_of(run, rate), reason)
+
+
+def pause(
+    cluster: MoveCluster, runs: Runs, clock: Clock, run: Run, reason: str | None = None, *, paused: bool = True
+) -> HeldThrottle:
+    """Record that an open run is paused or continues, and set the follower rate of its brokers. Raises as `adjust`.
+
+    Only copies obey a follower rate. The leader rates stay, because they also limit a replica of a listed partition
+    that falls out of sync (KIP-352), and it must return while the run is paused.
+    """
+    if run.rate is None:
+        raise Refused(f"run {run.id}: it has no throttle, so it cannot be paused. Nothing was written")
+    return _changed(
+        cluster, runs, clock, run, replace(run, paused=paused), _pause_rates(run, run.rate, paused=paused), reason
+    )
+
+
+def _pause_rates(run: Run, rate: ByteRate, *, paused: bool) -> Wanted:
+    return {
+        setting: (str(PAUSED_RATE),) if paused and setting.key == FOLLOWER_RATE else values
+        for setting, values in rates_of(run, rate).items()
+    }
+
+
+def _changed(
+    cluster: MoveCluster, runs: Runs, clock: Clock, run: Run, after: Run, wanted: Wanted, reason: str | None
+) -> HeldThrottle:
     now = read(cluster, wanted)
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, runs.unfinished()))
     by = f"{runs.me.user}@{runs.me.host}"
-    course = run.course.changed(RateChange(at=clock.now(), before=run.rate, rate=rate, by=by, reason=reason))
-    adjusted = record(world, run, taking(replace(run, rate=rate, course=course), wanted, now, world.others))
+    change = RateChange(at=clock.now(), before=run.copy_rate, rate=after.copy_rate, by=by, reason=reason)
+    adjusted = taking(replace(after, course=run.course.changed(change)), wanted, now, world.others)
+    # Also if it is the same: the journal of a process that lost the lock may say that the run has ended.
+    runs.update(adjusted)
     changes = needed(wanted, now)
     return HeldThrottle(run=enforce(world, adjusted, wanted, now), changes=changes)
 
@@ -190,9 +219,9 @@ def recover(
     which is then not started again.
     """
     snapshot = cluster.snapshot(None)
-    late = wishes.behind(snapshot, broker)
-    title = wishes.recovery(broker)
-    known = wishes.known(title, runs.unfinished())
+    late = throttle_wanted.behind(snapshot, broker)
+    title = throttle_wanted.recovery(broker)
+    known = throttle_wanted.known(title, runs.unfinished())
     if going is not None and known is None and late:
         behind = counted(len(late), "replica")
         raise Refused(
@@ -210,7 +239,7 @@ def recover(
     if not late:
         return BrokerRecovery(run=None, behind=())
     readable = _readable(cluster, snapshot.alive)
-    wanted = wishes.recovering(snapshot, broker, rate, readable)
+    wanted = throttle_wanted.recovering(snapshot, broker, rate, readable)
     held = bring(cluster, runs, clock, title, wanted, rate)
     concerned = {b for name in late for b in snapshot.partitions[name].replicas}
     return BrokerRecovery(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from kquota.reassign.run import PAUSED_RATE
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 from kquota.watch.history import QUOTA_WINDOW, WatchHistory, WatchSample, window
 from kquota.watch.view import WatchView, rates_since, sent_by, throttles
@@ -140,6 +141,14 @@ class NothingArrives:
     left: int | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPaused:
+    """A run that an operator has paused. Its copies fetch once in each quota window."""
+
+    run: str | None
+    left: int | None
+
+
 Symptom: TypeAlias = (
     StarvedCopies
     | DestinationDown
@@ -152,6 +161,7 @@ Symptom: TypeAlias = (
     | CaughtReplica
     | FullDisk
     | NothingArrives
+    | RunPaused
 )
 
 
@@ -161,6 +171,7 @@ def symptoms(history: WatchHistory, shown: WatchView) -> tuple[Symptom, ...]:
         *_down(history),
         *_leaderless(history),
         *_full(history),
+        *_paused(history, shown),
         *_not_submitted(history),
         *_not_started(history),
         *_starved(history),
@@ -221,6 +232,12 @@ def _total_left(history: WatchHistory, broker: BrokerId) -> int:
     return sum(state.left or 0 for link, state in history.links.items() if link.destination == broker)
 
 
+def _paused(history: WatchHistory, shown: WatchView) -> Iterator[RunPaused]:
+    for number, move in enumerate(shown.moves):
+        if history.moves[number].paused and not move.ended:
+            yield RunPaused(run=move.run, left=move.left)
+
+
 def _not_submitted(history: WatchHistory) -> Iterator[NotSubmitted]:
     snapshot = history.reading.snapshot
     for move in history.moves:
@@ -276,6 +293,8 @@ def _starved(history: WatchHistory) -> Iterator[StarvedCopies]:
         copied = came[broker, side]
         used = sent.get(broker, 0.0) if side is ThrottleSide.LEADER else copied
         behind = copied - wrote[broker, side] <= _NO_PROGRESS * rate
+        if side is ThrottleSide.FOLLOWER and rate == PAUSED_RATE:
+            continue
         if used < _AT_THE_RATE * rate or not behind or (side is ThrottleSide.FOLLOWER and starved_leaders):
             continue
         if side is ThrottleSide.LEADER:

@@ -246,14 +246,14 @@ class MoveWatch:
             for b in sorted((brokers & snapshot.alive) - set(silent))
             for key in REPLICATION_RATES
         ]
-        told = self._ports.cluster.values(settings) if settings else {}
+        stored = self._ports.cluster.values(settings) if settings else {}
         rates = {
             broker: BrokerRates(
-                leader=_rate(told[Setting.of_broker(broker, LEADER_RATE)]),
-                follower=_rate(told[Setting.of_broker(broker, FOLLOWER_RATE)]),
+                leader=_rate(stored[Setting.of_broker(broker, LEADER_RATE)]),
+                follower=_rate(stored[Setting.of_broker(broker, FOLLOWER_RATE)]),
             )
             for broker in sorted(brokers)
-            if Setting.of_broker(broker, LEADER_RATE) in told
+            if Setting.of_broker(broker, LEADER_RATE) in stored
         }
         sides: dict[bool, set[ReplicaId]] = {True: set(), False: set()}
         for setting, text in self._lists.items():
@@ -269,6 +269,7 @@ def of_run(run: Run) -> WatchedMove:
         sources={} if run.aborting else run.rollback.targets,
         submitted=run.handed_over,
         open=True,
+        paused=run.paused,
         log_dirs=log_dirs_of(run.goal),
     )
 

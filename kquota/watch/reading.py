@@ -81,7 +81,8 @@ class WatchedMove:
 
     `sources` are the replicas before the move, as far as they are known. `submitted` are the partitions that were
     submitted, or None if this is unknown. `expected_seconds` is the expected time from the first reading, if it is
-    known. `open` is true while the run has values to restore. `log_dirs` are the log dirs that the plan names.
+    known. `open` is true while the run has values to restore. `paused` is true while its run
+    is paused. `log_dirs` are the log dirs that the plan names.
     """
 
     run: str | None
@@ -90,7 +91,16 @@ class WatchedMove:
     submitted: frozenset[TopicPartition] | None = None
     expected_seconds: float | None = None
     open: bool = False
+    paused: bool = False
     log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)
+
+
+def shrunk(before: Mapping[TopicPartition, Replicas], now: Mapping[TopicPartition, PartitionReplicas]) -> int:
+    """Return the number of partitions with a replica that was in sync `before` and, although it is still a replica, is
+    not in sync `now`.
+    """
+    known = ((now[name], isr) for name, isr in before.items() if name in now)
+    return sum(bool(set(isr) & set(held.replicas) - set(held.isr)) for held, isr in known)
 
 
 class CopyReading(NamedTuple):

@@ -44,7 +44,7 @@ class DestinationView:
 
     `throttle` is the follower rate of the broker, or None if the rate is unset, or no copy is in a throttled replica
     list. `throttled` is None if it is unknown whether the copies are throttled. `seconds_left` is also None if the
-    copies make no progress.
+    copies make no progress. `written` is what producers write to the copied partitions meanwhile.
     """
 
     broker: BrokerId
@@ -56,6 +56,7 @@ class DestinationView:
     throttle: int | None
     throttled: bool | None
     seconds_left: float | None
+    written: float
     slowest: SlowestCopy | None
 
 
@@ -84,6 +85,12 @@ class WatchedMoveView:
     def ended(self) -> bool:
         """True if no partition of it is moving or still to be submitted."""
         return not self.moving and not self.waiting
+
+    @property
+    def last(self) -> DestinationView | None:
+        """The destination that is expected to end last, or None if no time left is known."""
+        known = [lane for lane in self.destinations if lane.seconds_left is not None]
+        return max(known, key=lambda lane: lane.seconds_left or 0.0) if known else None
 
     @property
     def least_seconds(self) -> float | None:
@@ -313,6 +320,7 @@ def _destination(
         throttle=rate,
         throttled=throttled,
         seconds_left=time_left(left, net),
+        written=sum(paced[link].written for link in links if link in paced),
         slowest=slowest,
     )
 

@@ -20,7 +20,7 @@ def must_be_promised(arguments: Sequence[str], out: str) -> None:
     if asked[1] == "tsv":
         assert out.splitlines()[0].split("\t") in [told[0].split() for told in rows if told], out.splitlines()[0]
         return
-    watched = any(word in words for word in ("move watch", "--wait", "--deadline 4m", "--between"))
+    watched = any(word in words for word in ("move watch", "--wait", "--deadline 4m", "--between", "--protect"))
     for text in out.splitlines() if watched else [out]:
         if "version" in (document := json.loads(text)):
             missing = document.keys() - {"version"} - {key for told in rows for key in told}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests import canary
 from tests.cli.formats import must_be_promised
 
 
@@ -40,8 +41,9 @@ def run(command: list[str], env: dict[str, str] | None = None, stdin: str = "") 
 
 def kquota(*arguments: str, env: dict[str, str] | None = None) -> Ran:
     """`kquota ARGUMENTS…`. Fails on a traceback, and on a JSON key that docs/formats.md does not list."""
-    ran = run([sys.executable, "-m", "kquota", *arguments], env)
+    ran = run([sys.executable, "-m", "kquota", *arguments], {**(env or {}), **canary.environment(arguments)})
     assert "Traceback" not in ran.err, ran.err
+    assert canary.leaks(ran.out, ran.err) == []
     must_be_promised(arguments, ran.out)
     return ran
 
@@ -79,4 +81,5 @@ def kquota_here(*arguments: str) -> Ran:
             main()
         except SystemExit as ended:
             code = int(ended.code or 0)
+    assert canary.leaks(out.getvalue(), err.getvalue()) == []
     return Ran(code, out.getvalue(), err.getvalue())

@@ -9,6 +9,7 @@ import pytest
 
 from kquota.cli.connection import Connection, Where, names_a_cluster, where
 from kquota.errors import Invalid
+from tests.canary import CANARY
 from tests.cli.run import kquota
 
 CONFIG = """
@@ -168,7 +169,6 @@ def test_arguments_that_name_no_cluster_or_two_clusters(
         where(options, environment(tmp_path, **variables))
 
 
-CANARY = "CANARY-7f3a"
 WRONG_FILES = {
     "no TOML": ("[clusters", "is not TOML"),
     "another table": ("[prod]\n", "'prod' is not a valid key. Write [clusters.NAME]"),

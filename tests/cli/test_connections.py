@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from kquota.sandbox.cluster import kafka_tool
+from tests.canary import CANARY
 from tests.cli.config_command import told
 from tests.cli.run import Ran, kquota, run
 from tests.logins import CLIENT, CLIENT_P12, RIGHT, SASL_SSL, SSL, TRUST_P12, WRONG, located, scram
-from tests.secured import CANARY, NOBODY, Secured
+from tests.secured import NOBODY, Secured
 
 
 def describe(secured: Secured, listener: str, properties: Mapping[str, str], env: dict[str, str] | None = None) -> Ran:

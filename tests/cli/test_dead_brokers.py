@@ -196,7 +196,7 @@ def test_configs_through_the_controllers_equals_kafkas_tool(
 
 def test_without_a_controller_commands_end_soon(hand: OtherHand, servers: Sandbox, state: tuple[str, str]) -> None:
     """Broker 2 alone is left."""
-    hand.topic({0: (2, 3)}, size=1)
+    topic = hand.topic({0: (2, 3)}, size=1)
     held = kquota("throttle", "set", *at(servers), *state, "--throttle", "5MB/s", "--broker", "2,3")
     assert held.code == 0, held.err
     killed(servers)
@@ -205,6 +205,13 @@ def test_without_a_controller_commands_end_soon(hand: OtherHand, servers: Sandbo
     changed = ("--alter", "--broker", "3", "--delete-config", LEADER_RATE)
     code, lines = _timed("configs", *controllers(servers), *changed)
     assert (code, len(lines)) == (1, 1), lines
+    for writes in (
+        ("configs", *alone, "--alter", "--user", "alice", "--add-config", "producer_byte_rate=5MB/s"),
+        ("configs", *alone, "--alter", "--topic", topic, "--add-config", "retention.ms=1000000"),
+        ("topics", *alone, "--create", "--topic", "never-created"),
+    ):
+        code, lines = _timed(*writes)
+        assert (code, "reach no active controller, so nothing was written" in lines[-1]) == (1, True), lines
     code, lines = _timed("throttle", "clear", *alone, *state)
     assert code in (1, 8), lines
     code, lines = _timed("throttle", "doctor", *alone, *state)

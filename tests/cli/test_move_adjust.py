@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.cli.run import Ran, kquota
+from kquota.terms import FOLLOWER_RATE
+from tests.cli.run import Ran, kquota, python
 from tests.cli.test_reassign_partitions import FAST, LASTING, SLOW, Desk, rates
 from tests.stores.moves_stage import OtherHand, until
 
@@ -51,3 +57,90 @@ def test_a_running_move_gets_another_throttle(desk: Desk, words: tuple[str, ...]
     assert [(one["from"], one["to"], one["reason"]) for one in shown["changes"]] == [
         (int(SLOW), int(FAST_BYTES), "night")
     ]
+
+
+def probes(desk: Desk) -> list[list[tuple[int, int]]]:
+    """The leader and the number of replicas of each partition of each scratch topic."""
+    found = desk.hand.admin.list_topics(timeout=60).topics
+    return [
+        [(one.leader, len(one.replicas)) for _, one in sorted(topic.partitions.items())]
+        for name, topic in found.items()
+        if name.startswith("kquota-probe-")
+    ]
+
+
+PATIENT = """
+from kquota.pace import protection
+protection.LEAST_EXCESS_SECONDS = 1.0
+from kquota.cli.main import main
+main()
+"""
+"""kquota, for which only a write of more than a second is slow, because this machine may be busy."""
+
+
+def highest(desk: Desk, topic: str) -> int:
+    """The highest rate that is set on a broker."""
+    return max(int(value) for setting, value in desk.standing(topic).items() if setting.key == FOLLOWER_RATE)
+
+
+@contextmanager
+def paused(desk: Desk, broker: int, seconds: float) -> Iterator[None]:
+    """The broker does not answer for this time, like one with an overloaded disk."""
+    pid = desk.hand.servers.broker(broker).process.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        time.sleep(seconds)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    yield
+
+
+def test_a_throttle_that_follows_the_clients(desk: Desk) -> None:
+    """It is the lowest while the baseline is measured, rises in calm, and falls when a broker becomes slow."""
+    topic = desk.hand.topic({0: (1, 2)}, size=3 * LASTING)
+    plan = desk.plan({(topic, 0): (1, 3)})
+    assert desk.run("--execute", plan, "--throttle", "60000").code == 0
+    words = ("--protect", "--min-rate", SLOW, "--max-rate", "420kB/s", "--reason", "night")
+    process = python(PATIENT, "move", "adjust", *words, *desk.connection, "--state-dir", str(desk.folder / "state"))
+    try:
+        until(lambda: probes(desk) == [[(1, 3), (2, 3), (3, 3)]], "each broker leads a partition of the scratch topic")
+        until(lambda: rates(SLOW).items() <= desk.standing(topic).items(), "the lowest throttle is set")
+        until(lambda: rates("40000").items() <= desk.standing(topic).items(), "the throttle rises", 180)
+        reached = highest(desk, topic)
+        with paused(desk, 3, 4.0):
+            until(lambda: highest(desk, topic) < reached, "the throttle falls")
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "without the load of the move, writes take up to" in err
+    until(lambda: probes(desk) == [], "the scratch topic is removed")
+    (run,) = json.loads(move(desk, "report", "--output", "json").out)["runs"]
+    changes = json.loads(move(desk, "report", run["run"], "--output", "json").out)["changes"]
+    assert [(one["from"], one["to"]) for one in changes[:2]] == [(60_000, 20_000), (20_000, 40_000)]
+    assert changes[0]["reason"] == "night: the lowest throttle, to measure the usual latency"
+    assert changes[1]["reason"].startswith("night: writes to broker ")
+    assert any(one["to"] < one["from"] for one in changes[1:])
+    assert rates(str(changes[-1]["to"])).items() <= desk.standing(topic).items(), "the last throttle stays"
+    assert move(desk, "adjust", FAST).code == 0
+    desk.moved(topic, (1, 3))
+    until(lambda: desk.run("--verify", plan).code == 0, "the run has ended")
+    until(lambda: desk.standing(topic) == {}, "everything is restored")
+
+
+def test_a_pause_ends_with_the_throttle_from_before(desk: Desk) -> None:
+    topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
+    plan = desk.plan({(topic, 0): (1, 3)})
+    assert desk.run("--execute", plan, "--throttle", SLOW).code == 0
+    assert move(desk, "adjust", "--pause").code == 0
+    paused = {setting: "1" if setting.key == FOLLOWER_RATE else SLOW for setting in rates(SLOW)}
+    assert paused.items() <= desk.standing(topic).items()
+    watched = json.loads(move(desk, "watch", "--once", "--output", "json").out)
+    assert [one["finding"] for one in watched["findings"]] == ["paused"]
+    assert move(desk, "adjust", "--continue").code == 0
+    assert rates(SLOW).items() <= desk.standing(topic).items()
+    assert move(desk, "adjust", FAST).code == 0
+    desk.moved(topic, (1, 3))
+    until(lambda: desk.run("--verify", plan).code == 0, "the run has ended")
+    until(lambda: desk.standing(topic) == {}, "everything is restored")

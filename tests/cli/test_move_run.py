@@ -92,11 +92,12 @@ def test_trouble_outside_the_plan_refuses_the_move(desk: Desk) -> None:
     desk.hand.servers.kill_broker(2)
     try:
 
-        def refused() -> bool:
-            ran = kquota(*words(desk, plan, "--throttle", "50MB/s"))
+        def refused(*options: str) -> bool:
+            ran = kquota(*words(desk, plan, "--throttle", "50MB/s", *options))
             return ran.code == 1 and "outside the plan" in ran.err and f"{other}-0" in ran.err
 
-        until(refused, "the replica out of sync is seen")
+        until(lambda: refused("--dry-run"), "the replica out of sync is seen")
+        assert refused()
     finally:
         desk.hand.start_broker(2)
     assert desk.standing(topic) == {}

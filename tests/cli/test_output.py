@@ -96,6 +96,25 @@ def test_each_format_of_the_option_is_written() -> None:
     assert set(WRITE) == set(Output)
 
 
+UNUSUAL = {
+    "U+007F": ("\x7f", "\\u007f"),
+    "a terminal command (U+009B)": ("\x9b2J", "\\u009b2J"),
+    "text from right to left (U+202E)": ("\u202etxt", "\\u202etxt"),
+    "a line separator (U+2028)": ("a\u2028b", "a\\u2028b"),
+    "half of a pair": ("\ud800", "\\ud800"),
+    "an invisible character above U+FFFF": ("\U000e0001", "\\udb40\\udc01"),
+    "letters": ("größe 日本 😀", "größe 日本 😀"),
+    "a quote and a backslash": ('"\\', '\\"\\\\'),
+}
+
+
+@pytest.mark.parametrize(("name", "written"), UNUSUAL.values(), ids=UNUSUAL.keys())
+def test_json_escapes_what_text_escapes(name: str, written: str) -> None:
+    printed = document(Seen(what=name, count=1))
+    assert printed == f'{{"version": 1, "what": "{written}", "how.many": 1, "rate": 2}}\n'
+    assert json.loads(printed)["what"] == name
+
+
 PRINTED = {
     Output.text: "a\\x1bb: 1\n",
     Output.json: '{"version": 1, "what": "a\\u001bb", "how.many": 1, "rate": 2}\n',

@@ -366,7 +366,7 @@ def test_a_probe_leaves_a_real_controller_unchanged(kafka_431: Sandbox, at: tupl
     with connect(kafka_431.bootstrap) as cluster:
         with pytest.raises(Invalid, match="most_partitions 10001: must be from 10 to 10,000"):
             find_limit(cluster, most_partitions=10_001)
-        limit = find_limit(cluster, tenants=2, overcommit=4, seconds=1, most_partitions=10, told=heard.append)
+        limit = find_limit(cluster, tenants=2, overcommit=4, seconds=1, most_partitions=10, on_step=heard.append)
     keeps_up = all(step.why_not is None for step in limit.steps)
     assert (limit.suggested, limit.suggested_per_tenant) == ((4, 8) if keeps_up else (None, None))
     assert [step.operation for step in limit.steps] == list(Operation)

@@ -61,3 +61,22 @@ def test_an_ignored_signal_stays_ignored() -> None:
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith("kquota ")
+
+
+def test_a_signal_that_python_turns_into_another_error_is_still_a_signal() -> None:
+    """During `__set_name__` the exception of a signal becomes RuntimeError, during the import of C code ImportError."""
+    program = """
+import signal
+from kquota.cli import main
+
+def wrapped(**_):
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except KeyboardInterrupt as error:
+        raise RuntimeError("Error calling __set_name__") from error
+
+main.app = wrapped
+main.main()
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (143, "", LINES[signal.SIGTERM])

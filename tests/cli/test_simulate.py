@@ -235,7 +235,7 @@ def test_a_topic_that_is_listed_in_a_file_twice(tmp_path: Path) -> None:
     "text", ["\ufeffms,bytes,user\r\n0,60000000,ü\r\n", '\ufeff{"ms": 0, "bytes": 60000000, "user": "ü"}\r\n']
 )
 def test_a_trace_from_windows_and_from_stdin(text: str, tmp_path: Path) -> None:
-    """In every locale."""
+    """The result is the same in every locale."""
     (tmp_path / "t").write_bytes(text.encode())
     words = (sys.executable, "-m", "kquota", "quota", "simulate", "--producer-byte-rate", "1MB/s", "--output", "json")
     filed = run(

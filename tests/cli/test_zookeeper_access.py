@@ -11,8 +11,9 @@ from kazoo.client import KazooClient
 from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
 from kquota.sandbox.cluster import Sandbox
+from tests.canary import CANARY
 from tests.cli.run import Ran, kquota
-from tests.secured import CANARY, PASSWORD, SecuredZooKeeper, escaped
+from tests.secured import PASSWORD, SecuredZooKeeper, escaped
 
 TLS = {
     "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",

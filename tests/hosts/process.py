@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import enum
+import json
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
 from kquota.errors import KquotaError, Unreachable
-from kquota.reassign.moves import Replicas
-from kquota.reassign.port import Overwritten, Snapshot
+from kquota.reassign.moves import PartitionReplicas, Replicas
+from kquota.reassign.port import MoveCluster, Overwritten, Snapshot
 from kquota.reassign.run import Owner, Run
 from kquota.settings.change import Change
+from kquota.settings.port import Configs
 from kquota.settings.resource import Setting
+from kquota.stores.record.choose import DoubleFence
 from kquota.stores.record.lease import WRITE_SECONDS, Sighting
 from kquota.stores.record.runs import RecordedRuns
+from kquota.stores.record.shared import Unshared
 from kquota.stores.record.topic import TopicRecord
+from kquota.stores.record.znodes import LOCK, ZnodeLock, ZnodeRecord
 from kquota.stores.state.log import Entry, Item
 from kquota.stores.state.process import Holder
 from kquota.stores.state.runs import RunFiles
-from kquota.terms import TopicPartition
+from kquota.stores.zookeeper.moves import ZooKeeperMoves
+from kquota.stores.zookeeper.topics import SUBMITTED
+from kquota.stores.zookeeper.znode import Create, Node, Operation
+from kquota.terms import BrokerId, TopicPartition
 from tests.hosts.schedule import Thread
-from tests.hosts.stage import Host, Stage, Violation
+from tests.hosts.stage import JOURNALS, ZNODES, ClusterConfigs, Host, Stage, State, Violation
+from tests.hosts.tree import SESSION_SECONDS, MemoryZnodes, TreeCluster
 from tests.stores.record import fake
 from tests.stores.record.fake import MemoryLog
 from tests.stores.record.hosts import TIME
@@ -89,7 +98,9 @@ class Fate:
 
 
 class Process(Thread):
-    """`result` is the outcome: the word "done", or the class of an error. `reached`: its fate has happened."""
+    """`result` is the outcome: the word "done", or the class of an error. `reached` has the states in which its fate
+    has happened.
+    """
 
     def __init__(
         self,
@@ -102,33 +113,51 @@ class Process(Thread):
         *,
         patient: bool = False,
         take_over: bool = False,
+        holds: bool = True,
     ) -> None:
         super().__init__(stage.schedule)
         self.stage, self.host, self.doing, self.fate = stage, host, doing, fate
         self.rng = random.Random(seed)
         self._work = work
         self._take_over = take_over
+        self._holds = holds
         self._counts = dict.fromkeys(Step, 0)
         self._away_until = 0.0
         self.appended = 0
-        self.reached = False
+        self.reached: frozenset[State] = frozenset()
         self.asleep = False
         self.result = "killed"
         self.warned: list[str] = []
-        log = ProcessLog(self, stage.topic.handle())
         files = ProcessFiles(host.folder, self)
-        seen = Sighting(files.folder / "lock.seen", BootClock(self))
-        self.record = TopicRecord(
-            log,
-            "__kquota_runs",
-            "cluster",
-            seen,
-            BootClock(self),
-            (lambda _: None) if patient else None,
-        )
+        self.znodes = ProcessZnodes(self) if host.zookeeper else None
+        self.record = self._recorded(files, patient=patient)
         self.runs = RecordedRuns(files, self.record, self.warned.append)
-        self.cluster = ProcessCluster(self)
+        self.fence: DoubleFence | None = None
+        self.cluster, self.configs = self._stores()
         self.clock = ActionClock(self)
+
+    def _recorded(self, files: RunFiles, *, patient: bool) -> TopicRecord | ZnodeRecord | Unshared:
+        if self.stage.kind == JOURNALS:
+            return Unshared("there is no shared record")
+        if self.stage.kind == ZNODES:
+            assert self.znodes is not None
+            return ZnodeRecord(self.znodes, "cluster")
+        seen = Sighting(files.folder / "lock.seen", BootClock(self))
+        log = ProcessLog(self, self.stage.topic.handle())
+        waiting = (lambda _: None) if patient else None
+        return TopicRecord(log, "__kquota_runs", "cluster", seen, BootClock(self), waiting)
+
+    def _stores(self) -> tuple[MoveCluster, Configs]:
+        """The stores of the operator's connection, as `kquota.cli.world` joins them."""
+        if self.znodes is None:
+            return ProcessCluster(self), ClusterConfigs(self.stage.cluster)
+        if isinstance(self.record, TopicRecord):
+            self.fence = DoubleFence(self.record, ZnodeLock(self.znodes))
+            store = ZooKeeperMoves(self.znodes, self.warned.append, self.fence)
+        else:
+            assert isinstance(self.record, ZnodeRecord)
+            store = ZooKeeperMoves(self.znodes, self.warned.append, self.record)
+        return store, store
 
     @property
     def who(self) -> str:
@@ -147,10 +176,24 @@ class Process(Thread):
         """The lock holder of a machine that no other host can check."""
         return Holder(owner=self.owner, doing=doing, machine=f"{self.host.name}'s boot", started="1")
 
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Take the locks as `kquota.cli.world.Stage` does."""
+        with self.runs.hold(self.doing, take_over=self._take_over), ExitStack() as stack:
+            if self.fence is not None:
+                stack.enter_context(self.fence.hold(self.doing, take_over=self._take_over))
+            yield
+
+    def pause(self, seconds: float) -> None:
+        """Waits without a sign of life. The session with ZooKeeper ends if this takes too long."""
+        if self.znodes is not None and seconds > SESSION_SECONDS:
+            self.schedule.at(self.schedule.now + SESSION_SECONDS, self.znodes.expire)
+        self.wait(seconds)
+
     def work(self) -> None:
         self.stage.say(f"{self.who} begins; {self.fate}")
         try:
-            with self.runs.hold(self.doing, take_over=self._take_over):
+            with self.hold() if self._holds else nullcontext():
                 self._work(self)
             self.result = "done"
         except KquotaError as error:
@@ -158,6 +201,8 @@ class Process(Thread):
             self.stage.say(f"{self.who}: {self.result}: {str(error)[:200]}")
             return
         finally:
+            if self.znodes is not None:
+                self.znodes.close_at_the_end()
             self.stage.say(f"{self.who} ends{' (killed)' if self.dead else ''}")
 
     def step(
@@ -174,7 +219,7 @@ class Process(Thread):
         fate = self.fate
         fault = fate.fault if fate and (kind, self._counts[kind]) == (fate.step, fate.n) else None
         if fault is not None and not (fault is Fault.TORN and torn is None):
-            self.reached = True
+            self.reached = frozenset(self.stage.states())
             self.stage.say(f"{self.who}: {kind.value}, {fault.value}")
         self.wait(self.rng.uniform(0.01, 0.2))
         self._before(kind, fault)
@@ -188,8 +233,8 @@ class Process(Thread):
         if fault is Fault.AFTER:
             self.die()
         if fault is Fault.HANGING:
-            self.wait(self.rng.choice(PAUSES))
-        if fault is Fault.LOST and kind in (Step.LOOK, Step.READ, Step.WRITE):
+            self.pause(self.rng.choice(PAUSES))
+        if fault is Fault.LOST and (kind in (Step.LOOK, Step.READ, Step.WRITE) or self.stage.kind == ZNODES):
             raise Unreachable("the answer was lost")
         return answer
 
@@ -199,15 +244,26 @@ class Process(Thread):
         if fault is Fault.BEFORE:
             self.die()
         if fault is Fault.PAUSED:
-            self.wait(self.rng.choice(PAUSES))
+            self.pause(self.rng.choice(PAUSES))
         if fault is Fault.ASLEEP:
             self.asleep = True
-            self.wait(ASLEEP - self.schedule.now)
+            self.pause(ASLEEP - self.schedule.now)
             self.asleep = False
-        if fault is Fault.NOT_SENT and kind is not Step.APPEND:
+        if self.znodes is not None and fault in (Fault.PAUSED, Fault.ASLEEP) and self.znodes.ended(kind):
+            raise Unreachable("the session was lost")
+        if fault is Fault.NOT_SENT and (kind is not Step.APPEND or self.stage.kind == ZNODES):
             raise Unreachable("there is no connection")
         if kind in (Step.APPEND, Step.LOOK) and self.schedule.now < self._away_until:
             raise Unreachable("the record's topic has no leader")
+
+    def arrives(self) -> None:
+        """A write has arrived at the cluster. Its sender must hold the lock, and no later holder may have begun."""
+        if isinstance(self.record, TopicRecord):
+            if self.record._mine is None:
+                raise Violation(f"{self.who} writes without the lock")
+            self.stage.holds(self.who, self.record._mine.term, writes=True)
+        elif self.znodes is not None:
+            self.stage.holds(self.who, self.znodes.lock, writes=True)
 
     def at(self, fault: Fault) -> bool:
         """True if this append meets that fault."""
@@ -327,13 +383,35 @@ class ProcessCluster:
         return self._cluster.stale_seconds
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
-        return self._read(lambda: self._cluster.snapshot(topics))
+        """Two requests, as over the Admin API: the running moves, and a moment later the metadata."""
+        first = self._read(lambda: self._cluster.snapshot(topics))
+        self._process.wait(self._process.rng.uniform(0.005, 0.1))
+        second = self._cluster.snapshot(topics)
+        return replace(
+            second,
+            partitions={name: _joined(now, first.running.get(name)) for name, now in second.partitions.items()},
+            running=first.running,
+        )
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
         return self._read(lambda: self._cluster.values(settings))
 
     def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
-        return self._read(lambda: self._cluster.overwrite(values))
+        def arrive() -> Overwritten:
+            before = dict(self._cluster.configs)
+            done = self._cluster.overwrite(values)
+            after = {setting: value for setting, value in values.items() if setting not in done.errors}
+            self._process.stage.overwritten(self._process.who, before, after)
+            return done
+
+        if not self._cluster.controllers:
+            return self._read(arrive)
+
+        def write() -> Overwritten:
+            self._arrives()
+            return arrive()
+
+        return self._process.step(Step.WRITE, write, guard=self._process.runs.must_hold)
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
         return self._read(lambda: self._cluster.minimum_in_sync(topics))
@@ -368,12 +446,81 @@ class ProcessCluster:
 
     def _read(self, read: Callable[[], T]) -> T:
         answer = self._process.step(Step.READ, read)
-        if (mine := self._process.record._mine) is not None:
-            self._process.stage.holds(self._process.who, mine.term, writes=False)
+        record = self._process.record
+        if isinstance(record, TopicRecord) and record._mine is not None:
+            self._process.stage.holds(self._process.who, record._mine.term, writes=False)
         return answer
 
     def _arrives(self) -> None:
-        mine = self._process.record._mine
-        if mine is None:
-            raise Violation(f"{self._process.who} writes without the lock")
-        self._process.stage.holds(self._process.who, mine.term, writes=True)
+        self._process.arrives()
+
+
+def _joined(now: PartitionReplicas, move: PartitionReplicas | None) -> PartitionReplicas:
+    """A partition as `kquota.stores.admin.moves` reads it: the metadata names neither added nor removed replicas."""
+    if move is None:
+        return replace(now, adding=(), removing=())
+    return replace(now, replicas=move.replicas, adding=move.adding, removing=move.removing)
+
+
+class ProcessZnodes(MemoryZnodes):
+    """ZooKeeper as a process sees it: reading several znodes, and each transaction, is a step."""
+
+    def __init__(self, process: Process) -> None:
+        assert isinstance(process.stage.cluster, TreeCluster)
+        super().__init__(process.stage.cluster.tree)
+        self._process = process
+        self._stage_cluster = process.stage.cluster
+        self.lock = 0
+        """The transaction in which this process took the lock."""
+
+    def expire(self) -> None:
+        self._client.tree.expire(self._client.session)
+
+    def ended(self, kind: Step) -> bool:
+        """True if the session has ended, and its end reaches the request. Otherwise a new session sends it."""
+        if self._client.session in self._client.tree.open:
+            return False
+        self._client.session = self._client.tree.session()
+        return kind in (Step.APPEND, Step.WRITE, Step.READ) and self._process.rng.random() < 0.5
+
+    def close_at_the_end(self) -> None:
+        """A process that ends closes its session. That of a killed process ends later."""
+        schedule = self._process.schedule
+        schedule.at(schedule.now + (SESSION_SECONDS if self._process.dead else 0.0), self.expire)
+
+    def read_all(self, paths: Iterable[str]) -> dict[str, Node | None]:
+        every = list(paths)
+        kind = Step.LOOK if all(path.startswith("/kquota") for path in every) else Step.READ
+        return self._process.step(kind, lambda: MemoryZnodes.read_all(self, every))
+
+    def commit(self, operations: Sequence[Operation]) -> None:
+        paths = [operation.path for operation in operations]
+        kind = Step.APPEND if all(path.startswith("/kquota") for path in paths) else Step.WRITE
+        self._process.step(kind, lambda: self._arrive(operations, kind))
+
+    def _arrive(self, operations: Sequence[Operation], kind: Step) -> None:
+        process, cluster = self._process, self._stage_cluster
+        before = dict(cluster.configs)
+        MemoryZnodes.commit(self, operations)
+        if kind is Step.APPEND:
+            if any(isinstance(one, Create) and one.path == LOCK for one in operations):
+                self.lock = cluster.tree.zxid
+            process.appended += self.lock > 0  # a process that only created /kquota has not requested the lock
+            return
+        process.arrives()
+        for setting in sorted({*before, *cluster.configs}):
+            if before.get(setting) != (after := cluster.configs.get(setting)):
+                cluster.writes += 1
+                changed = Change(setting=setting, before=before.get(setting), after=after)
+                process.stage.changed(process.who, process.doing, changed)
+        for one in operations:
+            if isinstance(one, Create) and one.path == SUBMITTED:
+                cluster.writes += 1
+                process.stage.submitting(process.who, process.doing, _submitted(one.data))
+
+
+def _submitted(data: bytes) -> dict[TopicPartition, Replicas | None]:
+    return {
+        TopicPartition(one["topic"], one["partition"]): tuple(map(BrokerId, one["replicas"]))
+        for one in json.loads(data)["partitions"]
+    }

@@ -18,6 +18,7 @@ class Schedule:
         self.now = 1000.0
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
+        self._until = float("inf")
 
     def at(self, moment: float, what: Callable[[], None]) -> None:
         self._count += 1
@@ -25,16 +26,18 @@ class Schedule:
 
     def run(self, until: float = float("inf")) -> None:
         """Runs every event that is due by then, each at its time."""
+        self._until = until
         while self._due and self._due[0][0] <= until:
             moment, _, what = heapq.heappop(self._due)
             self.now = max(self.now, moment)
             what()
+        self._until = float("inf")
         if until < float("inf"):
             self.now = max(self.now, until)
 
     def passed(self, moment: float) -> bool:
-        """Advances to this moment if no other event is due before it; returns whether it did."""
-        if self._due and self._due[0][0] <= moment:
+        """Advances to this moment if no other event and no end of `run` is due before it; returns whether it did."""
+        if moment > self._until or (self._due and self._due[0][0] <= moment):
             return False
         self.now = max(self.now, moment)
         return True

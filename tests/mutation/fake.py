@@ -41,6 +41,9 @@ class MemoryTopics:
     def __post_init__(self) -> None:
         self._quota = None if self.rate is None else Mutations(Bucket(rate=self.rate, samples=self.burst_samples))
 
+    def must_have_controller(self) -> None:
+        """Return: this controller always answers."""
+
     def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
         self.requests.append(len(mutations))
         outcomes: dict[str, Failure | None] = {}

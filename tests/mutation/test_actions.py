@@ -177,7 +177,7 @@ def test_each_wait_is_reported() -> None:
     def told(doing: MutationWork, wait: float) -> None:
         waits.append((len(doing.left), wait))
 
-    carry_out(cluster, cluster.clock, work(creations(2, 80)), MutationPace(quota=5), seconds=60, told=told)
+    carry_out(cluster, cluster.clock, work(creations(2, 80)), MutationPace(quota=5), seconds=60, on_wait=told)
     assert [left for left, _ in waits] == [1]
     assert waits[0][1] == pytest.approx(5, abs=0.1)
 

@@ -127,7 +127,7 @@ READ = Enforcement(
     fetch_wait=0.25,
     fetch_bytes=2_000_000,
     response_bytes=1_000_000,
-    told=True,
+    of_brokers=True,
 )
 
 TOLD: dict[str, tuple[list[dict[str, str | None]], Enforcement]] = {

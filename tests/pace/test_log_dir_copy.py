@@ -99,5 +99,5 @@ def test_the_window_of_log_dirs_is_not_that_of_replication() -> None:
         "replica.fetch.backoff.ms": "500",
     }
     found = log_dir_enforcement(told)
-    assert (found.window, found.fetch_backoff, found.told) == (10, 0.5, True)
+    assert (found.window, found.fetch_backoff, found.of_brokers) == (10, 0.5, True)
     assert log_dir_enforcement({"replica.fetch.backoff.ms": "500"}) is AS_SHIPPED

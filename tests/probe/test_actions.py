@@ -65,22 +65,22 @@ class Brokers:
         return self._behind
 
 
-LEADERS = {0: BrokerId(4), 1: BrokerId(7)}
+PLACED = {0: (BrokerId(4),), 1: (BrokerId(7), BrokerId(4))}
 
 
-def test_each_broker_leads_one_partition_of_the_scratch_topic() -> None:
+def test_the_scratch_topic_has_the_given_replicas() -> None:
     topics = MemoryTopics(clock=FakeClock())
-    actions.create(topics, topics.clock, Brokers(), RUNNING, LEADERS)
+    actions.create(topics, topics.clock, Brokers(), RUNNING, PLACED)
     (made,) = topics.topics(None)
-    assert [(one.number, one.leader, one.replicas) for one in made.partitions] == [(0, 4, (4,)), (1, 7, (7,))]
+    assert [(one.number, one.leader, one.replicas) for one in made.partitions] == [(0, 4, (4,)), (1, 7, (7, 4))]
 
 
 def test_an_existing_topic_is_never_used_as_scratch_topic(topics: MemoryTopics) -> None:
     with pytest.raises(Refused, match=f"creating topic {ORDERS}: TopicAlreadyExists"):
-        actions.create(topics, topics.clock, Brokers(), ORDERS, LEADERS)
+        actions.create(topics, topics.clock, Brokers(), ORDERS, PLACED)
 
 
 def test_brokers_that_do_not_show_the_topic_end_the_probe() -> None:
     topics = MemoryTopics(clock=FakeClock())
     with pytest.raises(Unknown, match="after 60 s, 2 brokers do not yet show"):
-        actions.create(topics, topics.clock, Brokers(behind=2), RUNNING, LEADERS)
+        actions.create(topics, topics.clock, Brokers(behind=2), RUNNING, PLACED)

@@ -44,7 +44,7 @@ NAMES = {
 
 
 def attempts() -> Iterator[None]:
-    """Reads for half a minute, which a busy machine may need until KRaft shows a write."""
+    """Yield for half a minute. On a busy machine KRaft may show a write that late."""
     give_up = time.monotonic() + 30
     while time.monotonic() < give_up:
         yield

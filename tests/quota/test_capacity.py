@@ -34,15 +34,15 @@ def test_a_broker_that_reports_its_settings() -> None:
     assert one.window == QuotaWindow(samples=11, seconds=2)
     assert one.controllers == frozenset({1, 2})
     assert (one.callback, one.static) == (None, {})
-    assert cluster(TOLD, TOLD).told
+    assert cluster(TOLD, TOLD).reported
 
 
 def test_a_broker_that_does_not_answer() -> None:
     one = broker(BrokerId(1), {})
     assert (one.request_capacity, one.request_most, one.window, one.controllers) == (None, None, None, None)
-    assert not cluster(TOLD, {}).told
-    assert not cluster().told
-    assert not Capacity(brokers=None).told
+    assert not cluster(TOLD, {}).reported
+    assert not cluster().reported
+    assert not Capacity(brokers=None).reported
 
 
 def test_the_burst_of_windows_matches_kafka() -> None:

@@ -44,6 +44,7 @@ REFUSED = {
     "request_percentage=1e999": "more than 0 and finite",
     "request_percentage=ten": "not a number",
     "request_percentage=1_000": "not a number",
+    "request_percentage=1\x1c": "not a number",
     "request_percentage=\u0661": "not a number",
     "SCRAM-SHA-256=x": "Only quota configs can be added for 'users'. Unexpected config names: SCRAM-SHA-256",
     "foo=1": "Only quota configs can be added for 'users'. Unexpected config names: foo",

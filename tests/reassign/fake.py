@@ -1,6 +1,6 @@
 """A cluster in memory: a state machine behind the port, with direct access to seed, age and break it.
 
-Gaps: no log dirs, no replication factor rules, moves end only through `finish`, and brokers never reject a value.
+docs/reliability.md lists its gaps.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from kquota.errors import Conflict, KquotaError, Unreachable
 from kquota.reassign.moves import PartitionReplicas, Replicas
@@ -15,6 +16,8 @@ from kquota.reassign.port import Overwritten, Snapshot
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.terms import BrokerId, TopicPartition
+
+_LAG_SECONDS: Final = 3.0
 
 
 class Ticks:
@@ -39,7 +42,8 @@ class Ticks:
 class MemoryCluster:
     """`controllers` accept settings of dead brokers.
 
-    `lag` reads after a change still show the previous state; `writes` counts the changes that reached the cluster.
+    `lag` reads within 3 s after a change still show the previous state. `writes` counts the changes that reached the
+    cluster.
 
     For `stale_seconds` after the end of a move, by the clock `seconds`, a snapshot shows old and new replicas together.
     """
@@ -62,6 +66,7 @@ class MemoryCluster:
     _union: dict[TopicPartition, tuple[float, PartitionReplicas]] = field(default_factory=dict)
     _stale: dict[Setting, str] = field(default_factory=dict)
     _stale_reads: int = 0
+    _stale_until: float = 0.0
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         return Snapshot(
@@ -73,7 +78,7 @@ class MemoryCluster:
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
         shown = self.configs
-        if self._stale_reads:
+        if self._stale_reads and self.seconds() <= self._stale_until:
             self._stale_reads -= 1
             shown = self._stale
         return {setting: shown.get(setting) for setting in settings if self._reachable(setting)}
@@ -82,6 +87,7 @@ class MemoryCluster:
         if self.meanwhile:
             self.write(*self.meanwhile.pop(0))
         self._stale, self._stale_reads = dict(self.configs), self.lag
+        self._stale_until = self.seconds() + _LAG_SECONDS
         errors: dict[Setting, KquotaError] = {}
         for change in changes:
             if error := self._error(change):

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import resource
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -11,15 +16,17 @@ from hypothesis import strategies as st
 
 from kquota.errors import Conflict, Incomplete, KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.cancellation import cancel, cancellable
-from kquota.reassign.moves import PartitionReplicas
+from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.preparation import prepare_again
 from kquota.reassign.progress import Progress
 from kquota.reassign.recovery import backwards, recover
-from kquota.reassign.run import held_on, without_values
+from kquota.reassign.run import held_on, taking, without_values
 from kquota.reassign.verification import verify
 from kquota.settings.resource import Setting
+from kquota.stores.state.runs import RunFiles
 from kquota.terms import FOLLOWER_RATE, BrokerId, TopicPartition
+from kquota.throttle import wanted as throttle_wanted
 from tests.reassign.fake import Ticks
 from tests.reassign.records import alone
 from tests.reassign.stage import FOLLOWERS, LEADERS, PLAN, T0, T1, THROTTLE, U0, World, b, rate_of
@@ -248,6 +255,53 @@ def test_a_move_that_starts_in_part_keeps_its_throttle_until_it_ends(world: Worl
     assert world.cluster.configs == {}
 
 
+@contextlib.contextmanager
+def _full_disk() -> Iterator[None]:
+    """This process may not write a byte to any file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@contextlib.contextmanager
+def _no_memory() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunFiles, "write", Mock(side_effect=MemoryError))
+        yield
+
+
+@pytest.mark.parametrize(
+    ("scarce", "why"),
+    [(_full_disk, r"\.journal: cannot be written \(File too large\)"), (_no_memory, "^memory is used up")],
+    ids=["disk", "memory"],
+)
+def test_one_line_says_what_is_set_if_the_record_cannot_be_written_after_a_submit(
+    world: World, scarce: Callable[[], AbstractContextManager[None]], why: str
+) -> None:
+    submit = world.cluster.submit
+    with contextlib.ExitStack() as stack:
+
+        def submitted(targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
+            refused = submit(targets)
+            stack.enter_context(scarce())
+            return refused
+
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(Incomplete, match=why) as raised:
+            patch.setattr(world.cluster, "submit", submitted)
+            world.execute()
+    message = str(raised.value)
+    assert message.endswith(
+        " has submitted 1 partition, and the throttle stays set. resuming continues it, and aborting undoes it"
+    )
+    assert "\n" not in message
+    assert (raised.value.done, world.cluster.configs) == (("t-0",), THROTTLE)
+    world.cluster.finish(T0)
+    assert (world.verify().verdict, world.cluster.configs, world.open_runs()) == (Progress.DONE, {}, 0)
+
+
 def test_a_lost_answer_is_settled_by_a_read(world: World) -> None:
     world.cluster.lose_answer = True
     assert world.execute().started == (T0,)
@@ -313,6 +367,21 @@ def test_the_last_of_two_runs_restores_a_dead_broker(world: World) -> None:
     assert world.cluster.configs[rate_of(2)] == "1000", "the other move still needs it"
     world.cluster.finish(T1)
     assert world.verify(later).pending == {}
+    assert (world.cluster.configs, world.open_runs()) == ({}, 0)
+
+
+def test_restoring_a_dead_broker_does_not_change_the_values_that_another_run_must_restore(world: World) -> None:
+    world.cluster.controllers = True
+    world.cluster.partitions[T1] = PartitionReplicas(replicas=b(1, 2), leader=BrokerId(1), isr=b(1, 2))
+    later = Plan(targets={T1: b(1, 3)})
+    world.execute()
+    world.execute(later, additional=True, rate=2000)
+    world.cluster.alive.discard(BrokerId(2))
+    world.cluster.finish(T1)
+    assert world.verify(later).pending == {}
+    assert world.cluster.configs[rate_of(1)] == "2000", "the first move still needs a rate"
+    world.cluster.finish(T0)
+    assert world.verify().pending == {}
     assert (world.cluster.configs, world.open_runs()) == ({}, 0)
 
 
@@ -438,6 +507,19 @@ def test_a_recreated_topic_is_not_part_of_the_run(world: World) -> None:
     assert world.open_runs() == 0
 
 
+def test_executing_the_plan_again_moves_a_recreated_topic(world: World) -> None:
+    world.execute()
+    world.cluster.topic_ids["t"] = "another"
+    world.cluster.partitions[T0] = PartitionReplicas(replicas=b(2, 4), leader=BrokerId(2), isr=b(2, 4))
+    for setting in (LEADERS, FOLLOWERS):
+        world.cluster.write(setting, None)
+    done = world.execute()
+    assert (done.started, done.rollback.targets) == ((T0,), {T0: b(2, 4)})
+    world.cluster.finish(T0)
+    assert world.verify().pending == {}
+    assert (world.cluster.configs, world.open_runs()) == ({}, 0)
+
+
 def test_a_host_without_the_record_removes_what_the_plan_proves(world: World, tmp_path: Path) -> None:
     world.cluster.write(LEADERS, "9:9,0:x")
     world.execute()
@@ -471,6 +553,18 @@ def test_throttles_that_the_plan_does_not_prove_stay(world: World, leaders: str,
     assert world.cluster.configs == before
 
 
+def test_entries_of_an_open_run_do_not_prove_that_entries_of_another_tool_are_of_the_plan(world: World) -> None:
+    """`throttle set --recovering 3` adds 0:3 to the followers. With another tool's 0:1 it looks like a move to 3."""
+    world.cluster.write(LEADERS, "0:1")
+    world.cluster.partitions[T0] = PartitionReplicas(replicas=b(1, 3), leader=BrokerId(1), isr=b(1, 3))
+    recovering = throttle_wanted.new(throttle_wanted.recovery(BrokerId(3)), None, world.clock.now(), world.runs.me)
+    world.runs.begin(taking(recovering, {FOLLOWERS: ("0:3",)}, {FOLLOWERS: None}, ()))
+    world.cluster.write(FOLLOWERS, "0:3")
+    before = dict(world.cluster.configs)
+    assert world.verify().restored == ()
+    assert world.cluster.configs == before
+
+
 FOREIGN = {
     # lists that another tool set for T0's move from 1,2 to 1,3, and the entries that a --cancel without a record leaves
     "just those of the move": ({LEADERS: "0:1,0:2", FOLLOWERS: "0:3"}, {}),
@@ -495,6 +589,16 @@ def test_entries_of_another_tool_are_removed_with_the_cancelled_move(
     cancel(world.cluster, world.runs, world.clock, what)
     assert world.cluster.partitions[T0].replicas == b(1, 2)
     assert world.cluster.configs == (lists if left is None else left)
+
+
+def test_cancelling_a_partition_of_another_run_leaves_entries_that_were_set_before(world: World) -> None:
+    world.cluster.configs[FOLLOWERS] = "0:3"
+    world.execute()
+    wider = Plan(targets={**PLAN.targets, T1: b(1, 2)})
+    cancel(world.cluster, world.runs, world.clock, cancellable(world.cluster, world.runs, wider, force=False))
+    assert world.cluster.configs[FOLLOWERS] == "0:3"
+    assert world.verify().pending == {}
+    assert (world.cluster.configs, world.open_runs()) == ({FOLLOWERS: "0:3"}, 0)
 
 
 def test_a_cancelled_plan_with_a_deleted_topic_restores_its_throttle(world: World) -> None:

@@ -152,7 +152,7 @@ def test_a_course_that_is_not_valid_counts_as_empty_so_that_the_run_can_be_undon
 
 
 def test_every_host_reads_the_course_of_an_ended_run(tmp_path: Path) -> None:
-    """Also one that is larger than the fields that the list leaves out."""
+    """A course may be larger than the fields that the list leaves out."""
     team = Team(tmp_path)
     many = tuple(BrokerCourse(broker=BrokerId(n), copied=10**12, ended=at(n)) for n in range(300))
     ended = replace(RUN, course=replace(WHOLE, brokers=many), finished=TIME)

@@ -81,8 +81,7 @@ WRONG = {
     ),
     "an entry alone": (
         '{"topic":"t","partition":0,"replicas":[1]}',
-        "the document: a single entry is not a plan. Put it in a list, for example "
-        + EXAMPLE.removeprefix("Example: "),
+        "the document: a single entry must be in a list. Example: " + EXAMPLE.removeprefix("Example: "),
     ),
     "too deep": ("[" * 100_000, f"is nested too deeply. {EXAMPLE}"),
     "objects too deep": ('{"a":' * 100_000, f"is nested too deeply. {EXAMPLE}"),
@@ -202,6 +201,10 @@ WRONG = {
     "a log dir": (
         one(log_dirs=["data/a"]),
         'partitions[0].log_dirs[0]: "data/a" is neither "any" nor an absolute path',
+    ),
+    "half of a pair of escapes": (
+        one(log_dirs=["/\ud800"]),
+        'partitions[0].log_dirs[0]: "/\\ud800" is neither "any" nor an absolute path',
     ),
     "a log dir null": (one(log_dirs=[None]), "partitions[0].log_dirs[0]: must be a string, but is null"),
     "a partition twice": (

@@ -13,10 +13,11 @@ from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.preparation import Asked, prepare
 from kquota.reassign.progress import Progress
+from kquota.reassign.wave import MoveLimits
 from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, TopicPartition
 from tests.reassign.fake import Ticks
-from tests.reassign.stage import U0, World, b
+from tests.reassign.stage import T0, U0, World, b
 
 BIG = {TopicPartition("big", n): b(1, 2) for n in range(3000)}
 BIG_PLAN = Plan(targets=dict.fromkeys(BIG, b(1, 3)))
@@ -103,6 +104,23 @@ def test_a_list_that_another_tool_fills_between_waves_ends_the_wait(world: World
     wait(world, 1)
     assert world.verify(BIG_PLAN).verdict is Progress.DONE
     assert world.cluster.configs == {}
+
+
+def test_a_topic_that_is_created_again_between_waves_is_not_moved(world: World) -> None:
+    plan = Plan(targets={T0: b(1, 3), U0: b(1, 3)})
+
+    def meanwhile(seconds: float) -> None:
+        if seconds >= 1:
+            world.cluster.topic_ids["u"] = "another"
+            world.cluster.finish(T0)
+
+    world.clock = Ticks(meanwhile)
+    asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=1))
+    done = carry_out(prepare(world.cluster, world.runs, world.clock, plan, asked))
+    assert done.started == (T0,)
+    assert world.cluster.partitions[U0].replicas == b(1, 2)
+    world.verify(plan)
+    assert (world.cluster.configs, world.open_runs()) == ({}, 0)
 
 
 def test_each_wave_is_reported_once(world: World) -> None:

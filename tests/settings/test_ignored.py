@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -95,6 +96,14 @@ def test_refused(resource: Resource, key: str, text: str, why: str) -> None:
     with pytest.raises(Invalid, match=why) as told:
         value(resource, key, text)
     assert key in str(told.value)
+
+
+def test_a_long_list_with_a_repeated_entry_takes_linear_time() -> None:
+    text = ",".join([*(f"{number}:1" for number in range(100_000)), "99999:1"])
+    begun = time.process_time()
+    with pytest.raises(Invalid, match="99999:1 is listed twice"):
+        throttled_replicas(LEADER_REPLICAS, text)
+    assert time.process_time() - begun < 5
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 2**31 - 1)), min_size=1, unique=True))

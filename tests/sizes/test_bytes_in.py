@@ -100,6 +100,10 @@ REFUSED = {
         "broker 3 has 2 series that differ in job. Narrow the query to one",
     ),
     "infinity": (answered(({"broker": "3"}, [0, "+Inf"])), "rates: broker 3: inf is not a valid rate"),
+    "a rate whose sum no float holds": (
+        answered(({"broker": "3"}, [0, "1e308"])),
+        "rates: broker 3: 1e+308 is not a valid rate",
+    ),
     "a label that is none": (
         '{"resultType":"vector","result":[{"metric":null,"value":[0,"1"]}]}',
         "not a valid Prometheus answer. Save",
@@ -113,7 +117,7 @@ REFUSED = {
         "not a valid Prometheus answer. Save",
     ),
     "a rate beyond a float": (f'{{"1": 1{"0" * 400}}}', "rates: broker 1: inf is not a valid rate"),
-    "deep JSON": ("[" * 100_000, "rates: is not JSON: maximum recursion depth"),
+    "deep JSON": ("[" * 100_000, "rates: is not JSON: it is nested too deeply"),
     "no CSV": (f"broker,bytes_in\n1,{'3' * 140_000}\n", "rates: is not CSV: field larger than field limit (131072)"),
     "no header of CSV": (f"broker,{'b' * 140_000}\n", "rates: is not CSV: field larger than field limit (131072)"),
     "a broker beyond its id": ('{"2147483648": 1}', "rates: '2147483648' is not a broker id"),

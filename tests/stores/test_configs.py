@@ -21,6 +21,7 @@ from kquota.stores.admin.connection import Wire
 from kquota.stores.zookeeper.configs import ZooKeeperConfigs
 from kquota.stores.zookeeper.znodes import Znodes
 from kquota.terms import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
+from tests.canary import CANARY
 from tests.settings.contract import DEFAULT_BROKER, HARMLESS, ConfigsContract, Stage, broker
 from tests.stores.moves_stage import OtherHand, until
 
@@ -104,7 +105,7 @@ class TestAdminApi(ConfigsContract):
         assert stage.configs.describe([broker(9), broker(1)]).keys() == {broker(1)}
 
     def test_a_secret_is_not_reported(self, stage: Stage) -> None:
-        secret = {"listener.name.none.sasl.jaas.config": "CANARY-7f3a"}
+        secret = {"listener.name.none.sasl.jaas.config": CANARY}
         try:
             stage.configs.alter([ConfigChange(resource=broker(1), add=secret)])
         except Refused as error:
@@ -248,7 +249,7 @@ class TestLayout:
 
     def test_a_secret_is_not_reported(self, zookeeper_stage: RealStage, znode: KazooClient) -> None:
         key = "listener.name.external.ssl.keystore.password"
-        znode.create("/config/brokers/77", json.dumps({"version": 1, "config": {key: "CANARY-7f3a"}}).encode())
+        znode.create("/config/brokers/77", json.dumps({"version": 1, "config": {key: CANARY}}).encode())
         try:
             (entries,) = zookeeper_stage.configs.describe([broker(77)]).values()
             assert [(entry.key, entry.sensitive) for entry in entries] == [(key, True)]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka.protocol.admin import CreateTopicsRequest
+from kafka.protocol.admin.topics import CreateTopicsRequest
 
 from kquota.quota import actions
 from kquota.quota.entity import Entity

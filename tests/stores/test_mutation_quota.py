@@ -58,7 +58,7 @@ def test_one_client_sends_at_most_a_tenth_in_vain_and_waits_no_longer_than_the_b
     todo = work(Creation(topic=f"{client}-{n}", partitions=partitions, replication_factor=1) for n in range(topics))
     with Wire(cluster.bootstrap, {"client_id": client}) as wire:
         pace, served = MutationPace(quota=RATE), WireTopics(wire)
-        outcomes = carry_out(served, time, todo, pace, seconds=60, told=lambda _, wait: waits.append(wait))
+        outcomes = carry_out(served, time, todo, pace, seconds=60, on_wait=lambda _, wait: waits.append(wait))
         until(lambda: sum(t.name.startswith(client) for t in served.topics(None)) == topics, "a broker tells of all")
     assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
     assert todo.sent <= 1.1 * topics

@@ -227,6 +227,16 @@ def test_a_broker_with_unknown_rates_is_never_a_clean_result() -> None:
     assert unknown.unread_brokers == (3,)
 
 
+def test_topics_that_kafka_hides_are_never_a_clean_result() -> None:
+    hidden = examination((), None, hidden=["a", "b", "c", "d"])
+    assert (hidden.code, hidden.hidden_topics) == (8, ("a", "b", "c", "d"))
+    assert hidden.closing_notes == ("no findings; unknown: the lists of 4 hidden topics",)
+    assert hidden.notes == (
+        "warning: Kafka hides 4 topics from this user (a, b, c and 1 more), so their throttled replica lists are "
+        "unknown. This user needs Describe and DescribeConfigs on every topic",
+    )
+
+
 @pytest.mark.parametrize(("brokers", "code"), [((), 8), ((3,), 8), ((1, 3), 8), ((1,), 0)])
 def test_show_with_unknown_rates_is_exit_code_8(brokers: tuple[int, ...], code: int) -> None:
     answer = Selection(

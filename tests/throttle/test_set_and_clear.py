@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kquota.errors import Busy, KquotaError, Refused, Unreachable
 from kquota.measure import ByteRate
-from kquota.reassign.run import Purpose
+from kquota.reassign.run import PAUSED_RATE, Purpose
 from kquota.reassign.throttle_writes import Released, Wanted
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
@@ -148,6 +150,35 @@ def test_another_rate_for_an_open_run(desk: Desk) -> None:
     assert desk.cluster.configs == {LEADERS: "*", FOLLOWERS: "*", SENT: "7", RECEIVED: "7"}
     desk.clear()
     assert desk.cluster.configs == {SENT: "5000"}
+
+
+@given(
+    prior=st.sampled_from([{}, {SENT: "5000"}, {RECEIVED: "5000"}]),
+    steps=st.lists(st.one_of(st.booleans(), st.integers(2, 9).map(ByteRate)), max_size=6),
+)
+def test_a_pause_leaves_leader_rates_and_continues_with_the_last_rate(
+    tmp_path_factory: pytest.TempPathFactory, prior: dict[Setting, str], steps: list[bool | ByteRate]
+) -> None:
+    """True is a pause, False its end, and a number another rate, which also ends a pause."""
+    desk = Desk(tmp_path_factory.mktemp("desk"))
+    desk.cluster.configs = dict(prior)
+    desk.bring(WHOLE)
+    rate, paused = RATE, False
+    for step in steps:
+        (run,) = desk.runs.unfinished()
+        what = (desk.cluster, desk.runs, desk.clock, run)
+        if isinstance(step, bool):
+            paused = step
+            set_and_clear.pause(*what, paused=step)
+        else:
+            rate, paused = step, False
+            set_and_clear.adjust(*what, step)
+        (run,) = desk.runs.unfinished()
+        assert (run.rate, run.paused) == (rate, paused)
+        assert desk.cluster.configs[SENT] == str(rate)
+        assert desk.cluster.configs[RECEIVED] == str(PAUSED_RATE if paused else rate)
+    desk.clear()
+    assert desk.cluster.configs == prior
 
 
 def test_a_run_without_rates_cannot_be_adjusted(desk: Desk) -> None:

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kquota.reassign.moves import PartitionReplicas
 from kquota.terms import BrokerId
+from kquota.watch.reading import shrunk
 from kquota.watch.view import Trend, time_left
 from tests.watch.stage import MB, Watched, brokers, name
 
@@ -216,3 +218,19 @@ def test_bytes_left_are_never_negative(
                 if replica[1] == 1:
                     stage.cluster.sizes[replica] //= 10
         stage.clock.sleep(interval)
+
+
+SHRUNK = {
+    "in sync": ((1, 2), (1, 2), 0),
+    "a replica fell out of sync": ((1, 2), (1,), 1),
+    "it was already out of sync": ((1,), (1,), 0),
+    "it is in sync again": ((1,), (1, 2), 0),
+    "it is not a replica anymore": ((1, 9), (1, 2), 0),
+    "two of them": ((1, 2, 3), (1,), 1),
+}
+
+
+@pytest.mark.parametrize(("before", "now", "count"), SHRUNK.values(), ids=SHRUNK)
+def test_partitions_that_lost_an_in_sync_replica(before: tuple[int, ...], now: tuple[int, ...], count: int) -> None:
+    held = PartitionReplicas(replicas=brokers(1, 2, 3), isr=brokers(*now))
+    assert shrunk({name(0): brokers(*before), name(1): brokers(1)}, {name(0): held}) == count

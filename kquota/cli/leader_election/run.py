@@ -98,7 +98,7 @@ def _elected(
         results = ElectionResults()
         try:
             names = needing if wanted is None else wanted
-            elect(cluster, world.SystemClock(), kind, names, partitions, rules, results, told=_told)
+            elect(cluster, world.SystemClock(), kind, names, partitions, rules, results, on_batch=_reported)
         except (KeyboardInterrupt, KquotaError):
             yield answered(kind, results, closing_notes=tuple(_complaints(results, rules)), code=FAILED)
             raise
@@ -124,7 +124,7 @@ def _warnings(
     return ()
 
 
-def _told(done: int, of: int) -> None:
+def _reported(done: int, of: int) -> None:
     if of > 1:
         say(f"batch {done} of {of}: elections done")
 

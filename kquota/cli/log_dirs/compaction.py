@@ -10,6 +10,7 @@ from kquota.cli.contract import say
 from kquota.cli.output import Lines
 from kquota.cli.progress import stages
 from kquota.errors import Invalid, NextStep, Refused
+from kquota.measure import counted
 from kquota.sizes.history import Listing
 from kquota.spark import files
 from kquota.spark.engine import Engine
@@ -53,7 +54,7 @@ def _roll(found: Listing, batch: HistoryBatch, engine: Engine) -> None:
     with world.workspace() as scratch:
         laid = files.laid_out(found.waiting, scratch / "history", ".jsonl")
         try:
-            with stages() as told, session(scratch, laid, say, engine=engine, told=told) as spark:
+            with stages() as on_stage, session(scratch, laid, say, engine=engine, on_stage=on_stage) as spark:
                 from kquota.spark.compact import tables
                 from kquota.spark.reader import Reader
 
@@ -65,4 +66,4 @@ def _roll(found: Listing, batch: HistoryBatch, engine: Engine) -> None:
     taken = set(found.waiting.values())
     place = batch.commit({"replicas": made.replicas, "brokers": made.brokers}, taken)
     clusters = ", ".join(sorted({each.cluster for each in taken}))
-    say(f"snapshots rolled: {len(taken)} of {clusters}, {made.rows} rows, into {place}")
+    say(f"wrote {made.rows} rows from {counted(len(taken), 'snapshot')} of {clusters} to {place}")

@@ -119,8 +119,8 @@ def _throttles_of(configs: Configs, named: Iterable[Resource]) -> Throttles:
 def _warnings_of_throttles(configs: Configs, throttlings: Iterable[Throttling]) -> list[str]:
     """Yield warnings about possible mistakes. Raises Refused for values that these brokers store and ignore."""
     release = configs.release()
-    told = [line for throttling in throttlings for line in ignored.must_take_effect(throttling.change, release)]
-    return list(dict.fromkeys(told))
+    lines = [line for throttling in throttlings for line in ignored.must_take_effect(throttling.change, release)]
+    return list(dict.fromkeys(lines))
 
 
 def write_throttles(configs: Configs, throttlings: Sequence[Throttling]) -> dict[Resource, str]:

@@ -106,7 +106,7 @@ def explained(found: Explanation) -> Explained:
     return Explained(
         asked=asked if found.ip is None else asked | {"ip": found.ip},
         brokers=cluster.size,
-        settings_known=cluster.told,
+        settings_known=cluster.reported,
         quota_callback=cluster.callback,
         unresolved_ips=found.unresolved,
         keys=tuple(_key(answer, cluster) for answer in found.answers),

@@ -101,7 +101,7 @@ def reasons(explained: Explanation) -> Iterator[str]:
             f"The brokers have client.quota.callback.class={callback}, which decides and may apply other limits.",
             indent="  ",
         )
-    elif explained.client is not None and not explained.cluster.told:
+    elif explained.client is not None and not explained.cluster.reported:
         static = " or ".join(row.static for row in QUOTA_KEYS.values() if row.static is not None)
         yield ""
         yield from wrapped(
@@ -215,7 +215,7 @@ def _burst(answer: KeyAnswer, cluster: Capacity) -> Iterator[str]:
 
 
 def _no_mutation_window(answer: KeyAnswer, cluster: Capacity) -> str:
-    if not cluster.told:
+    if not cluster.reported:
         return _NO_BROKERS
     shipped = f"{AS_SHIPPED.samples} x {AS_SHIPPED.seconds} s"
     example = f"with Kafka's defaults, {shipped}, it is {AS_SHIPPED.bucket_seconds * (answer.limit or 0):g} partitions"

@@ -42,13 +42,13 @@ class RunVerified(Part):
         if self.verified is None:
             return f"{self.run}: unknown: {self.why}"
         done = sum(one.status is Progress.DONE for one in self.verified.partitions)
-        told = f"{done} of {len(self.verified.partitions)} partitions done"
+        progress = f"{done} of {len(self.verified.partitions)} partitions done"
         if self.owner is not None:
-            told += f", begun by {self.owner}"
+            progress += f", begun by {self.owner}"
         if self.verified.verdict is not Progress.DONE:
-            return f"{self.run}: {self.verified.verdict.value}: {told}"
+            return f"{self.run}: {self.verified.verdict.value}: {progress}"
         restored = "done" if self.code == DONE else "done, a throttle is not restored yet"
-        return f"{self.run}: {restored}: {told}"
+        return f"{self.run}: {restored}: {progress}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kquota.cli.contract import DONE, FAILED, NOT_YET
-from kquota.cli.output import Part, spread
+from kquota.cli.output import Part, key, spread
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 if TYPE_CHECKING:
@@ -31,17 +31,17 @@ class Placed(Part):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaTold(Part):
+class ReplicaText(Part):
     """A replica, with its log dir or the answer of its broker."""
 
     partition: TopicPartition = spread()
     broker: BrokerId
-    told: str
+    text: str = key("told")
 
 
-def replicas_told(told: Mapping[ReplicaId, object]) -> tuple[ReplicaTold, ...]:
+def replica_texts(texts: Mapping[ReplicaId, object]) -> tuple[ReplicaText, ...]:
     """Return each replica with its text."""
-    return tuple(ReplicaTold(partition=name, broker=broker, told=str(text)) for (name, broker), text in told.items())
+    return tuple(ReplicaText(partition=name, broker=broker, text=str(text)) for (name, broker), text in texts.items())
 
 
 def log_dirs_code(done: Started) -> int:

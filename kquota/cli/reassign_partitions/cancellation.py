@@ -9,7 +9,7 @@ from kquota.cli import world
 from kquota.cli.contract import DONE, NOT_YET
 from kquota.cli.output import Answer, hidden, spread
 from kquota.cli.reassign_partitions import plan_option, remarks
-from kquota.cli.reassign_partitions.answer import Placed, ReplicaTold, log_dirs_code, replicas_told
+from kquota.cli.reassign_partitions.answer import Placed, ReplicaText, log_dirs_code, replica_texts
 from kquota.cli.reassign_partitions.command import ReassignOptions
 from kquota.cli.reassign_partitions.verification import Verified, clearing, verified
 from kquota.list_text import joined
@@ -65,9 +65,9 @@ class Cancelled(Answer):
 
     done: Cancellation = hidden()
     cancelled: tuple[TopicPartition, ...]
-    log_dirs_cancelled: tuple[ReplicaTold, ...]
-    log_dirs_failed: tuple[ReplicaTold, ...]
-    log_dirs_waiting: tuple[ReplicaTold, ...]
+    log_dirs_cancelled: tuple[ReplicaText, ...]
+    log_dirs_failed: tuple[ReplicaText, ...]
+    log_dirs_waiting: tuple[ReplicaText, ...]
     verified: Verified = spread()
 
     def text(self) -> Iterator[str]:
@@ -86,9 +86,9 @@ def cancelled(done: Cancellation, notes: tuple[str, ...]) -> Cancelled:
     return Cancelled(
         done=done,
         cancelled=done.cancelled,
-        log_dirs_cancelled=replicas_told(done.log_dirs.begun),
-        log_dirs_failed=replicas_told(done.log_dirs.refused),
-        log_dirs_waiting=replicas_told(done.log_dirs.waiting),
+        log_dirs_cancelled=replica_texts(done.log_dirs.begun),
+        log_dirs_failed=replica_texts(done.log_dirs.refused),
+        log_dirs_waiting=replica_texts(done.log_dirs.waiting),
         verified=verified(found),
         notes=notes,
         code=log_dirs_code(done.log_dirs) or (NOT_YET if found.pending or found.unknown or found.unread else DONE),

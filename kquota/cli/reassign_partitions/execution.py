@@ -10,7 +10,7 @@ from kquota.cli.contract import say, worded
 from kquota.cli.keeping_up import PacedCopies, must_keep_up
 from kquota.cli.output import Answer, hidden, key
 from kquota.cli.reassign_partitions import plan_option, remarks
-from kquota.cli.reassign_partitions.answer import Placed, ReplicaTold, log_dirs_code, plan_document, replicas_told
+from kquota.cli.reassign_partitions.answer import Placed, ReplicaText, log_dirs_code, plan_document, replica_texts
 from kquota.cli.reassign_partitions.command import ReassignOptions
 from kquota.errors import Invalid, Refused
 from kquota.list_text import joined
@@ -57,7 +57,7 @@ class WouldExecute(Answer):
     dry_run: bool = True
     changes: tuple[Change, ...]
     moves: tuple[Placed, ...]
-    log_dirs: tuple[ReplicaTold, ...]
+    log_dirs: tuple[ReplicaText, ...]
     later: int
     rollback: Plan = key(form=plan_document)
 
@@ -70,7 +70,7 @@ class WouldExecute(Answer):
         for move in self.moves:
             yield f"  move {move.partition} to {joined(move.replicas or ())}"
         for one in self.log_dirs:
-            yield f"  {one.partition} on broker {one.broker} into {one.told}"
+            yield f"  {one.partition} on broker {one.broker} into {one.text}"
         if self.later:
             yield f"  and {self.later} more partitions in later waves"
         if not self.changes and not self.moves and not self.log_dirs:
@@ -82,7 +82,7 @@ def would_execute(found: Prepared) -> WouldExecute:
     return WouldExecute(
         changes=found.changes,
         moves=tuple(Placed(partition=m.partition, replicas=m.target) for m in found.wave if not m.submitted),
-        log_dirs=replicas_told(found.log_dirs),
+        log_dirs=replica_texts(found.log_dirs),
         later=max(0, len(found.moving) - len(found.wave)),
         rollback=found.rollback,
     )
@@ -99,9 +99,9 @@ class Executed(Answer):
     throttle: ByteRate | None
     started: tuple[TopicPartition, ...]
     running: tuple[TopicPartition, ...]
-    log_dirs_started: tuple[ReplicaTold, ...]
-    log_dirs_failed: tuple[ReplicaTold, ...]
-    log_dirs_waiting: tuple[ReplicaTold, ...]
+    log_dirs_started: tuple[ReplicaText, ...]
+    log_dirs_failed: tuple[ReplicaText, ...]
+    log_dirs_waiting: tuple[ReplicaText, ...]
     rollback: Plan = key(form=plan_document)
 
     def text(self) -> Iterator[str]:
@@ -135,9 +135,9 @@ def executed(
         throttle=throttle,
         started=done.started,
         running=done.running,
-        log_dirs_started=replicas_told(done.log_dirs.begun),
-        log_dirs_failed=replicas_told(done.log_dirs.refused),
-        log_dirs_waiting=replicas_told(done.log_dirs.waiting),
+        log_dirs_started=replica_texts(done.log_dirs.begun),
+        log_dirs_failed=replica_texts(done.log_dirs.refused),
+        log_dirs_waiting=replica_texts(done.log_dirs.waiting),
         rollback=done.rollback,
         notes=notes,
         code=log_dirs_code(done.log_dirs),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -159,16 +160,26 @@ def parse_topics(text: str, where: str) -> tuple[str, ...]:
 
     Raises Invalid with a message that begins with `where` (the file name), then line and column or the JSON path.
     """
-    value = strict_json.load(text, where, _TOPICS_EXAMPLE)
+    value = strict_json.load(text, where, _TOPICS_EXAMPLE, _plain, "topics")
     if (version := value.field("version", 1)).number() != 1:
         raise version.wrong(f"Not supported version field value {version.value}; kquota reads version 1")
     entries = value.field("topics")
-    topics = [_topic_name(entry.field("topic")) for entry in entries.items()]
+    topics = [
+        entry[0] if isinstance(entry, tuple) else _topic_name(entries.item(n).field("topic"))
+        for n, entry in enumerate(entries.list())
+    ]
     if not topics:
         raise entries.wrong(f"contains no topic. Example: {_TOPICS_EXAMPLE}")
-    if twice := strict_json.repeated(topics):
+    topics.sort()  # A set of the names would need more memory than the bound of readers allows.
+    if twice := dict.fromkeys(name for name, after in pairwise(topics) if name == after):
         raise entries.wrong(f"List of topics to reassign contains duplicate entries: [{', '.join(twice)}]")
-    return tuple(sorted(topics))
+    return tuple(topics)
+
+
+def _plain(entry: dict[str, object]) -> tuple[str] | dict[str, object]:
+    """Return only the topic of a valid entry, or any other object unchanged. A file may have 100,000 entries."""
+    name = entry.get("topic")
+    return entry if not isinstance(name, str) or wrong_topic_name(name) else (name,)
 
 
 def _topic_name(value: Value) -> str:

@@ -76,8 +76,8 @@ def of_verification(found: Verification) -> Iterator[str]:
             f"{count}. This plan needs no further --verify"
         )
     elif found.verdict is Progress.ELSEWHERE:
-        if gone := [s.partition for s in found.statuses if s.progress is Progress.ELSEWHERE and not s.replicas]:
-            yield f"deleted: {few(gone, _SHOWN)}"
+        if deleted := [s.partition for s in found.statuses if s.progress is Progress.ELSEWHERE and not s.replicas]:
+            yield f"deleted: {few(deleted, _SHOWN)}"
         if found.unrecorded:
             yield (
                 f"error: the moves have ended, but only {count}. No run of this plan is recorded here, so it may have "
@@ -92,6 +92,9 @@ def of_verification(found: Verification) -> Iterator[str]:
         if found.run is None:
             back = "no run of it is recorded here, so it removes only list entries that the plan proves to be its own"
         yield f"{count}. Run --verify again until it exits with 0: {back}"
+        if found.run is not None and found.run.paused:
+            continues = suggested(f"move adjust --continue --run {found.run.id}")
+            yield f"run {found.run.id} is paused. Continue it: {continues}"
 
 
 def _of_restored(found: Verification) -> Iterator[str]:

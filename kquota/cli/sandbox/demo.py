@@ -10,7 +10,7 @@ from kquota.cli.output import Lines
 from kquota.cli.progress import downloading
 from kquota.cli.sandbox.command import DemoOptions
 from kquota.errors import KquotaError
-from kquota.sandbox.demo import CLIENT_QUOTA, MOVING, REASON, THROTTLE, DemoCommand, Story, demo
+from kquota.sandbox.demo import CLIENT_QUOTA, REASON, THROTTLE, DemoCommand, Story, demo
 
 _CLIENT: Final = "--entity-type clients --entity-name greedy"
 _USER: Final = "--entity-type users --entity-name alice --entity-type clients --entity-default"
@@ -25,11 +25,10 @@ COMMANDS: Final[Mapping[DemoCommand, str]] = {
     DemoCommand.SHARE_RECORD: "record share",
     DemoCommand.ESTIMATE: _ESTIMATE,
     DemoCommand.ESTIMATE_AS_JSON: f"{_ESTIMATE} --output json",
-    DemoCommand.EXECUTE: f"reassign-partitions --execute {_PLAN} --throttle {THROTTLE} --reason '{REASON}'",
-    DemoCommand.VERIFY: f"reassign-partitions --verify {_PLAN}",
+    DemoCommand.MOVE: f"move run plan.json --throttle {THROTTLE} --reason '{REASON}'",
     # A state folder represents a host, so another folder is another host.
     DemoCommand.STATUS_ELSEWHERE: "move status --state-dir other-host",
-    DemoCommand.SIZES_AS_JSON: f"log-dirs --describe --topic-list {MOVING} --broker-list 3 --output json",
+    DemoCommand.REPORT: "move report --state-dir other-host",
     DemoCommand.SET_QUOTAS_OF_USER: (
         f"configs --alter --add-config producer_byte_rate={CLIENT_QUOTA},request_percentage=50 {_USER}"
     ),

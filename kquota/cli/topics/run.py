@@ -111,7 +111,7 @@ def _done(stage: Cluster, doing: MutationWork, options: TopicsOptions, seconds: 
             pace,
             seconds=stage.timeout if seconds is None else seconds,
             retry=not options.no_retry_quota_violated,
-            told=lambda now, wait: show(len(now.outcomes), wait),
+            on_wait=lambda now, wait: show(len(now.outcomes), wait),
         )
 
 

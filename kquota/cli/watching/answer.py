@@ -81,15 +81,15 @@ class WatchedMoveShown(Part):
     @property
     def progress(self) -> str:
         """The number of partitions, and the time left with its drift."""
-        told = [f"{self.done} of {self.partitions} partitions done"]
+        parts = [f"{self.done} of {self.partitions} partitions done"]
         if self.elsewhere:
-            told.append(f"{self.elsewhere} ended elsewhere")
+            parts.append(f"{self.elsewhere} ended elsewhere")
         if self.waiting:
-            told.append(f"{self.waiting} not submitted yet")
+            parts.append(f"{self.waiting} not submitted yet")
         if self.moving or self.waiting:
             left = UNKNOWN if self.seconds_left is None else f"about {time_or_unknown(self.seconds_left)}"
-            told.append(f"time left {left}{self._drift}")
-        return ", ".join(told)
+            parts.append(f"time left {left}{self._drift}")
+        return ", ".join(parts)
 
     @property
     def _drift(self) -> str:
@@ -173,8 +173,8 @@ class MovesWatched(Answer):
                     left = f"{size_or_unknown(slow.left)} left, time left {time_or_unknown(slow.seconds_left)}"
                     yield f"  slowest to {to.broker}: {slow.partition}, {left}"
         if self.brokers:
-            told = ", ".join(f"broker {one.broker} {one.lag_text}" for one in self.brokers)
-            yield f"SumReplicaLag (offsets): {told}"
+            lags = ", ".join(f"broker {one.broker} {one.lag_text}" for one in self.brokers)
+            yield f"SumReplicaLag (offsets): {lags}"
 
 
 def answer(

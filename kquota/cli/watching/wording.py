@@ -22,6 +22,7 @@ from kquota.watch.diagnosis import (
     NothingArrives,
     NotStarted,
     NotSubmitted,
+    RunPaused,
     StarvedCopies,
     Symptom,
     ThrottleLeft,
@@ -82,6 +83,7 @@ _NAMES: Mapping[type[Symptom], str] = {
     CaughtReplica: "replica caught",
     FullDisk: "disk full",
     NothingArrives: "nothing arrives",
+    RunPaused: "paused",
 }
 
 
@@ -133,6 +135,9 @@ def _worded(symptom: Symptom, named: MoveNamed) -> tuple[str, str]:
             what = f"{_moves(symptom.run)} copied nothing for {human_duration(symptom.seconds)}"
             what += f" ({size_or_unknown(symptom.left)} left)"
             return what, f"See the throttles: {suggested('throttle show')}"
+        case RunPaused():
+            what = f"{_moves(symptom.run)} is paused ({size_or_unknown(symptom.left)} left)"
+            return what, f"Continue it: {suggested('move adjust --continue' + _run(symptom.run))}"
         case _:
             assert_never(symptom)
 

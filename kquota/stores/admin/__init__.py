@@ -3,10 +3,42 @@
 librdkafka does not have all of the requests. One command opens one `Wire`, and most modules implement one port on it.
 """
 
-import importlib.util
 import sys
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec
+from types import ModuleType
+from typing import Any, Final
 
-# `import kafka` also imports its consumer, producer and admin client. That takes a fifth of the time of a command, and
-# kquota uses none of them. So the package is registered without being executed. Its modules are imported as usual.
-if "kafka" not in sys.modules and (_spec := importlib.util.find_spec("kafka")) is not None:
-    sys.modules["kafka"] = importlib.util.module_from_spec(_spec)
+_LATE: Final = "kafka", "kafka.protocol.admin", "kafka.protocol.consumer"
+_HOMES: Final = {
+    "ListGroupsRequest": "kafka.protocol.admin.groups",
+    "OffsetFetchRequest": "kafka.protocol.consumer.group",
+}
+"""The modules of the names that kafka-python's connection manager takes from a package."""
+
+
+def _execute_late(name: str) -> None:
+    """Register a package of kafka-python, and execute it only when somebody takes a name from it.
+
+    `import kafka` also imports its consumer, producer and admin client, and the packages of messages read the schemas
+    of 60 requests. That takes a third of the time of a short command, and kquota uses hardly any of it.
+    """
+    spec = find_spec(name)
+    if name in sys.modules or spec is None or spec.loader is None:
+        return
+    package = module_from_spec(spec)
+    vars(package)["__getattr__"] = lambda wanted: _taken(package, wanted)
+    sys.modules[name] = package
+
+
+def _taken(package: ModuleType, wanted: str) -> Any:
+    if wanted in _HOMES:
+        return getattr(import_module(_HOMES[wanted]), wanted)
+    del vars(package)["__getattr__"]
+    assert package.__spec__ is not None and package.__spec__.loader is not None
+    package.__spec__.loader.exec_module(package)
+    return getattr(package, wanted)
+
+
+for _name in _LATE:
+    _execute_late(_name)

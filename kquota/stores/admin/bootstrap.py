@@ -175,13 +175,13 @@ def _refused(error: BaseException, option: str) -> str:
         return f"the port does not support this sasl.mechanism. Check it in {option}"
     if isinstance(error, kafka_errors.IllegalSaslStateError):
         return f"the port does not accept a login. Check the port, and security.protocol in {option}"
-    said = _said(error).removeprefix("SaslAuthenticationFailedError: ")
-    return f"the login was refused ({said}). Check sasl.mechanism and sasl.jaas.config in {option}"
+    reason = _said(error).removeprefix("SaslAuthenticationFailedError: ")
+    return f"the login was refused ({reason}). Check sasl.mechanism and sasl.jaas.config in {option}"
 
 
 def phrase(error: BaseException) -> str:
     """Return a library's error as one phrase. Its own text would repeat the name of its class."""
-    return f"{type(error).__name__.removesuffix('Error')}{': ' + said if (said := _said(error)) else ''}"
+    return f"{type(error).__name__.removesuffix('Error')}{': ' + reason if (reason := _said(error)) else ''}"
 
 
 def _said(error: BaseException) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kafka.protocol.admin import DescribeClusterRequest
+from kafka.protocol.admin.cluster import DescribeClusterRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from kquota.errors import KquotaError, Refused
@@ -43,8 +43,8 @@ def fenced(wire: Wire) -> frozenset[BrokerId]:
 
 
 def _shows(answer: Any, wanted: Mapping[str, int]) -> bool:
-    told = {topic.name: _led(topic) for topic in answer.topics}
-    return all(told.get(topic, 0) == partitions for topic, partitions in wanted.items())
+    counts = {topic.name: _led(topic) for topic in answer.topics}
+    return all(counts.get(topic, 0) == partitions for topic, partitions in wanted.items())
 
 
 def _led(topic: Any) -> int:

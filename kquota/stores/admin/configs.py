@@ -30,7 +30,7 @@ _TOPICS_A_REQUEST: Final = 500
 """The topics in one request. An answer has about 40 configs of each topic with synonyms, so 500 topics take a few
 megabytes.
 """
-_Told: TypeAlias = tuple[str, str | None, int, bool, tuple[tuple[int, str, str | None], ...]]
+_Config: TypeAlias = tuple[str, str | None, int, bool, tuple[tuple[int, str, str | None], ...]]
 _DEFAULT_BROKER: Final = Resource(kind=BROKERS, name=DEFAULT)
 
 
@@ -72,6 +72,9 @@ class WireConfigs:
 
     def alter(self, changes: Sequence[ConfigChange]) -> None:
         """Send incremental changes: the broker changes only the given keys."""
+        from kquota.stores.admin.controllers import must_be_active  # not needed to describe
+
+        must_be_active(self._wire)
         wanted = {change.resource: change for change in changes}
         errors: dict[Resource, KquotaError] = {}
         for those in _rounds(wanted):
@@ -99,8 +102,8 @@ class WireConfigs:
         }
         for broker, answer in self._wire.ask_each(requests).items():
             if not isinstance(answer, KquotaError):
-                told = by_resource(answer.results)
-                yield from ((resource, told[on_the_wire(resource)]) for resource in sent[broker])
+                results = by_resource(answer.results)
+                yield from ((resource, results[on_the_wire(resource)]) for resource in sent[broker])
                 continue
             yield from ((resource, answer) for resource in sent[broker] if _is_one_broker(resource))
             if others := [resource for resource in sent[broker] if not _is_one_broker(resource)]:
@@ -121,8 +124,8 @@ class WireConfigs:
             if isinstance(answer, KquotaError):
                 found |= dict.fromkeys(sent[broker], answer)
             else:
-                told = by_resource(answer.responses)
-                found |= {resource: told[on_the_wire(resource)] for resource in sent[broker]}
+                results = by_resource(answer.responses)
+                found |= {resource: results[on_the_wire(resource)] for resource in sent[broker]}
         return found
 
     def _by_broker(self, resources: Iterable[Resource]) -> dict[BrokerId, list[Resource]]:
@@ -157,18 +160,18 @@ def _rounds(resources: Collection[Resource]) -> Iterator[list[Resource]]:
 
 def _entries(resource: Resource, answer: Any) -> tuple[Entry, ...]:
     own = SOURCES[own_source(resource)]
-    return tuple(sorted((_entry(_told(config), own) for config in answer.configs), key=lambda entry: entry.key))
+    return tuple(sorted((_entry(_compared(config), own) for config in answer.configs), key=lambda entry: entry.key))
 
 
-def _told(config: Any) -> _Told:
+def _compared(config: Any) -> _Config:
     synonyms = tuple((synonym.source, synonym.name, synonym.value) for synonym in config.synonyms or ())
     return config.name, config.value, config.config_source, config.is_sensitive, synonyms
 
 
 # Most topics have the same values, so the entries of ten thousand topics need not be created ten thousand times.
 @functools.lru_cache(maxsize=4096)
-def _entry(told: _Told, own: str) -> Entry:
-    key, value, source, sensitive, synonyms = told
+def _entry(config: _Config, own: str) -> Entry:
+    key, value, source, sensitive, synonyms = config
     return Entry(
         key=key,
         value=value,

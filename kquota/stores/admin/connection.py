@@ -85,6 +85,7 @@ class Wire:
             "throttled": throttled,
         }
         self._oldest: tuple[int, ...] | None = None
+        self.has_controller = False  # set after a controller has answered (`controllers.must_be_active`)
         self._net = Loop()
         self._manager, failure = start.first(self._net, servers, ours | dict(security), give_up, self.MANAGER)
         if failure is not None:
@@ -137,8 +138,8 @@ class Wire:
         if self._oldest is None:
             asked = ApiVersionsRequest(client_software_name="kquota", client_software_version="0")
             answers = self.ask_each(dict.fromkeys(self.brokers(), asked)).values()
-            told = [_release(a) for a in answers if not isinstance(a, KquotaError) and not a.error_code]
-            self._oldest = min([self.version(), *told])
+            releases = [_release(a) for a in answers if not isinstance(a, KquotaError) and not a.error_code]
+            self._oldest = min([self.version(), *releases])
         return self._oldest
 
     def metadata(self, topics: list[str] | None, broker: BrokerId | None = None, seconds: float | None = None) -> Any:
@@ -258,12 +259,12 @@ class Wire:
         if isinstance(error, kafka_errors.NodeNotReadyError):
             return Unreachable(f"{where}: no answer to {name}: {CLOSED}")
         cause = listening.cause(error)
-        told = listening.explained(cause) if cause is not None and self._tls else None
+        tls = listening.explained(cause) if cause is not None and self._tls else None
         hint = ""
         if broker is None and isinstance(cause or error, (OSError, kafka_errors.KafkaConnectionError)):
             named = ", ".join(f"{known.host}:{known.port}" for known in list(self.brokers().values())[:_SHOWN])
             hint = f"; the cluster reports its brokers as {named}. Check that this host can reach them"
-        return Unreachable(f"{where}: no answer to {name} ({told or start.phrase(error)}){hint}")
+        return Unreachable(f"{where}: no answer to {name} ({tls or start.phrase(error)}){hint}")
 
 
 def was_sent(request: Any, error: Unreachable) -> bool:

@@ -64,8 +64,8 @@ class ControllerConfigs(WireConfigs):
             return dict.fromkeys(operations, error)
         except KquotaError as error:
             return dict.fromkeys(operations, error)
-        told = by_resource(answer.responses)
-        return {resource: told[on_the_wire(resource)] for resource in operations}
+        results = by_resource(answer.responses)
+        return {resource: results[on_the_wire(resource)] for resource in operations}
 
     def _by_broker(self, resources: Iterable[Resource]) -> dict[BrokerId, list[Resource]]:
         """Group the resources by the controller to ask, without brokers that are not controllers."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from kafka import errors as kafka_errors
 from kafka.cluster import ClusterMetadata
 from kafka.net.selector import NetworkSelector
-from kafka.protocol.admin import DescribeClusterRequest, DescribeQuorumRequest
+from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.metadata import MetadataResponse
 
 from kquota.errors import KquotaError, Refused, Unreachable
@@ -129,13 +129,19 @@ def reported(wire: Wire) -> str | None:
 
 
 def must_be_active(wire: Wire) -> None:
-    """Raise Unreachable if no controller answers the brokers of a KRaft cluster, because kquota then cannot write."""
+    """Raise Unreachable if no controller answers the brokers of a KRaft cluster, because kquota then cannot write.
+
+    A broker without a controller keeps a write for its whole time-out. Asked once for each connection.
+    """
+    if wire.has_controller:
+        return
     try:
         wire.ask(_about_the_quorum(), None, _ACTIVE_SECONDS)
     except Refused:
-        return  # The cluster uses ZooKeeper.
+        pass  # The cluster uses ZooKeeper.
     except Unreachable as error:
         raise Unreachable(f"the brokers reach no active controller, so nothing was written ({error})") from error
+    wire.has_controller = True
 
 
 def _about_the_quorum() -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
-from kafka.protocol.admin import ElectLeadersRequest
+from kafka.protocol.admin.topics import ElectLeadersRequest
 
 from kquota.election.port import ElectionType
 from kquota.errors import Refused

@@ -18,7 +18,7 @@ from kquota.probe.verdict import Meter
 from kquota.stores.state.interrupt import deferred
 from kquota.terms import BrokerId
 
-_Told = Callable[[float], None]
+_OnProgress = Callable[[float], None]
 _POLL: Final = 0.02
 _AT_ONCE: Final = 500
 """The most messages that one call takes from librdkafka."""
@@ -37,15 +37,15 @@ _FILL_SECONDS: Final = 1.0
 _MOST_FILL: Final = 16_000_000
 _PATIENCE: Final = 60.0
 _STATISTICS_MS: Final = 500
-_DENIED: Final = (
+DENIED: Final = (
     KafkaError._AUTHENTICATION,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.SASL_AUTHENTICATION_FAILED,
 )
-_FATAL: Final = (*_DENIED, KafkaError._ALL_BROKERS_DOWN, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
+_FATAL: Final = (*DENIED, KafkaError._ALL_BROKERS_DOWN, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 # librdkafka writes to stderr itself. Relevant messages are also errors.
-_QUIET: Final = {"log_level": 2}
+QUIET: Final = {"log_level": 2}
 _LONGEST_WAIT_MS: Final = 300_000
 """librdkafka's own maximum, so that a request is not lost if a quota delays it for a minute."""
 
@@ -56,19 +56,19 @@ class RdkafkaClient:
     def __init__(self, bootstrap: str, settings: Mapping[str, Any], client_id: str) -> None:
         self._settings = {
             **settings,
-            **_QUIET,
+            **QUIET,
             "bootstrap.servers": bootstrap,
             "client.id": client_id,
             "socket.timeout.ms": _LONGEST_WAIT_MS,
         }
         self._failure: KquotaError | None = None
 
-    def produce(self, load: Load, meter: Meter, told: _Told) -> None:
+    def produce(self, load: Load, meter: Meter, on_progress: _OnProgress) -> None:
         """Write at the load's rate.
 
         Raises Refused after `most_bytes`, if no broker has throttled the client by then.
         """
-        self._write(load, meter, told, most=None, record=min(load.batch, _MOST_RECORD))
+        self._write(load, meter, on_progress, most=None, record=min(load.batch, _MOST_RECORD))
 
     def fill(self, load: Load) -> None:
         """Write the data to read. Raises Unreachable if it takes too long."""
@@ -77,11 +77,11 @@ class RdkafkaClient:
         meter = Meter(starts=now, ends=now + _PATIENCE)
         self._write(load, meter, lambda _: None, most=size, record=_filled(load))
 
-    def consume(self, load: Load, meter: Meter, told: _Told) -> None:
+    def consume(self, load: Load, meter: Meter, on_progress: _OnProgress) -> None:
         began, got = time.monotonic(), 0
         with deferred() as let_through, self._consumer(load, meter, 0) as consumer:
             while (now := time.monotonic()) < meter.ends:
-                told(now - began)
+                on_progress(now - began)
                 let_through()
                 self._must_go_on()
                 if got > load.due(now - began) * len(load.leaders):
@@ -95,7 +95,7 @@ class RdkafkaClient:
                         got += size
                         meter.got(load.leaders[message.partition()], size, time.monotonic())
 
-    def request(self, load: Load, meter: Meter, told: _Told) -> None:
+    def request(self, load: Load, meter: Meter, on_progress: _OnProgress) -> None:
         """Fetch at the end of an empty log: each request uses the broker's threads, and returns no data."""
         began = time.monotonic()
         at_once = {"fetch.wait.max.ms": 0, "statistics.interval.ms": _STATISTICS_MS}
@@ -105,7 +105,7 @@ class RdkafkaClient:
                 for _ in range(max(1, round(load.rate)))
             ]
             while (now := time.monotonic()) < meter.ends:
-                told(now - began)
+                on_progress(now - began)
                 let_through()
                 self._must_go_on()
                 for consumer in consumers:
@@ -113,7 +113,7 @@ class RdkafkaClient:
                     if message is not None and (error := message.error()):
                         self._failed(error)
 
-    def _write(self, load: Load, meter: Meter, told: _Told, *, most: int | None, record: int) -> None:
+    def _write(self, load: Load, meter: Meter, on_progress: _OnProgress, *, most: int | None, record: int) -> None:
         """Write until the meter ends, or until each broker has `most` bytes."""
         # Random bytes, so that compression does not reduce them.
         payload = os.urandom(record)
@@ -131,9 +131,9 @@ class RdkafkaClient:
 
         producer = Producer(self._writing(load.batch if most is None else record + _AROUND, meter))
         began = time.monotonic()
-        with deferred() as let_through, _purged(producer):
+        with deferred() as let_through, purged(producer):
             while (now := time.monotonic()) < meter.ends:
-                told(now - began)
+                on_progress(now - began)
                 let_through()
                 self._must_go_on()
                 if sent.total() > load.most_bytes:
@@ -196,7 +196,7 @@ class RdkafkaClient:
 
     def _failed(self, error: KafkaError) -> None:
         # An exception must not cross librdkafka, so the caller checks this between two calls.
-        if error.code() in _DENIED:
+        if error.code() in DENIED:
             self._failure = self._failure or Refused(f"brokers reject the probed client: {error.str()}")
         elif error.code() in _FATAL or error.code() == KafkaError._MSG_TIMED_OUT:
             self._failure = self._failure or Unreachable(f"the probed client: {error.str()}")
@@ -207,7 +207,8 @@ class RdkafkaClient:
 
 
 @contextmanager
-def _purged(producer: Producer) -> Iterator[None]:
+def purged(producer: Producer) -> Iterator[None]:
+    """A context at whose end the producer drops the records that no broker has accepted yet."""
     try:
         yield
     finally:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from kafka.protocol.admin import DescribeLogDirsRequest
+from kafka.protocol.admin.cluster import DescribeLogDirsRequest
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from kquota.errors import KquotaError, Refused
@@ -134,14 +134,14 @@ def _log_dir(broker: BrokerId, rack: str | None, result: Any, topics: Collection
         rack=rack,
         path=result.log_dir,
         error=kafka_error(result.error_code, None) if result.error_code else None,
-        volume_total=_told(result.total_bytes),
-        volume_usable=_told(result.usable_bytes),
+        volume_total=_known_size(result.total_bytes),
+        volume_usable=_known_size(result.usable_bytes),
         replicas=tuple(sorted(replicas, key=lambda replica: (replica.partition, replica.future))),
         cordoned=bool(result.is_cordoned),
     )
 
 
-def _told(size: int | None) -> int | None:
+def _known_size(size: int | None) -> int | None:
     return None if size is None or size < 0 else size
 
 

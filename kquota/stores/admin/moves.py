@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from kafka.protocol.admin import AlterPartitionReassignmentsRequest
+from kafka.protocol.admin.topics import AlterPartitionReassignmentsRequest
 
 from kquota.errors import Refused, Unknown, Unreachable
 from kquota.reassign.moves import PartitionReplicas, Replicas

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kafka.protocol.admin import (
-    AlterClientQuotasRequest,
-    DescribeClientQuotasRequest,
-    DescribeUserScramCredentialsRequest,
-)
+from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest, DescribeClientQuotasRequest
+from kafka.protocol.admin.users import DescribeUserScramCredentialsRequest
 
 from kquota.errors import Incomplete, Refused
 from kquota.quota.entity import Entity, Every, Filter, Name
@@ -64,7 +61,7 @@ class WireQuotas:
         # None would also request all users, but a broker that must refuse that (4.3.1) fails and never answers.
         asked = [] if isinstance(name, Every) else [DescribeUserScramCredentialsRequest.UserName(name=str(name))]
         answer = self._wire.ask(DescribeUserScramCredentialsRequest(users=asked))
-        if not self._told(answer, "SCRAM credentials"):
+        if not self._answered(answer, "SCRAM credentials"):
             return {}
         return {
             user.user: {
@@ -72,10 +69,11 @@ class WireQuotas:
                 for credential in user.credential_infos
             }
             for user in answer.results or ()
-            if user.error_code != _RESOURCE_NOT_FOUND and self._told(user, f"SCRAM credentials of user {user.user!r}")
+            if user.error_code != _RESOURCE_NOT_FOUND
+            and self._answered(user, f"SCRAM credentials of user {user.user!r}")
         }
 
-    def _told(self, answer: Any, what: str) -> bool:
+    def _answered(self, answer: Any, what: str) -> bool:
         if answer.error_code:
             why = kafka_error(answer.error_code, answer.error_message)
             self._unreadable(f"{what} are left out: the broker answered {why}")
@@ -131,6 +129,9 @@ class WireQuotas:
 
     def _altered(self, changes: Sequence[QuotaChange]) -> dict[Entity, str]:
         """Send the changes, and return the reason for each one that failed."""
+        from kquota.stores.admin.controllers import must_be_active  # not needed to describe
+
+        must_be_active(self._wire)
         answer = self._wire.ask(AlterClientQuotasRequest(entries=[_entry(c) for c in changes], validate_only=False))
         results = {_key(result.entity): result for result in answer.entries}
         errors = {}

@@ -13,6 +13,7 @@ from typing import Any, Final
 from kafka import errors as kafka_errors
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
+from kquota.errors import Refused
 from kquota.stores.state.log import Entry, Item
 
 PRODUCER_ID: Final = 0x6B71_756F_7461_0001
@@ -71,13 +72,18 @@ def encode(entries: Sequence[Entry], sequence: int, nonce: bytes) -> bytes:
 
 
 def decode(data: bytes) -> Iterator[Batch]:
-    """Yield the batches of a fetch, in order, without an incomplete last one."""
+    """Yield the batches of a fetch, in order, without an incomplete last one.
+
+    Raises Refused for a batch that is shorter than its header.
+    """
     view, position = memoryview(data), 0
     while position + _PREFIX.size <= len(view):
         offset, length, magic = _PREFIX.unpack_from(view, position)
         end = position + _LENGTH_FROM + length
         if end > len(view):
             return
+        if end - position < (DefaultRecordBatch.HEADER_STRUCT.size if magic == _MAGIC else _PREFIX.size):
+            raise Refused(f"the broker sent a damaged record batch at offset {offset} (length {length})")
         yield _batch(view[position:end]) if magic == _MAGIC else _old(offset)
         position = end
 
@@ -115,10 +121,10 @@ def _items(batch: Any) -> tuple[tuple[Item, ...], bytes | None]:
 
 
 def _item(record: Any) -> Item | None:
-    """Return the item of a record, or None if its key is not a text."""
+    """Return the item of a record, or None if its key is not a text, or its time is not a date."""
     try:
         key = record.key.decode()
-    except (AttributeError, UnicodeDecodeError):
+        at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
+    except (AttributeError, ValueError, OverflowError, OSError):
         return None
-    at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
     return Item(offset=record.offset, key=key, value=record.value, at=at)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
-from kafka.protocol.admin import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
+from kafka.protocol.admin.cluster import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 
 from kquota.errors import KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.log_dirs import LogDirReading, Place
@@ -41,7 +41,7 @@ class WireReplicaDirs:
             if isinstance(answer, KquotaError):
                 silent[broker] = str(answer)
                 continue
-            _must_be_told(broker, answer)
+            _must_have_answered(broker, answer)
             dirs[broker] = {found.log_dir: _closed(found) for found in answer.results}
             places |= {replica: place for replica, place in _places(broker, answer) if replica[0] in asked[broker]}
         return LogDirReading(dirs=dirs, places=places, silent=silent)
@@ -64,16 +64,16 @@ class WireReplicaDirs:
                 lost = Unknown(f"{answer}; it is unknown whether it moves its replicas")
                 errors |= {(name, broker): lost for name in asked[broker]}
                 continue
-            told = {
+            codes = {
                 TopicPartition(topic.topic_name, state.partition_index): state.error_code
                 for topic in answer.results
                 for state in topic.partitions
             }
-            absent |= {(name, broker) for name in asked[broker] if told.get(name) in _ABSENT}
+            absent |= {(name, broker) for name in asked[broker] if codes.get(name) in _ABSENT}
             errors |= {
                 (name, broker): error
                 for name in asked[broker]
-                if (error := _error(broker, moves[name, broker], told.get(name))) is not None
+                if (error := _error(broker, moves[name, broker], codes.get(name))) is not None
             }
         return AlteredLogDirs(absent=frozenset(absent), errors=dict(sorted(errors.items())))
 
@@ -114,7 +114,7 @@ def _alter(moves: Mapping[TopicPartition, str]) -> Any:
     )
 
 
-def _must_be_told(broker: BrokerId, answer: Any) -> None:
+def _must_have_answered(broker: BrokerId, answer: Any) -> None:
     """Raise Refused after an error. Before version 3 of the answer, a missing permission shows as an empty list."""
     if answer.error_code or not answer.results:
         why = kafka_error(answer.error_code or FORBIDDEN[1], None)

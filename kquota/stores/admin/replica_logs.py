@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from kafka.protocol.admin import DescribeLogDirsRequest
+from kafka.protocol.admin.cluster import DescribeLogDirsRequest
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from kquota.errors import KquotaError

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kafka.protocol.admin import ListPartitionReassignmentsRequest
+from kafka.protocol.admin.topics import ListPartitionReassignmentsRequest
 
 from kquota.errors import Refused, Unreachable
 from kquota.reassign.moves import PartitionReplicas

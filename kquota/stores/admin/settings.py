@@ -50,7 +50,6 @@ class WireSettings(WireConfigs):
         """`must_hold` is the same as for WireConfigs. `controllers` connects to the controllers of KRaft."""
         super().__init__(wire, must_hold)
         self._controllers = controllers
-        self._reached = False
         self._lost: Unreachable | Refused | None = None
 
     def _found(self) -> ControllerConfigs:
@@ -104,9 +103,7 @@ class WireSettings(WireConfigs):
 
     def change(self, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
         """Read just before each write. A change in between is lost, except for lists since 3.4."""
-        if not self._reached:
-            must_be_active(self._wire)
-            self._reached = True
+        must_be_active(self._wire)
         now = self.values([change.setting for change in changes])
         incremental = any(c.setting.is_list for c in changes) and self._wire.oldest() >= _APPEND_IS_SOUND
         errors: dict[Setting, KquotaError] = {}
@@ -165,13 +162,13 @@ def operation(change: Change, *, incremental: bool) -> Operation:
         or _BLANK.search(change.before or "")
     ):
         return set_or_delete
-    come = [entry for entry in after if entry not in before]
-    gone = [entry for entry in before if entry not in after]
+    added = [entry for entry in after if entry not in before]
+    removed = [entry for entry in before if entry not in after]
     kept = [entry for entry in before if entry in after]
-    if come and not gone and ",".join((*before, *come)) == change.after:
-        return APPEND, ",".join(come)
-    if gone and not come and ",".join(kept) == (change.after or ""):
-        return SUBTRACT, ",".join(gone)
+    if added and not removed and ",".join((*before, *added)) == change.after:
+        return APPEND, ",".join(added)
+    if removed and not added and ",".join(kept) == (change.after or ""):
+        return SUBTRACT, ",".join(removed)
     return set_or_delete
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kafka.protocol.admin import (
+from kafka.protocol.admin.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -16,6 +16,7 @@ from kquota.errors import Refused
 from kquota.mutation.port import BatchResult, Failure
 from kquota.mutation.topic import Assignment, Creation, Deletion, Growth, Mutation, Partition, Topic
 from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.controllers import must_be_active
 from kquota.stores.admin.running import NOT_CONTROLLER, ask_controller, moving
 from kquota.stores.state.topic_id import printed
 from kquota.terms import BrokerId, TopicPartition
@@ -38,6 +39,9 @@ class WireTopics:
         self._wire = wire
         self._validate_only = validate_only
 
+    def must_have_controller(self) -> None:
+        must_be_active(self._wire)
+
     def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
         request = self._request(mutations, int(seconds * 1_000))
         answer = ask_controller(self._wire, request, moved=_is_moved)
@@ -55,11 +59,11 @@ class WireTopics:
             return ()
         # Read before the partitions, because a move that ends in between would look like a replica that is out of sync.
         moving = self._moving() if moves else {}
-        told = [topic for topic in self._wire.metadata(wanted).topics if not topic.error_code]
+        described = [topic for topic in self._wire.metadata(wanted).topics if not topic.error_code]
         if self._wire.oldest() >= _TELLS_ELR:
-            told = list(self._pages(sorted(topic.name for topic in told)))
+            described = list(self._pages(sorted(topic.name for topic in described)))
         parts: dict[str, list[Any]] = {}
-        for topic in told:
+        for topic in described:
             parts.setdefault(topic.name, []).append(topic)
         return tuple(_topic(parts[name], moving) for name in sorted(parts))
 
@@ -159,15 +163,17 @@ def _topic(parts: Sequence[Any], moving: Mapping[TopicPartition, Any]) -> Topic:
     )
 
 
-def partition_state(told: Any, move: Any | None) -> Partition:
+def partition_state(partition: Any, move: Any | None) -> Partition:
     """Return a partition from its metadata, and from the controller's entry if it is moving."""
     return Partition(
-        number=told.partition_index,
-        leader=None if told.leader_id < 0 else BrokerId(told.leader_id),
-        replicas=_brokers(move.replicas if move else told.replica_nodes),
-        isr=_brokers(told.isr_nodes),
-        elr=_brokers(told.eligible_leader_replicas or ()) if hasattr(told, "eligible_leader_replicas") else None,
-        last_known_elr=_brokers(told.last_known_elr or ()) if hasattr(told, "last_known_elr") else None,
+        number=partition.partition_index,
+        leader=None if partition.leader_id < 0 else BrokerId(partition.leader_id),
+        replicas=_brokers(move.replicas if move else partition.replica_nodes),
+        isr=_brokers(partition.isr_nodes),
+        elr=_brokers(partition.eligible_leader_replicas or ())
+        if hasattr(partition, "eligible_leader_replicas")
+        else None,
+        last_known_elr=_brokers(partition.last_known_elr or ()) if hasattr(partition, "last_known_elr") else None,
         adding=_brokers(move.adding_replicas if move else ()),
         removing=_brokers(move.removing_replicas if move else ()),
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from kquota import bounded
 from kquota.errors import Invalid
 
 _FLAGS: Final = ("required", "requisite", "sufficient", "optional")
@@ -55,7 +56,7 @@ def section(path: Path, name: str, option: str) -> Login | None:
     Raises Invalid. The message has the option and the file, but nothing of its content.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = bounded.file_text(path, bounded.SETTINGS, pipe=True)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise Invalid(f"{option}: cannot read {path}: {reason}") from None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from kquota import bounded
 from kquota.errors import Invalid
 
 if TYPE_CHECKING:
@@ -102,7 +103,9 @@ def identity(found: Mapping[str, str], prefix: str, where: str) -> Identity | No
 
 def holds_bare_key(found: Identity) -> bool:
     """Return True if the file contains a key that may be unencrypted."""
-    return isinstance(found, PemFile) and any(mark in found.path.read_bytes() for mark in _BARE_KEY)
+    return isinstance(found, PemFile) and any(
+        mark in bounded.file_bytes(found.path, bounded.STORE) for mark in _BARE_KEY
+    )
 
 
 def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:
@@ -116,7 +119,9 @@ def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:
 
     if isinstance(found, Pkcs12File):
         what = f"{where}: {found.path}"
-        key, certificates = _pkcs12(found.path.read_bytes(), found.password, "the store's password", what)
+        key, certificates = _pkcs12(
+            bounded.file_bytes(found.path, bounded.STORE), found.password, "the store's password", what
+        )
         if key is None:
             raise Invalid(f"{what} holds no key; a key store is needed")
         chain = "".join(certificate.public_bytes(pem.Encoding.PEM).decode() for certificate in certificates)
@@ -149,7 +154,7 @@ def _located(found: Mapping[str, str], store: str, where: str) -> tuple[Path, by
         return None
     path = Path(location)
     try:
-        data = path.read_bytes()
+        data = bounded.file_bytes(path, bounded.STORE)
     except OSError as error:
         raise Invalid(f"{where}: {store}.location: cannot read {path}: {error.strerror or error}") from None
     if data.startswith(_JKS):

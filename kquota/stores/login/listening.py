@@ -106,16 +106,16 @@ _REASONS: Final = (
 
 
 def _unverified(error: ssl.SSLCertVerificationError) -> str:
-    said = error.verify_message.rstrip(".")
-    if "expired" in said:
-        return f"the server's certificate is no longer valid ({said})"
-    if "not yet valid" in said:
-        return f"the server's certificate is not valid yet ({said}). Check the clock of this machine"
-    if "mismatch" in said:
-        return f"the server's certificate is for another name ({said}). Use a name that it contains"
-    if "self-signed" in said or "issuer" in said:
-        return f"the server's certificate is not signed by an authority in the trust store ({said})"
-    return f"the server's certificate was not accepted ({said})"
+    reason = error.verify_message.rstrip(".")
+    if "expired" in reason:
+        return f"the server's certificate is no longer valid ({reason})"
+    if "not yet valid" in reason:
+        return f"the server's certificate is not valid yet ({reason}). Check the clock of this machine"
+    if "mismatch" in reason:
+        return f"the server's certificate is for another name ({reason}). Use a name that it contains"
+    if "self-signed" in reason or "issuer" in reason:
+        return f"the server's certificate is not signed by an authority in the trust store ({reason})"
+    return f"the server's certificate was not accepted ({reason})"
 
 
 def speaks_tls(servers: Sequence[tuple[str, int]]) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import quote_plus, urlencode, urlsplit
 
+from kquota import bounded
 from kquota.errors import Invalid, Refused, Unreachable
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def token(wanted: Tokens, trust: Callable[[], ssl.SSLContext]) -> Token:
     match wanted:
         case TokenFile(path=path):
             try:
-                text = path.read_text(encoding="ascii").strip()
+                text = bounded.file_bytes(path, bounded.SETTINGS, pipe=True).decode("ascii").strip()
             except (OSError, ValueError) as error:
                 reason = error.strerror if isinstance(error, OSError) else "it holds no token"
                 raise Invalid(f"sasl.oauthbearer.token.endpoint.url: cannot read {path}: {reason}") from None
@@ -197,10 +198,10 @@ def _checked(value: object, expires: float | None, principal: str, otherwise: st
     )
 
 
-def _seconds(told: object) -> float | None:
+def _seconds(value: object) -> float | None:
     """Return a time from JSON, or None if it is not a number or too large for a float."""
     try:
-        return float(told) if isinstance(told, (int, float)) else None
+        return float(value) if isinstance(value, (int, float)) else None
     except OverflowError:
         return None
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from kquota import bounded
 from kquota.errors import Invalid, KquotaError, NextStep, Parameter, Refused, Unreachable
 from kquota.stores.record.lease import MachineClock, Sighting
 from kquota.stores.record.memory import RecordMemory, Remembered
 from kquota.stores.record.shared import MAYBE_LOST, ZOOKEEPER, Shared, Unshared
 from kquota.stores.record.topic import TopicRecord
 from kquota.stores.state.log import Forbidden
+from kquota.terms import wrong_topic_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,11 +132,13 @@ def marker(znodes: Znodes) -> Marker | None:
     if node is None:
         return None
     try:
-        document = json.loads(node.data)
+        document = bounded.json_object(node.data)
         if document["version"] != 1 or not all(isinstance(document[key], str) for key in ("topic", "topic_id")):
             raise ValueError("version or topic")
+        if why := wrong_topic_name(document["topic"]):
+            raise ValueError(f"the topic {why}")
         return Marker(topic=document["topic"], topic_id=document["topic_id"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError) as error:
         raise Refused(
             f"ZooKeeper: {MARKER} was not written by kquota ({error}). Examine it with zookeeper-shell"
         ) from error

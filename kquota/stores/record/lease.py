@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from kquota import durable
+from kquota import bounded, durable
 from kquota.stores.state.log import now
 from kquota.stores.state.process import Holder, boot, holder_of
 
@@ -21,6 +21,8 @@ BEAT_SECONDS: Final = 5.0
 """The age in seconds of its last beat at which a holder sends another."""
 WRITE_SECONDS: Final = LEASE_SECONDS / 2
 """The seconds after its last confirmed beat in which a holder may write to the cluster."""
+_MOST: Final = 2**53
+"""Terms and beats are lower, because they grow by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +54,11 @@ def lock_of(data: bytes, cluster_id: str) -> Lock:
 
     Raises ValueError, KeyError or TypeError if it is not a lock of this cluster in this format.
     """
-    document: Mapping[str, Any] = json.loads(data)
+    document: Mapping[str, Any] = bounded.json_object(data)
     if document["format"] != FORMAT or document["cluster"] != cluster_id:
         raise ValueError(f"format {document['format']!s:.20}, cluster {document['cluster']!s:.40}")
     term, beat = document["term"], document["beat"]
-    if type(term) is not int or type(beat) is not int or term < 1 or beat < 1:
+    if type(term) is not int or type(beat) is not int or not 0 < term < _MOST or not 0 < beat < _MOST:
         raise ValueError("term and beat are not positive numbers")
     return Lock(term=term, beat=beat, holder=holder_of(document), released=document["released"] is True)
 
@@ -95,8 +97,8 @@ class Sighting:
     def unchanged(self, mark: str) -> float:
         """Return the seconds since this host first saw the lock at `mark`. It is 0.0 at the first sighting."""
         moment = self._clock.seconds()
-        with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-            document = json.loads(self._path.read_text(encoding="utf-8"))
+        with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
+            document = bounded.json_object(bounded.file_bytes(self._path, bounded.STATE))
             since = float(document["since"])
             if document["mark"] == mark and document["boot"] == self._boot is not None and since <= moment:
                 return moment - since

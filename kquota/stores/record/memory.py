@@ -6,9 +6,9 @@ import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from kquota import durable
+from kquota import bounded, durable
 
 _VERSION: Final = 1
 
@@ -35,8 +35,8 @@ class RecordMemory:
 
     def recall(self) -> Remembered:
         """Return the values that `keep` stored last."""
-        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            document: dict[str, Any] = json.loads(self._path.read_text(encoding="utf-8"))
+        with suppress(OSError, ValueError, KeyError):
+            document = bounded.json_object(bounded.file_bytes(self._path, bounded.STATE))
             texts = {key: value for key, value in document.items() if isinstance(value, str)}
             if document["version"] == _VERSION:
                 return Remembered(**{key: texts[key] for key in texts if key in Remembered.__slots__})

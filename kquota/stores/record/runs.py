@@ -32,7 +32,7 @@ class RecordedRuns:
         self._files = files
         self._shared = shared
         self._warned = warned
-        self._told: set[str] = set()
+        self._warned_of: set[str] = set()
         self._latest: dict[str, Run] = {}
 
     @contextmanager
@@ -187,8 +187,8 @@ class RecordedRuns:
         return found
 
     def _tell(self, run_id: str, line: str) -> None:
-        if run_id not in self._told:
-            self._told.add(run_id)
+        if run_id not in self._warned_of:
+            self._warned_of.add(run_id)
             self._warned(line)
 
 

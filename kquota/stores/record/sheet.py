@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import zlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kquota import bounded
 from kquota.errors import Invalid, KquotaError
 from kquota.reassign.run import Run
 from kquota.stores.state import run_fields
@@ -17,9 +18,12 @@ from kquota.stores.state import run_fields
 FORMAT: Final = 1
 LARGE: Final = 20_000
 """The bytes of JSON above which a field becomes a part. A part is written once, and not with every version."""
-LARGEST: Final = 256 * 2**20
+LARGEST: Final = 100 * 2**20
 """The largest field, in bytes. A plan of a million partitions has 90 MB, so anything larger is not a run."""
+LARGEST_PARTS: Final = 4 * LARGEST
+"""The most bytes of all fields of one run together."""
 LARGEST_SHEET: Final = 900_000
+_DIGEST: Final = re.compile("[0-9a-f]{32}")
 
 
 _NOTHING: Final = {
@@ -34,6 +38,10 @@ _NOTHING: Final = {
 
 _WHOLE: Final = ("course",)
 """Fields that never become a part, because the list of ended runs needs them. They have a largest size."""
+
+
+NOT_A_RUN: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, Invalid)
+"""The errors of a codec whose input is not what kquota wrote."""
 
 
 class Unreadable(KquotaError):
@@ -84,36 +92,50 @@ def decode(
     try:
         if len(data) > LARGEST_SHEET:
             raise Unreadable(f"it has {len(data):,} bytes, more than {LARGEST_SHEET:,}")
-        document = json.loads(data)
+        document = bounded.json_object(data)
         if document["format"] != FORMAT:
             raise Unreadable(f"it has format {document['format']!s:.20}, and this kquota reads {FORMAT}")
         if document["cluster"] != cluster_id:
             raise Unreadable(f"it belongs to another cluster ({document['cluster']!s:.40})")
         fields = dict(document["run"])
-        parts = {n: str(v["part"]) for n, v in fields.items() if isinstance(v, dict) and v.keys() == {"part"}}
+        parts = {n: _digest(v["part"]) for n, v in fields.items() if isinstance(v, dict) and v.keys() == {"part"}}
         if fields["finished"] is not None and not whole:
             fields |= _NOTHING
         else:
-            fields |= {name: json.loads(_inflated(part(digest), digest)) for name, digest in parts.items()}
+            fields |= _joined(parts, part)
         run = run_fields.run_of([fields], run_fields.stamp_of(document))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Invalid) as error:
+    except NOT_A_RUN as error:
         raise Unreadable(f"{type(error).__name__}: {error!s:.200}") from error
     if run.id != run_id:
         raise Unreadable(f"it contains another run ({run.id})")
     return Sheet(run=run, parts=tuple(parts.values()))
 
 
-def _inflated(data: bytes | None, digest: str) -> bytes:
-    """Return the bytes of a part, at most `LARGEST`. Raises ValueError if it is missing or damaged."""
+def _digest(value: Any) -> str:
+    if not isinstance(value, str) or not _DIGEST.fullmatch(value):
+        raise ValueError(f"{str(value)[:40]!r} is not the hash of a part")
+    return value
+
+
+def _joined(digests: Mapping[str, str], part: Callable[[str], bytes | None]) -> dict[str, Any]:
+    """Return the large fields. A part that several fields name is read once for each, so their sum is bounded."""
+    found: dict[str, Any] = {}
+    left = LARGEST_PARTS
+    for name, digest in digests.items():
+        text = _text(part(digest), digest, min(LARGEST, left))
+        left -= len(text)
+        found[name] = bounded.json_value(text)
+    return found
+
+
+def _text(data: bytes | None, digest: str, largest: int) -> bytes:
+    """Return the bytes of a part. Raises ValueError if it is missing, damaged or too large."""
     if data is None:
         raise ValueError(f"its part {digest[:8]} is missing")
-    stream = zlib.decompressobj(wbits=31)
     try:
-        text = stream.decompress(data, LARGEST)
-    except zlib.error as error:
-        raise ValueError(f"its part {digest[:8]} is damaged ({error})") from error
-    if stream.unconsumed_tail or not stream.eof:
-        raise ValueError(f"its part {digest[:8]} is truncated, or larger than {LARGEST:,} bytes")
+        text = bounded.expanded(data, largest)
+    except ValueError as error:
+        raise ValueError(f"its part {digest[:8]} {error}") from error
     if hashlib.sha256(text).hexdigest()[:32] != digest:
         raise ValueError(f"its part {digest[:8]} is not what was stored")
     return text

@@ -171,9 +171,11 @@ class TopicRecord:
         """Delete the oldest ended runs, and parts that no sheet names."""
         runs = self.runs()
         ended = sorted((run for run in runs.values() if run.finished is not None), key=lambda run: (run.begun, run.id))
-        gone = {run.id for run in ended[:-_ENDED]}
-        needed = {f"{i}/{digest}" for i, (_, read) in self._sheets.items() if i not in gone for digest in read.parts}
-        keys = [f"{_RUN}{run_id}" for run_id in sorted(gone)]
+        forgotten = {run.id for run in ended[:-_ENDED]}
+        needed = {
+            f"{i}/{digest}" for i, (_, read) in self._sheets.items() if i not in forgotten for digest in read.parts
+        }
+        keys = [f"{_RUN}{run_id}" for run_id in sorted(forgotten)]
         for key in sorted(self._items):
             if key.startswith(_PART):
                 run_id = key.removeprefix(_PART).partition("/")[0]

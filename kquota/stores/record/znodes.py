@@ -1,6 +1,7 @@
 """The shared record in the cluster's own ZooKeeper: /kquota/runs/<id>, written in one transaction with the throttle.
 
-/kquota/lock is ephemeral and names the process that writes. The version of a run's znode is the fencing token.
+/kquota/lock is ephemeral and names the process that writes. Each holder increments the version of /kquota, which is the
+fencing token, as is the version of a run's znode: the lock of each holder has the version 0.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _RUNS: Final = "/kquota/runs"
 _PARTS: Final = "/kquota/parts"
 _PART_BYTES: Final = 700_000
 """The most bytes of a part. A transaction has at most 1 MB, including paths and ACLs."""
+_TRIES: Final = 4
+"""Attempts to take the lock. Each fails if another process takes or releases the lock at the same time."""
 _NEW_SESSION_LOOKS: Final = 10
 _LOOK_SECONDS: Final = 0.2
 _ENDED: Final = 20
@@ -42,6 +45,8 @@ class ZnodeLock:
     def __init__(self, znodes: Znodes) -> None:
         self._znodes = znodes
         self._mine: bytes | None = None
+        self._term = 0
+        """The version of /kquota since this process took the lock."""
 
     @property
     def held(self) -> bool:
@@ -61,10 +66,15 @@ class ZnodeLock:
         if self._mine is None:
             return ()
         self.check(self._znodes.read(LOCK))
-        return (Check(path=LOCK, version=0),)
+        return self.fence
 
     def committed(self) -> None:
         return None
+
+    @property
+    def fence(self) -> tuple[Operation, ...]:
+        """The operations that fail unless this process still holds the lock, and has held it without a gap."""
+        return Check(path=LOCK, version=0), Check(path=ROOT, version=self._term)
 
     def check(self, node: Node | None) -> None:
         """Raise Busy if this process took the lock and `node` is not its lock."""
@@ -76,17 +86,19 @@ class ZnodeLock:
 
     def _taken(self, data: bytes, *, take_over: bool) -> bytes:
         """Take the lock, also from a process of this machine that has ended while its session is still open."""
-        for _ in range(2):
-            if self._znodes.read(ROOT) is None:
+        for _ in range(_TRIES):
+            nodes = self._znodes.read_all([ROOT, LOCK])  # in this order: a later holder has changed /kquota
+            root, node = nodes[ROOT], nodes[LOCK]
+            if root is None:
                 self._znodes.committed([Create(path=ROOT, data=b"")])
-            if self._znodes.committed([Create(path=LOCK, data=data, ephemeral=True)]):
-                return data
-            node = self._znodes.read(LOCK)
-            if node is None:
                 continue
-            if not (take_over or _holder(node).dead):
+            if node is not None and not (take_over or _holder(node).dead):
                 raise Busy(f"{_holder(node)} holds the lock of this cluster. Try again later")
-            self._znodes.committed([Delete(path=LOCK, version=node.version)])
+            old = [] if node is None else [Delete(path=LOCK, version=node.version)]
+            term = SetData(path=ROOT, data=root.data, version=root.version)
+            if self._znodes.committed([term, *old, Create(path=LOCK, data=data, ephemeral=True)]):
+                self._term = root.version + 1
+                return data
         raise Busy("other kquota processes keep taking the lock of this cluster. Try again later")
 
     def _release(self) -> None:
@@ -95,7 +107,7 @@ class ZnodeLock:
         with contextlib.suppress(KquotaError):
             node = self._znodes.read(LOCK)
             if node is not None and node.data == mine:
-                self._znodes.committed([Delete(path=LOCK, version=node.version)])
+                self._znodes.committed([Check(path=ROOT, version=self._term), Delete(path=LOCK, version=node.version)])
 
 
 class ZnodeRecord:
@@ -189,15 +201,15 @@ class ZnodeRecord:
 
     def operations(self) -> Sequence[Operation]:
         names = sorted({*self._versions, *self._staged})
-        if not self._lock.held or not names:
+        if not self._lock.held:
             return ()
         paths = {name: f"{_RUNS}/{name}" for name in names}
-        nodes = self._znodes.read_all([LOCK, ROOT, _RUNS, *paths.values()])
+        nodes = self._znodes.read_all([LOCK, _RUNS, *paths.values()])
         # The runs come first: they name the process that took over, also if it has ended and the lock is free.
         writes = [operation for name, path in paths.items() for operation in self._one(name, path, nodes[path])]
         self._lock.check(nodes[LOCK])
-        made = [Create(path=path, data=b"") for path in (_RUNS,) if nodes[path] is None]
-        return [Check(path=LOCK, version=0), *made, *writes]
+        made = [Create(path=_RUNS, data=b"")] if self._staged and nodes[_RUNS] is None else []
+        return [*self._lock.fence, *made, *writes]
 
     def committed(self) -> None:
         for name, data in self._staged.items():
@@ -208,16 +220,18 @@ class ZnodeRecord:
         self._staged.clear()
 
     def _read(self, name: str, node: Node, *, whole: bool) -> Run:
-        document = json_in(node.data)
         if not run_fields.is_run_id(name):
             raise Unreadable("its name is not a run id")
+        document = json_in(node.data)
         if "format" not in document and document.get("version") == 1:
-            return _of_version_1(document)
+            return _of_version_1(document, name)
         return sheet.decode(node.data, name, self._cluster_id, lambda d: self._part(name, d), whole=whole).run
 
     def _part(self, run_id: str, digest: str) -> bytes | None:
         there = self._parts.setdefault(run_id, set(self._znodes.children(f"{_PARTS}/{run_id}")))
         paths = [f"{_PARTS}/{run_id}/{digest}-{n}" for n in range(sum(one.startswith(f"{digest}-") for one in there))]
+        if len(paths) * _PART_BYTES > 2 * sheet.LARGEST:
+            return None
         nodes = self._znodes.read_all(paths)
         chunks = [node.data for path in paths if (node := nodes[path]) is not None]
         return b"".join(chunks) if chunks and len(chunks) == len(paths) else None
@@ -264,15 +278,21 @@ def _stripped(run: Run) -> Run:
     return replace(run, plan=nothing, rollback=nothing, taken={}, topic_ids={}, handed_over=frozenset())
 
 
-def _of_version_1(document: Mapping[str, Any]) -> Run:
-    """Decode a run that kquota 0.1 left open. Raises Unreadable."""
+def _of_version_1(document: Mapping[str, Any], name: str) -> Run:
+    """Decode a run that kquota 0.1 left open. Raises Unreadable, also if it is not the run that the znode names."""
     if document.get("run") is None:
         host = _holder_in(document).owner.host
         raise Unreadable(f"its plan is only in a journal on host {host}; continue it there")
     try:
-        return run_fields.run_of([document["run"]], Stamp(version=max(1, int(document["steps"]))))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, KquotaError) as error:
+        steps = document["steps"]
+        if type(steps) is not int or not 0 <= steps < 2**31:
+            raise ValueError(f"{str(steps)[:40]!r} is not a number of steps")
+        run = run_fields.run_of([document["run"]], Stamp(version=max(1, steps)))
+    except sheet.NOT_A_RUN as error:
         raise Unreadable(f"{type(error).__name__}: {error!s:.200}") from error
+    if run.id != name:
+        raise Unreadable(f"it contains another run ({run.id})")
+    return run
 
 
 def _holder(node: Node) -> Holder:

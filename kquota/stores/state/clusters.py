@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from kquota import folders
+from kquota import bounded, folders
 from kquota.errors import Invalid, Parameter
 
 ADDRESSES: Final = ("bootstrap-server", "zookeeper")
 FILES: Final = ("command-config", "zk-tls-config-file", "zk-sasl-config-file")
 RECORD: Final = "record"
 _CLUSTER: Final = Parameter("cluster")
+_MOST_DOTS: Final = 300
+"""The most dots in a line. Python's reader of TOML needs minutes for a key of 30,000 parts."""
 _SECRET: Final = re.compile(r"pass|secret|token|jaas|credential|key(?!tab)", re.IGNORECASE)
 
 
@@ -41,15 +43,23 @@ def cluster(name: str, environment: Mapping[str, str]) -> dict[str, str]:
 
 def _clusters(path: Path) -> dict[str, Any]:
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = bounded.file_text(path, bounded.SETTINGS)
+        if any(line.count(".") > _MOST_DOTS for line in text.split("\n")):
+            raise Invalid(f"{path}: a line has more than {_MOST_DOTS} dots, which is too long for addresses")
+        document = tomllib.loads(text)
     except FileNotFoundError:
         raise Invalid(_CLUSTER, f": {path} does not exist. Create it with a table [clusters.NAME]") from None
     except OSError as error:
         raise Invalid(_CLUSTER, f": cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise Invalid(f"{path} is not UTF-8") from None
+    except RecursionError:
+        raise Invalid(f"{path} is nested too deeply. Write [clusters.NAME]") from None
     except tomllib.TOMLDecodeError as error:
         raise Invalid(f"{path} is not TOML: {error}") from None
+    except ValueError:
+        # Python refuses to convert very long digit strings.
+        raise Invalid(f"{path}: a number is too long. Values must be strings") from None
     for key in document:
         if key != "clusters":
             raise Invalid(f"{path}: {key!r} is not a valid key. Write [clusters.NAME]")

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kquota import durable, folders
+from kquota import bounded, durable, folders
 from kquota.terms import BrokerId, wrong_topic_name
 
 FRESH_SECONDS: Final = 60
@@ -53,7 +53,7 @@ class CompletionFile:
         """Return the lines that were stored last, of any age, or none if the file belongs to another cluster."""
         # ValueError: the file is not UTF-8, or a power failure left fewer than two lines.
         with contextlib.suppress(OSError, ValueError):
-            key, _, *found = self._path.read_text(encoding="utf-8").splitlines()
+            key, _, *found = bounded.file_text(self._path, bounded.STATE).splitlines()
             if key == self._key:
                 return found
         return []

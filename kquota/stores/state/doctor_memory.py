@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from kquota import durable
+from kquota import bounded, durable
 from kquota.errors import Parameter, Refused
 from kquota.settings.resource import Setting
 from kquota.stores.state.run_fields import setting_fields, setting_of
@@ -25,19 +25,19 @@ class SightingsFile:
     def recall(self) -> Sightings | None:
         """Return None if the file is damaged or of a newer kquota. All findings then count as new."""
         try:
-            document = json.loads(self._path.read_text(encoding="utf-8"))
+            document = bounded.json_object(bounded.file_bytes(self._path, bounded.STATE))
             if document["version"] != _VERSION:
                 return None
             first: dict[Setting, dict[str, datetime]] = {}
             for item in document["leftovers"]:
                 setting = setting_of(item)
-                first.setdefault(setting, {})[item["value"]] = _moment(item["first_seen"])
+                first.setdefault(setting, {})[str(item["value"])] = _moment(item["first_seen"])
             return Sightings(at=_moment(document["at"]), first=first)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise Refused(f"{self._path}: cannot be read: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError):
             return None
 
     def keep(self, sightings: Sightings) -> None:

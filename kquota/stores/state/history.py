@@ -12,9 +12,9 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final, cast
 
-from kquota import durable
+from kquota import bounded, durable
 from kquota.errors import Busy, Invalid, NextStep, Refused
 from kquota.sizes import history
 from kquota.sizes.history import Listing, SnapshotKey
@@ -75,8 +75,8 @@ def lines(path: Path) -> Generator[bytes]:
         with path.open("rb") as raw:
             packed = raw.peek(2)[:2] == _GZIP
             with gzip.open(raw) if packed else contextlib.nullcontext(raw) as file:
-                yield from file
-    except (OSError, EOFError, zlib.error) as error:
+                yield from bounded.lines(cast(BinaryIO, file))
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise Invalid(f"{path}: cannot be read: {error}") from error
 
 
@@ -151,7 +151,7 @@ def rolling(directory: Path) -> Iterator[HistoryBatch]:
 
 def _manifested(path: Path) -> frozenset[SnapshotKey]:
     try:
-        return history.manifested(path.read_text(encoding="utf-8"), str(path))
+        return history.manifested(bounded.file_text(path, bounded.STATE), str(path))
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise Invalid(f"{path}: cannot be read: {why}. Restore the batch, or remove its folder") from error

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kquota import bounded
 from kquota.errors import Invalid, NextStep, Refused
 from kquota.reassign.run import Owner, Run, Stamp
 from kquota.stores.state import run_fields
@@ -84,8 +85,8 @@ def replay(documents: Sequence[Mapping[str, Any]], where: str) -> Kept:
             for number, document in enumerate(documents, 1)
         ]
         return Kept(run=run_fields.run_of(documents, stamps[-1]), shared=_shared(stamps))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Invalid) as error:
-        wrong = f"{where}: is not a journal of kquota ({type(error).__name__}: {error})"
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, Invalid) as error:
+        wrong = f"{where}: is not a journal of kquota ({type(error).__name__}: {error!s:.200})"
         raise Refused(wrong, *_BY_HAND) from error
 
 
@@ -102,9 +103,6 @@ def _shared(stamps: Sequence[Stamp]) -> dict[str, dict[int, Owner | None]]:
 
 def _object(text: bytes, where: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise Refused(f"{where} is not JSON ({type(error).__name__})", *_BY_HAND) from error
-    if not isinstance(found, dict):
-        raise Refused(f"{where} is not a JSON object", *_BY_HAND)
-    return found
+        return bounded.json_object(text)
+    except ValueError as error:
+        raise Refused(f"{where} is not a JSON object", *_BY_HAND) from error

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from kquota import durable
+from kquota import bounded, durable
 from kquota.errors import Refused
 from kquota.measure import ByteRate
 from kquota.pace.past_moves import ExpectedMove, KeptEstimate, PastMove, PastMoves
@@ -78,10 +78,10 @@ def past_moves(root: Path, cluster_id: str | None) -> PastMovesFile | None:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        found = bounded.json_object(bounded.file_bytes(path, bounded.STATE))
+    except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) and found.get("version") == _VERSION else {}
+    return found if found.get("version") == _VERSION else {}
 
 
 def _all(document: dict[str, Any], key: str, one: Callable[[dict[str, Any]], _T]) -> tuple[_T, ...]:

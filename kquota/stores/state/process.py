@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kquota.reassign.run import Owner
+from kquota.terms import HIGHEST_ID
 
 _BEGUN: Final = datetime.now(UTC).replace(microsecond=0)
 _START_FIELD: Final = 19
@@ -82,7 +83,7 @@ def holder_of(document: Mapping[str, Any]) -> Holder:
         owner=Owner(
             user=_word(document.get("user")),
             host=_word(document.get("host")),
-            pid=pid if type(pid) is int and pid > 0 else 0,
+            pid=pid if type(pid) is int and 0 < pid <= HIGHEST_ID else 0,
             since=since,
         ),
         doing=_word(document.get("doing")),

@@ -39,6 +39,11 @@ _RUN_ID: Final = re.compile(r"[A-Za-z0-9-]{1,100}")
 _LONGEST_PRIOR: Final = 1_000_000
 """The longest prior value, in characters. Kafka 3.9.1 stores longer lists than it can describe."""
 _LONGEST_TEXT: Final = 1_000
+_FIRST_YEAR: Final = 2
+_LAST_YEAR: Final = 9998
+"""The years that every time zone can show."""
+_MOST_SECONDS: Final = 1e12
+_HIGHEST_VERSION: Final = 2**31
 
 Json = Mapping[str, Any]
 
@@ -49,7 +54,7 @@ def is_run_id(text: object) -> bool:
 
 
 def written(run: Run) -> dict[str, Any]:
-    """Return the fields of the run as JSON values. Without limits or a course, it has no field for them."""
+    """Return the fields of the run as JSON values. A field of `_IF_ANY` without a value is left out."""
     names = [name for name in _FIELDS if name not in _IF_ANY or getattr(run, name)]
     return {name: _FIELDS[name].write(getattr(run, name)) for name in names}
 
@@ -65,9 +70,9 @@ def changed(before: Run, after: Run) -> dict[str, Any]:
         if name != "taken" and getattr(after, name) != getattr(before, name)
     }
     differ = {s: taken for s, taken in after.taken.items() if before.taken.get(s) != taken}
-    gone = [setting_fields(setting) for setting in before.taken if setting not in after.taken]
+    removed = [setting_fields(setting) for setting in before.taken if setting not in after.taken]
     more = {"taken": _taken(differ)} if differ else {}
-    return document | more | ({"gone": gone} if gone else {})
+    return document | more | ({"gone": removed} if removed else {})
 
 
 def run_of(documents: Sequence[Json], stamp: Stamp) -> Run:
@@ -92,8 +97,8 @@ def stamp_written(stamp: Stamp) -> dict[str, Any]:
 def stamp_of(document: Json) -> Stamp:
     """Return the stamp of a line or of a sheet. Raises ValueError, KeyError or TypeError."""
     version = document["v"]
-    if type(version) is not int or version < 1:
-        raise ValueError(f"version {version!r} is not a positive number")
+    if type(version) is not int or not 0 < version < _HIGHEST_VERSION:
+        raise ValueError(f"{str(version)[:40]!r} is not the version of a run")
     record = document["record"]
     return Stamp(
         version=version,
@@ -152,6 +157,8 @@ def _moment(text: Any) -> datetime:
     found = datetime.fromisoformat(_text(text))
     if found.tzinfo is None:
         raise ValueError(f"{text} has no time zone")
+    if not _FIRST_YEAR <= found.year <= _LAST_YEAR:
+        raise ValueError(f"{text} is not the time of a run")
     return found
 
 
@@ -332,7 +339,7 @@ def _count(number: Any) -> int | None:
 def _seconds(number: Any) -> float | None:
     if number is None:
         return None
-    if type(number) not in (int, float) or not math.isfinite(number) or number < 0:
+    if type(number) not in (int, float) or not 0 <= number < math.inf or number > _MOST_SECONDS:
         raise ValueError(f"{str(number)[:40]!r} is not a time in seconds")
     return float(number)
 
@@ -358,11 +365,12 @@ _FIELDS: Final[Mapping[str, _Codec]] = {
     "owner": _Codec(_owner, _one_owner),
     "reason": _Codec(_same, _optional),
     "crowded": _Codec(bool, _flag),
+    "paused": _Codec(bool, _flag),
     "limits": _Codec(_limits, _one_limits),
     "course": _Codec(_course, _one_course),
 }
 """The functions that write and read each field of a run."""
-_IF_ANY: Final = ("limits", "course")
+_IF_ANY: Final = ("paused", "limits", "course")
 """The fields that most runs do not have."""
 _SINCE_3: Final = ("owner", "reason", "crowded", *_IF_ANY)
 """The fields that a journal of version 2 does not have. The first journals of version 3 lack those of `_IF_ANY`."""

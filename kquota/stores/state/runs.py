@@ -17,16 +17,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from kquota import durable
+from kquota import bounded, durable
 from kquota.errors import Busy, Invalid, KquotaError, Parameter, Refused
 from kquota.reassign.run import Run, Stamp
 from kquota.stores.state import journal
 from kquota.stores.state.journal import Kept
-from kquota.stores.state.process import holder, holder_of, me
+from kquota.stores.state.process import Holder, holder, holder_of, me
 from kquota.stores.state.run_fields import is_run_id
 
 _SAFE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _SUFFIX: Final = ".journal"
+_LONGEST_LOCK: Final = 10_000
 
 
 class RunFiles:
@@ -40,7 +41,7 @@ class RunFiles:
             raise Invalid(f"cluster id {cluster_id!r} is not a valid name for a folder in {root}")
         self.cluster_id = cluster_id
         self.folder = root / cluster_id
-        self._known: dict[str, Run] = {}
+        self._known: dict[str, tuple[Run, int]] = {}  # with the size of the journal
         self._seen: dict[Path, tuple[tuple[int, int, int], Kept | None]] = {}
 
     @contextmanager
@@ -62,7 +63,7 @@ class RunFiles:
                 if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                     raise _unusable(path, "locked", error) from error
                 raise Busy(
-                    f"{holder_of(_object(file.read()))} holds the lock of {self.folder}. Try again later"
+                    f"{_holder(file.read(_LONGEST_LOCK))} holds the lock of {self.folder}. Try again later"
                 ) from error
             try:
                 os.ftruncate(descriptor, 0)
@@ -103,17 +104,18 @@ class RunFiles:
         stamp = Stamp(version=version, by=me(), at=datetime.now(UTC).replace(microsecond=0), record=record)
         self._make_folder()
         try:
-            before, whole = (self._known[run.id], None) if run.id in self._known else self._before(path)
+            before, whole = self._before(run.id, path)
+            line = journal.line(journal.first(run, stamp) if before is None else journal.change(before, run, stamp))
             if before is None:
-                self._create(path, journal.line(journal.first(run, stamp)))
+                self._create(path, line)
             elif version == 1:
                 raise Busy(f"{path}: a run of this plan began within the same second. Try again")
             else:
-                _grow(path, whole, journal.line(journal.change(before, run, stamp)))
+                _grow(path, whole, line)
         except OSError as error:
             self._known.pop(run.id, None)  # part of the line may have been written
             raise _unusable(path, "written", error) from error
-        self._known[run.id] = run
+        self._known[run.id] = run, whole + len(line)
         return replace(run, stamp=stamp)
 
     def place(self, run: Run) -> str:
@@ -155,14 +157,19 @@ class RunFiles:
                 path.unlink(missing_ok=True)
             raise
 
-    def _before(self, path: Path) -> tuple[Run | None, int | None]:
-        """Return the run of a journal and the number of valid bytes. Deletes a journal with a truncated first line."""
+    def _before(self, run_id: str, path: Path) -> tuple[Run | None, int]:
+        """Return the run of a journal and the number of valid bytes. Deletes a journal with a truncated first line.
+
+        While this process waited without the lock, another one of this host may have written lines, also part of one.
+        """
         if path.is_symlink() or not path.is_file():
-            return None, None
+            return None, 0
+        if run_id in self._known and path.stat().st_size == self._known[run_id][1]:
+            return self._known[run_id]
         kept, whole = self._read(path)
         if kept is None:
             path.unlink()
-            return None, None
+            return None, 0
         return kept.run, whole
 
     def _unchanged(self, path: Path) -> Kept | None:
@@ -178,7 +185,7 @@ class RunFiles:
 
     def _read(self, path: Path) -> tuple[Kept | None, int]:
         try:
-            data = path.read_bytes()
+            data = bounded.file_bytes(path, bounded.JOURNAL)
         except OSError as error:
             raise _unusable(path, "read", error) from error
         documents, whole = journal.lines(data, str(path))
@@ -188,10 +195,9 @@ class RunFiles:
         return kept, whole
 
 
-def _grow(path: Path, whole: int | None, data: bytes) -> None:
+def _grow(path: Path, whole: int, data: bytes) -> None:
     with path.open("r+b") as file:
-        if whole is not None:
-            file.truncate(whole)  # a truncated line would hide the next one
+        file.truncate(whole)  # a truncated line would hide the next one
         file.seek(0, os.SEEK_END)
         _append(file.fileno(), data)
 
@@ -203,14 +209,13 @@ def _append(descriptor: int, data: bytes) -> None:
     os.fsync(descriptor)
 
 
-def _object(text: str) -> dict[str, object]:
+def _holder(text: str) -> Holder:
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return holder_of(bounded.json_object(text))
+    except ValueError:
+        return holder_of({})
 
 
 def _unusable(path: Path, verb: str, error: OSError) -> KquotaError:
     why = error.strerror or str(error)
-    return Refused(f"{path}: cannot be {verb} ({why}). The record of a run must be on disk before a move starts")
+    return Refused(f"{path}: cannot be {verb} ({why}). kquota writes the record of a run before each step")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from kquota.errors import Conflict, KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.moves import PartitionReplicas, Replicas
@@ -13,10 +13,21 @@ from kquota.reassign.port import Overwritten, Snapshot
 from kquota.settings.change import Change
 from kquota.settings.resource import Resource, Setting
 from kquota.stores.zookeeper.configs import Fence, ZooKeeperConfigs, entity_path
-from kquota.stores.zookeeper.topics import SUBMITTED, brokers, json_object, partitions, running, submitted
-from kquota.stores.zookeeper.znode import EVERY_TOPIC, LIVE_BROKERS, NOTIFICATIONS, Create, config_in
+from kquota.stores.zookeeper.topics import (
+    SUBMITTED,
+    TopicNode,
+    json_object,
+    leader_and_isr,
+    partitions,
+    plain_id,
+    requested,
+    running,
+    submitted,
+    topic_in,
+)
+from kquota.stores.zookeeper.znode import EVERY_TOPIC, LIVE_BROKERS, NOTIFICATIONS, Create, Node, config_in
 from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
-from kquota.terms import MIN_IN_SYNC, BrokerId, TopicPartition
+from kquota.terms import MIN_IN_SYNC, BrokerId, TopicPartition, is_id, wrong_topic_name
 
 _LARGEST_NODE: Final = 1_000_000
 """The most bytes of a znode. ZooKeeper rejects a packet of 1 MiB (jute.maxbuffer), which also has the path and the ACL.
@@ -42,37 +53,39 @@ class ZooKeeperMoves(ZooKeeperConfigs):
     def __init__(self, znodes: Znodes, unreadable: Callable[[str], None], fence: Fence | None = None) -> None:
         super().__init__(znodes, unreadable, fence)
         self._changed: float | None = None
+        self._warned: set[str] = set()
         self._brokers = znodes.names.bootstrap_server
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         """Return the snapshot. It also reads the znodes of the topics, because only these have moves from the Admin API
         (Kafka 2.4).
+
+        A topic whose znode Kafka did not write is left out, and a leader that cannot be read is unknown. Each has one
+        warning. Raises Refused if /admin/reassign_partitions cannot be read.
         """
         node = self._znodes.read(SUBMITTED)
         every = [(topic, f"{EVERY_TOPIC}/{topic}") for topic in self._znodes.children(EVERY_TOPIC)]
         nodes = self._znodes.read_all(path for _, path in every)
         topics_nodes = {topic: found for topic, path in every if (found := nodes[path]) is not None}
         moving = submitted(node, topics_nodes)
-        documents = {topic: json_object(found, f"{EVERY_TOPIC}/{topic}") for topic, found in topics_nodes.items()}
-        wanted = documents.keys() if topics is None else set(topics) & documents.keys()
+        known = self._topics(topics_nodes)
+        wanted = known.keys() if topics is None else set(topics) & known.keys()
         named = {
-            name: state
-            for topic in sorted(wanted)
-            for name, state in partitions(topic, documents[topic], moving).items()
+            name: state for topic in sorted(wanted) for name, state in partitions(topic, known[topic], moving).items()
         }
         return Snapshot(
             racks=self._racks(),
             partitions=self._with_states(named),
-            running=running(documents, moving),
-            topic_ids={topic: str(found["topic_id"]) for topic, found in documents.items() if "topic_id" in found},
+            running=running(known, moving),
+            topic_ids={topic: found.topic_id for topic, found in known.items() if found.topic_id is not None},
         )
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
-        """Return the values, including those of dead brokers."""
+        """Return the values, including those of dead brokers. Raises Refused for a value that is not a string."""
         paths = {entity_path(setting.resource) for setting in settings}
         nodes = self._znodes.read_all(f"/config/{path}" for path in paths)
         configs = {path: config_in(nodes[f"/config/{path}"], path) for path in paths}
-        return {setting: configs[entity_path(setting.resource)].get(setting.key) for setting in settings}
+        return {setting: _value(setting, configs[entity_path(setting.resource)]) for setting in settings}
 
     def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
         """Raise Unreachable, because ZooKeeper has no KRaft controllers. `change` writes settings of dead brokers
@@ -123,7 +136,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         """
         nodes = self._znodes.read_all(f"/config/topics/{topic}" for topic in topics)
         found = {topic: config_in(nodes[f"/config/topics/{topic}"], f"topics/{topic}") for topic in topics}
-        return {topic: int(config.get(MIN_IN_SYNC, 1)) for topic, config in found.items()}
+        return {topic: _minimum(topic, config) for topic, config in found.items()}
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
         """Create the znode that the controller reads once and deletes when its last move has ended.
@@ -154,14 +167,15 @@ class ZooKeeperMoves(ZooKeeperConfigs):
             raise Unknown(f"{error}; it is unknown whether the moves were submitted") from error
         if created:
             self._fence.committed()
-        if not created and not _sent_before(sent, json_object(self._znodes.read(SUBMITTED), SUBMITTED)):
+        there = {} if created else requested(self._znodes.read(SUBMITTED))
+        if not created and any(there.get(name) != target for name, target in targets.items() if name not in refused):
             raise Conflict(self._occupied())
         return refused
 
     def _occupied(self) -> str:
         """Return why no move can be submitted now. If a moving topic is deleted, the znode stays (seen on 3.9.1)."""
         node = self._znodes.read(SUBMITTED)
-        topics = sorted({p["topic"] for p in json_object(node, SUBMITTED).get("partitions", ())})
+        topics = sorted({name.topic for name in requested(node)})
         nodes = self._znodes.read_all(f"{EVERY_TOPIC}/{topic}" for topic in topics)
         there = {topic: found for topic in topics if (found := nodes[f"{EVERY_TOPIC}/{topic}"]) is not None}
         if topics and not submitted(node, there):
@@ -176,11 +190,42 @@ class ZooKeeperMoves(ZooKeeperConfigs):
             f"accepts one reassignment at a time. Wait until it ends, or use {self._brokers}"
         )
 
+    def _topics(self, nodes: Mapping[str, Node]) -> dict[str, TopicNode]:
+        found = {}
+        for topic, node in nodes.items():
+            if why := wrong_topic_name(topic):
+                self._warn(f"under {EVERY_TOPIC}: {topic!r} {why}; it is left out")
+                continue
+            try:
+                found[topic] = topic_in(node, f"{EVERY_TOPIC}/{topic}")
+            except Refused as error:
+                self._warn(f"{error}; topic {topic} is left out")
+        return found
+
     def _racks(self) -> dict[BrokerId, str | None]:
+        """Return the rack of each live broker. A broker is alive while its znode exists, whatever is in it."""
         paths = {node: f"{LIVE_BROKERS}/{node}" for node in self._znodes.children(LIVE_BROKERS)}
         nodes = self._znodes.read_all(paths.values())
-        found = {BrokerId(int(node)): json_object(nodes[path], path) for node, path in paths.items()}
-        return {broker: told.get("rack") for broker, told in sorted(found.items())}
+        found: dict[BrokerId, str | None] = {}
+        for name, path in paths.items():
+            if not plain_id(name):
+                self._warn(f"ZooKeeper: {path} is not the znode of a broker; it is left out")
+                continue
+            try:
+                rack = json_object(nodes[path], path).get("rack")
+                if rack is not None and not isinstance(rack, str):
+                    raise Refused(f"ZooKeeper: {path} has a rack that is not a string. Examine it with zookeeper-shell")
+            except Refused as error:
+                self._warn(f"{error}; the rack of broker {name} is unknown")
+                rack = None
+            found[BrokerId(int(name))] = rack
+        return dict(sorted(found.items()))
+
+    def _warn(self, line: str) -> None:
+        """Report a znode once, because a command that waits reads it many times."""
+        if line not in self._warned:
+            self._warned.add(line)
+            self._unreadable(line)
 
     def _let_brokers_act(self) -> None:
         if self._changed is not None:
@@ -196,14 +241,14 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         nodes = self._znodes.read_all(paths.values())
         found = {}
         for name, state in partitions.items():
-            told = json_object(nodes[paths[name]], paths[name])
-            leader = told.get("leader", -1)
+            leader: BrokerId | None = None
+            isr: Replicas = ()
+            try:
+                leader, isr = leader_and_isr(nodes[paths[name]], paths[name])
+            except Refused as error:
+                self._warn(f"{error}; the leader and the in-sync replicas of {name} are unknown")
             found[name] = PartitionReplicas(
-                replicas=state.replicas,
-                adding=state.adding,
-                removing=state.removing,
-                leader=BrokerId(leader) if leader >= 0 else None,
-                isr=brokers(told.get("isr", ())),
+                replicas=state.replicas, adding=state.adding, removing=state.removing, leader=leader, isr=isr
             )
         return found
 
@@ -212,12 +257,12 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         names = list(targets)
         nodes = self._znodes.read_all({f"{EVERY_TOPIC}/{name.topic}" for name in names})
         there = {
-            topic: json_object(nodes[path], path).get("partitions", {})
+            topic: topic_in(nodes[path], path).replicas
             for topic in {name.topic for name in names}
             if nodes[path := f"{EVERY_TOPIC}/{topic}"] is not None
         }
         words = "The partition does not exist."
-        return {name: words for name in names if str(name.partition) not in there.get(name.topic, {})}
+        return {name: words for name in names if name.partition not in there.get(name.topic, {})}
 
 
 def cluster_id(znodes: Znodes) -> str:
@@ -263,6 +308,21 @@ def _edit(changes: Sequence[Change], missing: Collection[Resource]) -> ConfigEdi
     return edited
 
 
-def _sent_before(sent: Iterable[Mapping[str, Any]], there: Mapping[str, Any]) -> bool:
-    known = [(p["topic"], p["partition"], p["replicas"]) for p in there.get("partitions", ())]
-    return all((p["topic"], p["partition"], p["replicas"]) in known for p in sent)
+def _value(setting: Setting, config: Mapping[str, object]) -> str | None:
+    value = config.get(setting.key)
+    if value is not None and not isinstance(value, str):
+        raise Refused(
+            f"/config/{entity_path(setting.resource)}: {setting.key} is not a string. Examine it with zookeeper-shell. "
+            "Nothing was written"
+        )
+    return value
+
+
+def _minimum(topic: str, config: Mapping[str, object]) -> int:
+    value = config.get(MIN_IN_SYNC, "1")
+    if not isinstance(value, str) or not is_id(value):
+        raise Refused(
+            f"/config/topics/{topic}: {MIN_IN_SYNC} is not a number. Examine it with zookeeper-shell. Nothing was "
+            "written"
+        )
+    return int(value)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from kquota import bounded
 from kquota.errors import Conflict, Invalid, Refused
 from kquota.quota.entity import EVERY, Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, Replacement, plain
@@ -182,10 +182,17 @@ class ZooKeeperQuotas:
         return [] if wanted is None else [wanted]
 
     def _decoded(self, nodes: Iterable[str], parent: str) -> list[Name]:
+        """Return the names in znodes. A znode that kquota would not write for its name is left out, because a change
+        would write another znode.
+        """
         names: list[Name] = []
+        kind = parent.rpartition("/")[2]
         for node in nodes:
             try:
-                names.append(DEFAULT if node == WIRE_DEFAULT else decoded(node))
+                name: Name = DEFAULT if node == WIRE_DEFAULT else decoded(node)
+                if (written := _node(kind, name)) != node:
+                    raise Invalid(f"Kafka writes the znode {node!r} as {written!r}")
+                names.append(name)
             except Invalid as error:
                 self._unreadable(f"under /config/{parent}: {error}; it is left out")
         return names
@@ -195,8 +202,8 @@ class ZooKeeperQuotas:
         for key in quotas_of([entity_type for entity_type, _ in entity.parts()]):
             if key in config:
                 try:
-                    limits[key] = float(config[key])
-                except (TypeError, ValueError):
+                    limits[key] = _number(config[key])
+                except ValueError:
                     self._unreadable(f"/config/{path}: {key} is {config[key]!r}, not a number; it is left out")
         return limits
 
@@ -222,10 +229,18 @@ def _is_ipv6(name: str) -> bool:
 def _registered(node: Node | None) -> int:
     """Return the version of a broker's own znode, or 0 if it cannot be read."""
     try:
-        version = json.loads(node.data)["version"] if node is not None else 0
-    except (ValueError, KeyError, TypeError):
+        version = bounded.json_object(node.data).get("version") if node is not None else 0
+    except ValueError:
         return 0
-    return version if isinstance(version, int) else 0
+    return version if type(version) is int else 0
+
+
+def _number(value: object) -> float:
+    """Return the limit in a stored text. Raises ValueError for anything that brokers cannot read either."""
+    # float() also accepts numbers and flags of JSON, the digits of other scripts, and 1_000.
+    if not isinstance(value, str) or not value.isascii() or "_" in value:
+        raise ValueError("it is not a number in a string")
+    return float(value)
 
 
 def _path(entity: Entity) -> str:

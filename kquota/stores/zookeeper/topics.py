@@ -2,52 +2,109 @@
 
 A move that was submitted over ZooKeeper is in /admin/reassign_partitions. One that was submitted through the Admin API
 is only in the znode of its topic. Since Kafka 2.4, that znode also has the progress of the controller.
+
+Other tools can write these znodes, so each value must have its type.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kquota import bounded
 from kquota.errors import Refused
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.stores.zookeeper.znode import LIVE_BROKERS, Node
 from kquota.stores.zookeeper.znodes import Znodes
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import HIGHEST_ID, BrokerId, TopicPartition, is_id, wrong_topic_name
 
 SUBMITTED: Final = "/admin/reassign_partitions"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicNode:
+    """The znode of a topic: the replicas of each partition by its number, and those that a move adds and removes."""
+
+    replicas: Mapping[int, Replicas] = field(default_factory=dict)
+    adding: Mapping[int, Replicas] = field(default_factory=dict)
+    removing: Mapping[int, Replicas] = field(default_factory=dict)
+    topic_id: str | None = None
+
+
 def endpoints(znodes: Znodes) -> str:
-    """Return the addresses of the live brokers, host:port separated by commas. Raises Refused without a live broker."""
+    """Return the addresses of the live brokers, host:port separated by commas. Raises Refused without a live broker.
+
+    A broker whose znode cannot be read is left out, because one address is enough.
+    """
     paths = [f"{LIVE_BROKERS}/{node}" for node in znodes.children(LIVE_BROKERS)]
-    found = (json_object(node, path) for path, node in znodes.read_all(paths).items())
-    named = [str(one) for document in found for one in document.get("endpoints") or ()]
+    named: set[str] = set()
+    for path, node in znodes.read_all(paths).items():
+        try:
+            found = json_object(node, path).get("endpoints")
+        except Refused:
+            continue
+        named |= {one for one in found if isinstance(one, str)} if isinstance(found, list) else set()
     addresses = sorted({name.partition("://")[2] for name in named if "://" in name})
     if not addresses:
         raise Refused("ZooKeeper: no live broker is registered")
     return ",".join(addresses)
 
 
+def topic_in(node: Node | None, path: str) -> TopicNode:
+    """Return the content of a topic's znode. Raises Refused if Kafka did not write it."""
+    document = json_object(node, path)
+    try:
+        topic_id = document.get("topic_id")
+        if topic_id is not None and not isinstance(topic_id, str):
+            raise ValueError("topic_id is not a string")
+        return TopicNode(
+            replicas=_by_partition(document, "partitions"),
+            adding=_by_partition(document, "adding_replicas"),
+            removing=_by_partition(document, "removing_replicas"),
+            topic_id=topic_id,
+        )
+    except ValueError as error:
+        raise _foreign(path, error) from error
+
+
+def requested(node: Node | None) -> dict[TopicPartition, Replicas]:
+    """Return all moves in /admin/reassign_partitions.
+
+    Raises Refused if Kafka did not write it: the controller cannot read it either, so it is unknown what moves.
+    """
+    document = json_object(node, SUBMITTED)
+    try:
+        found = {}
+        for entry in _list(document.get("partitions", []), "partitions"):
+            if not isinstance(entry, dict):
+                raise ValueError("an entry of partitions is not an object")
+            topic, number = entry.get("topic"), entry.get("partition")
+            if not isinstance(topic, str) or wrong_topic_name(topic) or not _is_number(number):
+                raise ValueError("an entry of partitions names no partition")
+            found[TopicPartition(topic, int(str(number)))] = brokers(entry.get("replicas"), "replicas")
+        return found
+    except ValueError as error:
+        raise _foreign(SUBMITTED, error) from error
+
+
 def submitted(node: Node | None, topics: Mapping[str, Node]) -> dict[TopicPartition, Replicas]:
     """Return the submitted moves, without topics that do not exist or were created after the submission."""
     return {
-        TopicPartition(entry["topic"], entry["partition"]): brokers(entry["replicas"])
-        for entry in json_object(node, SUBMITTED).get("partitions", ())
-        if node and (topic := topics.get(entry["topic"])) and topic.made < node.made
+        name: replicas
+        for name, replicas in requested(node).items()
+        if node and (topic := topics.get(name.topic)) and topic.made < node.made
     }
 
 
 def partitions(
-    topic: str, document: Mapping[str, Any], submitted: Mapping[TopicPartition, Replicas]
+    topic: str, known: TopicNode, submitted: Mapping[TopicPartition, Replicas]
 ) -> dict[TopicPartition, PartitionReplicas]:
     """Return every partition in a topic's znode with its submission, but without leaders and in-sync replicas."""
     found = {}
-    for number, ids in sorted(document.get("partitions", {}).items(), key=lambda item: int(item[0])):
-        name, replicas = TopicPartition(topic, int(number)), brokers(ids)
-        adding = brokers(document.get("adding_replicas", {}).get(number, ()))
-        removing = brokers(document.get("removing_replicas", {}).get(number, ()))
+    for number, replicas in sorted(known.replicas.items()):
+        name = TopicPartition(topic, number)
+        adding, removing = known.adding.get(number, ()), known.removing.get(number, ())
         target = submitted.get(name, ())
         if target and not adding and not removing:
             # The controller has not begun yet, so the submission is the state that it will reach.
@@ -59,23 +116,39 @@ def partitions(
 
 
 def running(
-    documents: Mapping[str, Mapping[str, Any]], submitted: Mapping[TopicPartition, Replicas]
+    topics: Mapping[str, TopicNode], submitted: Mapping[TopicPartition, Replicas]
 ) -> dict[TopicPartition, PartitionReplicas]:
     """Return all moving partitions: those of the submission and those in the znodes of topics."""
-    moving = {
-        topic for topic, found in documents.items() if found.get("adding_replicas") or found.get("removing_replicas")
-    }
+    moving = {topic for topic, known in topics.items() if known.adding or known.removing}
     found: dict[TopicPartition, PartitionReplicas] = {}
-    for topic in sorted(moving | {name.topic for name in submitted}):
-        for name, state in partitions(topic, documents[topic], submitted).items():
+    for topic in sorted(moving | {name.topic for name in submitted if name.topic in topics}):
+        for name, state in partitions(topic, topics[topic], submitted).items():
             if state.moving or name in submitted:
                 found[name] = state
     return found
 
 
-def brokers(ids: Iterable[int]) -> Replicas:
-    """Return the list of broker ids in a znode."""
-    return tuple(map(BrokerId, ids))
+def leader_and_isr(node: Node | None, path: str) -> tuple[BrokerId | None, Replicas]:
+    """Return the leader of a partition, None without one, and its in-sync replicas.
+
+    Raises Refused if Kafka did not write the znode.
+    """
+    document = json_object(node, path)
+    try:
+        leader = document.get("leader", -1)
+        if type(leader) is not int or leader > HIGHEST_ID:
+            raise ValueError("leader is not a broker id")
+        return BrokerId(leader) if leader >= 0 else None, brokers(document.get("isr", []), "isr")
+    except ValueError as error:
+        raise _foreign(path, error) from error
+
+
+def brokers(ids: object, what: str) -> Replicas:
+    """Return a list of broker ids in a znode. Raises ValueError, naming `what`, for anything else."""
+    found = _list(ids, what)
+    if not all(_is_number(broker) for broker in found):
+        raise ValueError(f"{what} is not a list of broker ids")
+    return tuple(map(BrokerId, found))
 
 
 def json_object(node: Node | None, path: str) -> dict[str, Any]:
@@ -86,9 +159,32 @@ def json_object(node: Node | None, path: str) -> dict[str, Any]:
     if node is None or not node.data:
         return {}
     try:
-        document = json.loads(node.data)
+        return bounded.json_object(node.data)
     except ValueError as error:
-        raise Refused(f"ZooKeeper: {path} does not hold JSON. Examine it with zookeeper-shell") from error
-    if not isinstance(document, dict):
-        raise Refused(f"ZooKeeper: {path} does not hold a JSON object. Examine it with zookeeper-shell")
-    return document
+        raise Refused(f"ZooKeeper: {path} does not hold a JSON object. Examine it with zookeeper-shell") from error
+
+
+def plain_id(text: str) -> bool:
+    """Return True if a znode's name or a key is the number of a broker or a partition as Kafka writes it."""
+    return is_id(text) and str(int(text)) == text
+
+
+def _by_partition(document: Mapping[str, Any], key: str) -> dict[int, Replicas]:
+    found = document.get(key, {})
+    if not isinstance(found, dict) or not all(map(plain_id, found)):
+        raise ValueError(f"{key} is not an object with a key for each partition")
+    return {int(number): brokers(ids, key) for number, ids in found.items()}
+
+
+def _list(value: object, what: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"{what} is not a list")
+    return value
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is int and 0 <= value <= HIGHEST_ID
+
+
+def _foreign(path: str, error: ValueError) -> Refused:
+    return Refused(f"ZooKeeper: {path} was not written by Kafka ({error}). Examine it with zookeeper-shell")

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote, unquote_plus
 
+from kquota import bounded
 from kquota.errors import Invalid, Parameter, Refused
+from kquota.terms import ENTITY_TYPES
 
 LIVE_BROKERS: Final = "/brokers/ids"
 EVERY_TOPIC: Final = "/brokers/topics"
@@ -124,6 +126,53 @@ def parents_of(entity_path: str) -> list[str]:
     return ["/config/" + "/".join(parts[:depth]) for depth in range(1, len(parts))]
 
 
+def emptied(changed: Mapping[str, Mapping[str, str]], found: Mapping[str, Node | None]) -> list[Delete]:
+    """Return the deletions of znodes that `changed`, the new config of each entity, leaves empty: those of quotas
+    without a config and without children, and above a client of a user also its folder and the user.
+
+    `found` are the znodes before the change, with all of `parents_of`. Deeper znodes come first. Source: KAFKA-14285.
+    """
+    children = {path: node.children for path, node in found.items() if node is not None}
+    for entity_path, after in changed.items():
+        path = f"/config/{entity_path}"
+        if after and found.get(path) is None and (above := _above(path)) in children:
+            children[above] += 1
+    deletes: dict[str, Delete] = {}
+    for entity_path in sorted(changed, key=lambda name: -name.count("/")):
+        kind, *_ = entity_path.split("/")
+        path = f"/config/{entity_path}"
+        if kind not in ENTITY_TYPES:
+            continue
+        while path != f"/config/{kind}" and path not in deletes and _is_empty(path, changed, found, children):
+            node = found[path]
+            assert node is not None
+            deletes[path] = Delete(path=path, version=node.version)
+            path = _above(path)
+            if path in children:
+                children[path] -= 1
+    return list(deletes.values())
+
+
+def _is_empty(
+    path: str,
+    changed: Mapping[str, Mapping[str, str]],
+    found: Mapping[str, Node | None],
+    children: Mapping[str, int],
+) -> bool:
+    entity_path = path.removeprefix("/config/")
+    node = found.get(path)
+    if node is None or children[path]:
+        return False
+    try:
+        return not changed.get(entity_path, config_in(node, entity_path))
+    except Refused:
+        return False
+
+
+def _above(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
 def _dumped(document: Mapping[str, object]) -> bytes:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -131,7 +180,6 @@ def _dumped(document: Mapping[str, object]) -> bytes:
 def json_in(data: bytes) -> dict[str, Any]:
     """Return the JSON object in a znode's data, or {} if it has none."""
     try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
+        return bounded.json_object(data)
+    except ValueError:
         return {}
-    return document if isinstance(document, dict) else {}

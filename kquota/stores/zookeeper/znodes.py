@@ -14,10 +14,10 @@ from typing import Any, Final, Self, TypeAlias
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.handlers.threading import KazooTimeoutError
-from kazoo.security import ACL
+from kazoo.security import ACL, OPEN_ACL_UNSAFE
 
 from kquota.errors import Conflict, Refused, Unreachable
-from kquota.stores.login.arguments import Access
+from kquota.stores.login.arguments import Access, ArgumentNames
 from kquota.stores.login.listening import must_listen
 from kquota.stores.state.interrupt import deferred
 from kquota.stores.zookeeper import session
@@ -32,6 +32,7 @@ from kquota.stores.zookeeper.znode import (
     SetData,
     config_in,
     config_written,
+    emptied,
     json_in,
     notification,
     parents_of,
@@ -42,7 +43,12 @@ CONNECT_SECONDS: Final = 10.0
 MERGE_ATTEMPTS: Final = 20
 SHORTEST_PAUSE: Final = 0.002
 LONGEST_PAUSE: Final = 0.2
-_CONFLICTS: Final = (kazoo_errors.BadVersionError, kazoo_errors.NodeExistsError, kazoo_errors.NoNodeError)
+_CONFLICTS: Final = (
+    kazoo_errors.BadVersionError,
+    kazoo_errors.NodeExistsError,
+    kazoo_errors.NoNodeError,
+    kazoo_errors.NotEmptyError,
+)
 _LOST: Final = (
     kazoo_errors.ConnectionLoss,
     kazoo_errors.SessionExpiredError,
@@ -68,7 +74,6 @@ class Znodes:
         self._connect = connect
         addresses, slash, chroot = connect.partition("/")
         self._access = access or Access()
-        self.names: Final = self._access.names
         servers = must_listen("ZooKeeper", addresses, self.names.zookeeper, self.names.command_config, deadline)
         self._client = session.started(f"{','.join(servers)}{slash}{chroot}", self._access, deadline)
         try:
@@ -77,6 +82,10 @@ class Znodes:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def names(self) -> ArgumentNames:
+        return self._access.names
 
     def __enter__(self) -> Self:
         return self
@@ -125,7 +134,8 @@ class Znodes:
         other clients keep writing first, Refused for a transaction of more than `largest` bytes.
 
         `known` replaces the first reading: znodes that are missing in it do not exist. It may be stale, because the
-        write checks the versions. `also` returns more operations for the transaction. It is called for each attempt.
+        write checks the versions. A znode of quotas that becomes empty is deleted, with its parents if these are empty,
+        as brokers do (KAFKA-14285). `also` returns more operations for the transaction. It is called for each attempt.
         """
         for attempt in range(MERGE_ATTEMPTS):
             writes = self._writes(edits, known if attempt == 0 else None)
@@ -194,12 +204,16 @@ class Znodes:
         found = self.read_all([*own, *parents]) if known is None else {p: known.get(p) for p in (*own, *parents)}
         nodes = {path: found[path] for path in own}
         missing = {path for path in parents if found[path] is None}
+        befores = {entity_path: config_in(nodes[f"/config/{entity_path}"], entity_path) for entity_path in edits}
+        afters = {entity_path: dict(edit(befores[entity_path])) for entity_path, edit in edits.items()}
+        changed = {name: after for name, after in afters.items() if after != befores[name]}
+        deletions = emptied(changed, found)
+        deleted = {deletion.path for deletion in deletions}
         writes: list[Operation] = []
-        for entity_path, edit in edits.items():
+        for entity_path, after in changed.items():
             path = f"/config/{entity_path}"
-            before = config_in(nodes[path], entity_path)
-            after = dict(edit(before))
-            if after == before:
+            if path in deleted:
+                writes.append(notification(entity_path))
                 continue
             for parent in parents_of(entity_path):
                 if parent in missing:
@@ -208,10 +222,14 @@ class Znodes:
                     writes.append(Create(path=parent, data=b""))
             missing.discard(path)
             writes += [config_written(path, nodes[path], after), notification(entity_path)]
-        return writes
+        return [*writes, *deletions]
 
     def _acls_above(self, paths: Iterable[str]) -> dict[str, list[ACL]]:
-        """Return, for each new znode, the ACL of its nearest existing parent, so that it is never wider than that."""
+        """Return, for each new znode, the ACL of its nearest existing parent, so that it is never wider than that.
+
+        Kafka does not protect the root, also with `zookeeper.set.acl`. In place of a parent that everyone may change,
+        NOTIFICATIONS is therefore the model: it always exists, and has the ACL that Kafka gives its own znodes.
+        """
         created = list(paths)
         found: dict[str, list[ACL]] = {}
         todo = {_above(path) for path in created} - set(created)
@@ -221,12 +239,21 @@ class Znodes:
             answers = {path: self._answer(answer, path, None) for path, answer in sent.items()}
             found |= {path: list(answer[0]) for path, answer in answers.items() if answer is not None}
             todo = {_above(path) for path in todo - found.keys()} - found.keys()
+        kafkas: list[ACL] | None = None
         for path in created:
             parent = _above(path)
             while parent not in found:
                 parent = _above(parent)
             found[path] = found[parent]
+            if found[path] == OPEN_ACL_UNSAFE:
+                kafkas = kafkas or self._acl_of_kafka()
+                found[path] = kafkas
         return found
+
+    def _acl_of_kafka(self) -> list[ACL]:
+        with deferred():
+            sent = self._client.get_acls_async(NOTIFICATIONS)
+        return list(self._answer(sent, NOTIFICATIONS, (OPEN_ACL_UNSAFE,))[0])
 
     def _must_log_in(self) -> None:
         """Raise Refused if the login was refused. Only the first answer, to any request, shows that.

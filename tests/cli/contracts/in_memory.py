@@ -33,7 +33,7 @@ from kquota.watch.observation import WatchPorts
 from tests.election.fake import MemoryElections
 from tests.hosts.stage import ClusterConfigs
 from tests.mutation.fake import FakeClock
-from tests.probe.fake import Controller
+from tests.probe.fake import Controller, MemoryWrites
 from tests.quota.fake import FakeQuotas
 from tests.reassign.dirs_fake import MemoryDirs
 from tests.reassign.fake import MemoryCluster, Ticks
@@ -63,7 +63,7 @@ class MemoryPrincipals(FakeQuotas):
 class Logins:
     """The logins of the operator and of the probed client, which are the same and have no password.
 
-    Gaps: no client can load a topic.
+    Gaps: no client can load a topic, but it can write small records to it.
     """
 
     house: InMemory
@@ -73,6 +73,13 @@ class Logins:
 
     def stage(self) -> AbstractContextManager[library.Cluster]:
         return self.house.connected(self.at)
+
+    @contextmanager
+    def small_writes(self, topic: str, partitions: int) -> Iterator[MemoryWrites]:
+        assert partitions == len(self.house.cluster.alive)
+        yield MemoryWrites(
+            topics=self.house.topics, topic=topic, latency=self.house.latency, sleep=self.house.clock.sleep
+        )
 
 
 @dataclass(kw_only=True)
@@ -90,6 +97,8 @@ class InMemory:
     quotas: MemoryPrincipals = field(default_factory=MemoryPrincipals)
     topics: Controller = field(default_factory=lambda: Controller(clock=FakeClock()))
     elections: MemoryElections = field(default_factory=MemoryElections)
+    latency: Callable[[BrokerId], float] = lambda _: 0.004
+    """The seconds in which a broker acknowledges a small write."""
 
     def __post_init__(self) -> None:
         self.clock = Ticks(self.topics.clock.sleep)
@@ -176,7 +185,7 @@ class InMemory:
             sight=self.topics,
             brokers=tuple(sorted(self.cluster.alive)),
             bootstrap_server=world.brokers(at),
-            said=None,
+            security=None,
             client=Client(user="ANONYMOUS", client_id="kquota"),
             warned=world.warn,
         )

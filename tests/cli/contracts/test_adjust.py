@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kquota.mutation.port import Failure
+from kquota.probe import latency
+from kquota.probe import run as probe
+from kquota.settings.resource import Setting
+from kquota.terms import FOLLOWER_RATE, BrokerId
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import BROKER, plan, reassign
 from tests.cli.contracts.transcript import Transcript
+from tests.probe.fake import CreatedConfigs
 from tests.reassign.fake import Ticks
 from tests.watch.fake import CopyingCluster
 from tests.watch.stage import MB, brokers, name
@@ -18,8 +26,10 @@ SIZE = 300 * MB
 
 
 @pytest.fixture
-def copying(house: InMemory) -> CopyingCluster:
+def copying(house: InMemory, monkeypatch: pytest.MonkeyPatch) -> CopyingCluster:
     """Two partitions on brokers 1 and 2, and a cluster that copies while commands wait."""
+    monkeypatch.setattr(probe, "_ON_ITS_WAY", 0.0)
+    monkeypatch.setattr(latency, "PERIOD_SECONDS", 0.5)
     cluster = CopyingCluster(alive=set(brokers(1, 2, 3)))
     for number in range(2):
         cluster.partition(name(number), (1, 2), SIZE)
@@ -50,8 +60,12 @@ def test_a_rate(copying: CopyingCluster, session: Transcript, tmp_path: Path) ->
         "--deadline 1h --min-rate 9MB/s --max-rate 5MB/s",
         "--deadline 1h --interval 0.5s",
         "--between night=1MB/s",
+        "--protect 5MB/s",
+        "--protect --min-rate 7MB/s",
+        "--protect --min-rate 9MB/s --max-rate 5MB/s",
+        "--protect --zookeeper z1:2181",
     ):
-        session.kquota(f"move adjust {words} {BROKER}")
+        session.kquota(f"move adjust {words} {'' if '--zookeeper' in words else BROKER}")
     session.must_be("contract-adjust")
 
 
@@ -66,7 +80,108 @@ def test_a_deadline(house: InMemory, copying: CopyingCluster, session: Transcrip
     assert copying.configs == {}
 
 
+def test_a_pause(house: InMemory, copying: CopyingCluster, session: Transcript, tmp_path: Path) -> None:
+    file = started(session, tmp_path, "4MB/s")
+    session.kquota(f"move adjust --continue {BROKER}")
+    session.kquota(f"move adjust --pause 5MB/s {BROKER}")
+    session.kquota(f"move adjust --pause {BROKER} --reason peak")
+    house.clock.sleep(3600)
+    session.kquota(f"move watch {BROKER} --once")
+    session.kquota(f"move adjust --deadline 1h {BROKER}")
+    reassign(session, file, "--verify", ["text"])
+    session.kquota(f"move resume {BROKER}")
+    assert copying.sizes[name(0), BrokerId(3)] < MB, "also after it is resumed"
+    session.kquota(f"move adjust --continue {BROKER} --output json")
+    house.clock.sleep(3600)
+    reassign(session, file, "--verify", ["text"])
+    assert copying.configs == {}
+    session.must_be("contract-pause")
+
+
+def test_a_paused_move_can_be_undone(copying: CopyingCluster, session: Transcript, tmp_path: Path) -> None:
+    """The way back may need copies, so it has the throttle from before the pause."""
+    started(session, tmp_path, "4MB/s")
+    session.kquota(f"move adjust --pause {BROKER}")
+    assert session.kquota(f"move abort {BROKER}").code in (0, 8)
+    assert "1" not in copying.configs.values()
+
+
 def test_the_time_of_day(house: InMemory, copying: CopyingCluster, session: Transcript, tmp_path: Path) -> None:
     started(session, tmp_path, "1MB/s")
     ran = session.kquota(f"move adjust {BROKER} --between 00:00-12:00=5MB/s,12:00-24:00=5MB/s,else=1MB/s")
     assert "the throttle is now 5 MB/s, was 1 MB/s" in ran.err
+
+
+ROOM = 12 * MB
+"""Above this throttle, brokers acknowledge writes late."""
+
+
+def test_protection(house: InMemory, copying: CopyingCluster, session: Transcript, tmp_path: Path) -> None:
+    """The throttle rises while writes are fast, and is halved when they become slow. The record has each reason."""
+    house.configs = CreatedConfigs(house.topics)
+    rate = Setting.of_broker(BrokerId(3), FOLLOWER_RATE)
+    house.latency = lambda broker: 0.04 if broker == 3 and int(copying.configs.get(rate, "0")) > ROOM else 0.004
+    copying.sizes = dict.fromkeys(copying.sizes, 1_000 * MB)
+    started(session, tmp_path, "30MB/s")
+    ran = session.kquota(f"move adjust {BROKER} --protect --min-rate 2MB/s --max-rate 22MB/s --output json")
+    assert ran.code == 8, "the throttle is still set"
+    assert house.topics.topics(None) == (), "the scratch topic is removed"
+    assert "without the load of the move, writes take up to 4.0 ms" in ran.err
+    (shown,) = json.loads(session.kquota(f"move report {BROKER} --output json").out)["runs"]
+    changes = json.loads(session.kquota(f"move report {shown['run']} {BROKER} --output json").out)["changes"]
+    assert [change["to"] // MB for change in changes[:13]] == [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 6]
+    assert [change["reason"] for change in (changes[0], changes[1], changes[12])] == [
+        "--protect: the lowest throttle, to measure the usual latency",
+        "--protect: writes to broker 3 take 4.0 ms (limit 9.0 ms)",
+        "--protect: writes to broker 3 take 40.0 ms (limit 9.0 ms)",
+    ]
+    assert max(change["to"] for change in changes[13:]) <= 1.1 * ROOM
+
+
+def test_protection_of_partitions_that_lose_in_sync_replicas(
+    house: InMemory, copying: CopyingCluster, session: Transcript, tmp_path: Path
+) -> None:
+    """The throttle is halved once for each loss."""
+    house.configs = CreatedConfigs(house.topics)
+    copying.sizes = dict.fromkeys(copying.sizes, 500 * MB)
+    started(session, tmp_path, "20MB/s")
+    lost, taken = name(0), Setting.of_broker(BrokerId(3), FOLLOWER_RATE)
+
+    def answers(_: BrokerId) -> float:
+        if copying.configs.get(taken) == "5000000" and 2 in (now := copying.partitions[lost]).isr:
+            copying.partitions[lost] = replace(now, isr=tuple(b for b in now.isr if b != 2))
+        return 0.004
+
+    house.latency = answers
+    ran = session.kquota(f"move adjust {BROKER} --protect --min-rate 2MB/s --max-rate 22MB/s")
+    assert "the throttle is now 2.5 MB/s, was 5 MB/s: 1 partition lost an in-sync replica" in ran.err
+
+
+def test_protection_that_is_interrupted(
+    house: InMemory, copying: CopyingCluster, session: Transcript, tmp_path: Path
+) -> None:
+    """The last throttle stays, and the scratch topic is removed."""
+    house.configs = CreatedConfigs(house.topics)
+    started(session, tmp_path, "20MB/s")
+    began = house.clock.monotonic()
+
+    def answers(_: BrokerId) -> float:
+        if house.clock.monotonic() - began > 45:
+            raise KeyboardInterrupt
+        return 0.004
+
+    house.latency = answers
+    session.kquota(f"move adjust {BROKER} --protect")
+    assert house.topics.topics(None) == ()
+    assert copying.configs[Setting.of_broker(BrokerId(3), FOLLOWER_RATE)] == str(2 * MB)
+
+
+def test_without_the_right_to_create_topics_nothing_changes(
+    house: InMemory, copying: CopyingCluster, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started(session, tmp_path, "20MB/s")
+    before = dict(copying.configs)
+    monkeypatch.setattr(house.topics, "_wrong", lambda _: Failure(code=29, reason="TopicAuthorizationFailed (29)"))
+    ran = session.kquota(f"move adjust {BROKER} --protect")
+    assert (ran.code, copying.configs) == (1, before)
+    assert "TopicAuthorizationFailed" in ran.err

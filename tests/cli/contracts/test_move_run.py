@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kquota.errors import Unreachable
+from kquota.mutation.topic import Partition
 from kquota.reassign.port import Snapshot
 from kquota.settings.resource import Setting
 from kquota.terms import LEADER_RATE, TopicPartition
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.unit
 
 
 def ends_moves(house: InMemory, patch: pytest.MonkeyPatch, every: int = 1) -> None:
-    """A wait of two seconds, or several of them, end one running move."""
+    """Waits of two seconds in all end one running move."""
     waits = 0
 
     def wait(seconds: float) -> None:
@@ -92,6 +93,33 @@ def test_a_killed_move_is_continued_by_the_same_command(
     assert THREE in house.cluster.partitions[TopicPartition("orders", 1)].replicas
     assert house.cluster.configs == {}
     session.must_be("contract-move-run-killed")
+
+
+@pytest.mark.parametrize("batch", ["--batch 1", ""], ids=["between waves", "after the last wave"])
+def test_trouble_elsewhere_undoes_the_move(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: str
+) -> None:
+    before = {name: now.replicas for name, now in house.cluster.partitions.items()}
+    outside = TopicPartition("refunds", 0)
+    house.elections.add(outside, 1, 3, leader=1)
+    ends_moves(house, monkeypatch, every=20)
+    partitions, looks = house.elections.partitions, 0
+
+    def damaged() -> Mapping[TopicPartition, Partition]:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            house.elections.add(outside, 1, 3, leader=None)
+        return partitions()
+
+    monkeypatch.setattr(house.elections, "partitions", damaged)
+    house.cluster.configs[Setting.of_broker(ONE, LEADER_RATE)] = "123456789"
+    ran = session.kquota(f"move run {plan(tmp_path, ELSEWHERE)} {BROKER} --throttle 5MB/s {batch} --abort-on-trouble")
+    assert ran.code == 1
+    assert "the move was undone: 1 partition outside the plan has no leader" in ran.err
+    assert {name: now.replicas for name, now in house.cluster.partitions.items()} == before
+    assert house.cluster.configs == {Setting.of_broker(ONE, LEADER_RATE): "123456789"}
+    assert session.kquota(f"move status {BROKER}").code == 0
 
 
 def test_a_longer_move_shows_its_progress(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import shlex
 from collections.abc import Iterator
@@ -38,6 +39,7 @@ CLI = Path(cli.__file__).parent
 COMPOSED = ("throttle/doctor/answer.py", "watching/wording.py")
 """They compose their commands from parts; each of them is collected from their answers."""
 SAMPLES = {
+    "found.run.id": "20260301T123000Z-6a6b28d658e6",
     "other.id": "20260301T123000Z-6a6b28d658e6",
     "run.run": "20260301T123000Z-6a6b28d658e6",
     "keys": LEADER_RATE,
@@ -75,10 +77,15 @@ def test_only_one_place_words_a_command() -> None:
         path.relative_to(CLI).as_posix()
         for path in CLI.rglob("*.py")
         if path.name not in ("command.py", "main.py")
-        for string in _strings(ast.parse(path.read_text()))
+        for string in _strings(_tree(path))
         if named.search(string)
     }
     assert names == set(PLAIN)
+
+
+@functools.cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 def _strings(tree: ast.Module) -> list[str]:
@@ -104,8 +111,8 @@ def literal() -> Iterator[str]:
     for path in sorted(CLI.rglob("*.py")):
         if path.relative_to(CLI).as_posix() in (*COMPOSED, "contract.py", "suggestion.py"):
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "suggested":
+        for node in ast.walk(_tree(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "suggested":
                 yield suggested(_text(node.args[0]))
 
 
@@ -224,7 +231,7 @@ def test_no_message_is_a_question() -> None:
     asking = {
         path.relative_to(CLI.parent).as_posix()
         for path in CLI.parent.rglob("*.py")
-        for string in _strings(ast.parse(path.read_text()))
+        for string in _strings(_tree(path))
         if question.search(string)
     }
     assert asking == {f"cli/{path}" for path in PROMPTS}

@@ -9,7 +9,7 @@ import pytest
 
 from kquota.cli.output import plain
 from kquota.cli.watching.wording import MoveNamed, shown
-from kquota.watch.diagnosis import NotSubmitted
+from kquota.watch.diagnosis import NotSubmitted, RunPaused
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import BROKER, ZOOKEEPER, plan, reassign
 from tests.cli.contracts.transcript import Transcript
@@ -87,10 +87,11 @@ def test_each_reading_is_one_json_document_on_a_line(
 
 def test_the_words_of_each_finding(session: Transcript) -> None:
     """Each finding is a sentence with its values, and a command that helps: with a run, with a plan, with neither."""
-    known = [MoveNamed(run="20260301T123000Z-00b3e5b3524b", plan=None), MoveNamed(run=None, plan="my plan.json")]
+    run = "20260301T123000Z-00b3e5b3524b"
+    known = [MoveNamed(run=run, plan=None), MoveNamed(run=None, plan="my plan.json")]
     symptoms = [expected for _, expected in CASES.values()]
     told: list[str] = []
-    for symptom in (*symptoms, NotSubmitted(run="20260301T123000Z-00b3e5b3524b", partitions=2, first=name(7))):
+    for symptom in (*symptoms, NotSubmitted(run=run, partitions=2, first=name(7)), RunPaused(run=run, left=88 * MB)):
         for named in (*known, MoveNamed(run=None, plan=None)):
             one = shown(symptom, named)
             assert "`kquota " in one.do

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka.protocol.admin import (
+from kafka.protocol.admin.client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
-    DescribeUserScramCredentialsResponse,
 )
+from kafka.protocol.admin.users import DescribeUserScramCredentialsResponse
 
 _Described = DescribeClientQuotasResponse.EntryData
 _Altered = AlterClientQuotasResponse.EntryData
@@ -27,6 +27,7 @@ class QuotaBroker:
 
     def __init__(self, *, lenient: bool = False) -> None:
         self.held: dict[Parts, dict[str, float]] = {}
+        self.has_controller = True
         self._lenient = lenient
 
     def version(self) -> tuple[int, ...]:

@@ -19,6 +19,9 @@ _FLEXIBLE: Final = {3: 9, 19: 5, 20: 4, 29: 2, 32: 4, 35: 2, 37: 2, 44: 1, 48: 1
 All their bodies begin with the throttle time.
 """
 
+_DESCRIBE_QUORUM: Final = 55
+"""Its answer has no throttle time."""
+
 _CLOSING: Final = (4, 9, 11)
 """Linux's FIN_WAIT1, LAST_ACK and CLOSING."""
 
@@ -165,6 +168,8 @@ def _frames(data: bytes) -> Iterator[bytes]:
 
 
 def _throttle_ms(body: bytes, api: int, version: int) -> int:
+    if api == _DESCRIBE_QUORUM:
+        return 0
     if api == _API_VERSIONS:
         # Its header never has tags, and its throttle time follows the list of requests; a version that the broker
         # does not know is answered in the first one, which has none.

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
+from kquota.errors import Refused
 from kquota.stores.admin.record_batch import PRODUCER_ID, Batch, decode, encode, following
 from kquota.stores.state.log import Entry
 
@@ -75,6 +76,13 @@ def told(batch: Batch) -> tuple[Any, ...]:
     return (batch.ours, batch.last_offset, [item.key for item in batch.items], batch.foreign, batch.last_sequence)
 
 
+def dated(data: bytes, ms: int) -> bytes:
+    """The same batch with another time."""
+    header = list(DefaultRecordBatch.HEADER_STRUCT.unpack_from(data))
+    header[7] = header[8] = ms
+    return bytes(DefaultRecordBatch.HEADER_STRUCT.pack(*header)) + data[DefaultRecordBatch.HEADER_STRUCT.size :]
+
+
 TEXT: Keys = [(b"a" * 50, b"1" * 50), (b"b", b"2")]
 STRANGE: dict[str, tuple[bytes, tuple[Any, ...]]] = {
     "of another producer": (built(TEXT, producer=4), (False, 1, [], 2, 6)),
@@ -86,6 +94,7 @@ STRANGE: dict[str, tuple[bytes, tuple[Any, ...]]] = {
     ),
     "ours, with gzip that is none": ((data := built(TEXT))[:22] + b"\x01" + data[23:], (True, 1, [], 2, 6)),
     "a key that is not text": (built([(b"\xff", b"1"), (b"b", b"2")]), (True, 1, ["b"], 1, 6)),
+    "a time that no date has": (dated(built(TEXT), 2**62), (True, 1, [], 2, 6)),
     "no key": (built([(None, b"1")]), (True, 0, [], 1, 5)),
     "emptied by compaction": (emptied(built(TEXT)), (True, 1, [], 0, 6)),
     "a message of Kafka 0.10": (struct.pack(">qiIb9x", 0, 14, 0, 1), (False, 0, [], 1, -1)),
@@ -104,3 +113,12 @@ def test_a_fetch_holds_several_batches_and_may_end_within_one() -> None:
     for cut in range(1, len(two)):
         assert [b.last_offset for b in decode(one + two[:-cut])] == [1]
     assert list(decode(b"")) == []
+
+
+@pytest.mark.parametrize("length", [-(2**31), -12, -1, 0, 48])
+def test_a_batch_that_is_shorter_than_its_header_is_refused(length: int) -> None:
+    """A length of -12 was an endless loop."""
+    data = bytearray(built(TEXT))
+    data[8:12] = length.to_bytes(4, "big", signed=True)
+    with pytest.raises(Refused, match=f"damaged record batch at offset 0 .length {length}"):
+        list(decode(bytes(data)))

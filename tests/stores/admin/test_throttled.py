@@ -72,7 +72,7 @@ def test_a_rejected_mutation_waits_even_if_its_connection_is_lost(stage: Stage) 
 
         def rejected() -> bool:
             todo = work([next(creations) for _ in range(2)])
-            outcomes = carry_out(WireTopics(wire), time, todo, MutationPace(quota=None), seconds=60, told=told)
+            outcomes = carry_out(WireTopics(wire), time, todo, MutationPace(quota=None), seconds=60, on_wait=told)
             assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
             return bool(recorder.throttles)
 

@@ -23,9 +23,10 @@ from kquota.stores.login import oauth, rdkafka
 from kquota.stores.login.oauth import ClientCredentials, TokenFile
 from kquota.stores.login.security import security
 from tests import certificates
+from tests.canary import CANARY
 from tests.cli.run import kquota
 from tests.logins import bearer
-from tests.secured import CANARY, Secured, escaped, jwt
+from tests.secured import Secured, escaped, jwt
 
 PACKAGE = "org.apache.kafka.common.security.oauthbearer"
 SECRET = f"{CANARY}:+/ é"
@@ -222,7 +223,7 @@ def test_a_token_without_expiry(tmp_path: Path, claims: dict[str, Any]) -> None:
 
 
 def test_an_impossible_path_of_a_token_file() -> None:
-    with pytest.raises(Invalid, match=r"cannot read .*: it holds no token"):
+    with pytest.raises(Invalid, match=r"cannot read .*: its name has a null character"):
         oauth.token(TokenFile(path=Path("/a\0b"), extensions={}), lambda: pytest.fail("no TLS"))
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from kquota.errors import Invalid
 from kquota.stores.login import jaas
 from kquota.stores.login.arguments import properties, tell_if_open
+from tests.canary import CANARY
 from tests.secured import PLAIN, escaped
 from tests.secured import jaas as quoted
 
-CANARY = "CANARY-7f3a"
 TEXTS = {
     "a=b": {"a": "b"},
     "a = b c ": {"a": "b c "},
@@ -46,7 +46,7 @@ TEXTS = {
 
 
 def written(tmp_path: Path, text: str) -> Path:
-    file = tmp_path / "p"
+    file = tmp_path / "p.properties"
     file.write_bytes(text.encode("latin-1"))
     return file
 
@@ -57,7 +57,7 @@ def test_java_properties(tmp_path: Path, text: str, meant: dict[str, str]) -> No
 
 
 def test_bytes_are_latin_1_as_for_kafkas_tools(tmp_path: Path) -> None:
-    file = tmp_path / "p"
+    file = tmp_path / "p.properties"
     file.write_bytes("a=é".encode())
     assert properties(file, "command_config") == {"a": "Ã©"}
 

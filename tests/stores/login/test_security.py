@@ -21,9 +21,10 @@ from kquota.stores.admin import login
 from kquota.stores.login import rdkafka
 from kquota.stores.login.security import Security, security
 from tests import certificates
+from tests.canary import CANARY
 from tests.certificates import Certified
 from tests.logins import ENDPOINT, RIGHT, WRONG, bearer, located, plain, scram
-from tests.secured import ALICE, CANARY, PASSWORD, PLAIN, SCRAM, Secured, escaped, jaas
+from tests.secured import ALICE, PASSWORD, PLAIN, SCRAM, Secured, escaped, jaas
 
 PLAINTEXT = {"security.protocol": "SASL_PLAINTEXT"}
 

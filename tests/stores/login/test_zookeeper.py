@@ -11,7 +11,8 @@ import pytest
 from kquota.errors import Invalid
 from kquota.stores.login.arguments import Access, Digest
 from kquota.stores.login.zookeeper import access
-from tests.secured import CANARY, digest
+from tests.canary import CANARY
+from tests.secured import digest
 
 ENABLED = {"zookeeper.ssl.client.enable": "true"}
 

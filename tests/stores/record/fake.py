@@ -24,7 +24,7 @@ class Fault(Enum):
 
 @dataclass
 class MemoryTopic:
-    """The state that all handles share. Gaps: no time-outs, no limit on the size of a batch, no foreign records."""
+    """The state that all handles share. docs/reliability.md lists its gaps."""
 
     identity: str = field(default_factory=lambda: str(uuid.uuid4()))
     items: list[tuple[int, Item]] = field(default_factory=list)

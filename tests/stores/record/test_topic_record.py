@@ -358,9 +358,9 @@ FORGED = {
         lambda d: {**d, "run": {**d["run"], "taken": [{"kind": "topic", "name": "t", "key": "retention.ms"}]}},
         "is not a throttle key",
     ),
-    "no version": (lambda d: {**d, "v": "7"}, "is not a positive number"),
+    "a version in text": (lambda d: {**d, "v": "7"}, "is not the version of a run"),
     "a part of nothing": (lambda d: {**d, "run": {**d["run"], "plan": {"part": "0" * 32}}}, "is missing"),
-    "a list": (lambda _: [], "TypeError"),
+    "a list": (lambda _: [], "it is not a JSON object"),
 }
 
 

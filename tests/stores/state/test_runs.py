@@ -59,7 +59,7 @@ RUNS = st.builds(
     topic_ids=st.dictionaries(st.sampled_from("tu"), st.text(max_size=30)),
     handed_over=st.frozensets(st.builds(TopicPartition, st.sampled_from("tu"), st.integers(0, 9))),
     aborting=st.booleans(),
-    finished=st.none() | st.datetimes(timezones=st.just(UTC)),
+    finished=st.none() | st.datetimes(timezones=st.just(UTC)).filter(lambda time: 1 < time.year < 9999),
     owner=st.none()
     | st.builds(Owner, user=st.text(), host=st.text(), pid=st.integers(0, 2**31 - 1), since=st.just(TIME)),
     reason=st.none() | st.text(),
@@ -102,6 +102,18 @@ def test_a_truncated_line_is_overwritten(tmp_path: Path) -> None:
     assert alone(tmp_path, "c").unfinished() == (run(),)
     later = replace(run(), handed_over=frozenset({T0}))
     alone(tmp_path, "c").update(later)
+    assert alone(tmp_path, "c").unfinished() == (later,)
+
+
+def test_a_line_that_another_process_began_is_overwritten(tmp_path: Path) -> None:
+    """A command that waits without the lock keeps the journal in memory. Another one may be killed while it writes."""
+    files = alone(tmp_path, "c")
+    files.begin(run())
+    aborting, later = replace(run(), aborting=True), replace(run(), aborting=True, handed_over=frozenset({T0}))
+    alone(tmp_path, "c").update(aborting)
+    path = Path(files.place(run()))
+    path.write_bytes(path.read_bytes() + b'1234abcd {"paused":tr')
+    files.update(later)
     assert alone(tmp_path, "c").unfinished() == (later,)
 
 
@@ -182,9 +194,9 @@ def test_a_damaged_record_is_refused_by_name(tmp_path: Path, data: bytes, compla
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     files = alone(tmp_path / "file", "c")
-    with pytest.raises(Refused, match="must be on disk before a move starts"):
+    with pytest.raises(Refused, match="writes the record of a run before each step"):
         files.begin(run())
-    with pytest.raises(Refused, match="must be on disk before a move starts"), files.hold("execute"):
+    with pytest.raises(Refused, match="writes the record of a run before each step"), files.hold("execute"):
         pass
 
 

@@ -11,11 +11,16 @@ import typer
 from kquota.cli.connection import Recorded
 from kquota.cli.options import Output, OutputFormat, Reason, StateDir
 
-EPILOG: Final = """With RATE, kquota sets the throttle and ends. With --deadline or --between, it watches the move,
-changes the throttle as needed, and ends with the move. If kquota is stopped, the last throttle stays. Each change is
-recorded in the run. The command that ends the run restores the throttle from before the move.
+EPILOG: Final = """With RATE, kquota sets the throttle and ends. With --deadline, --between or --protect, it watches the
+move, changes the throttle as needed, and ends with the move. If kquota is stopped, the last throttle stays. Each change
+is recorded in the run. The command that ends the run restores the throttle from before the move.
 
-Exit codes: as for `kquota throttle set`, and with --deadline or --between as for `kquota move watch`.
+With --pause, each broker that copies fetches once in each quota window (11 s), up to
+replica.fetch.response.max.bytes (10 MB) for each fetcher thread, about 1 MB/s for each pair of brokers: Kafka cannot
+stop a copy entirely. Replicas that are not part of the move are not delayed. --continue restores the rate from before.
+
+Exit codes: as for `kquota throttle set`, and with --deadline, --between or --protect as for
+`kquota move watch`.
 
 Examples:
   kquota move adjust 80MB/s --bootstrap-server localhost:9092
@@ -24,6 +29,7 @@ Examples:
 HEADINGS: Final = {
     "--run": "Move",
     "--deadline": "Throttle over time",
+    "--pause": "Pause",
     "--force": "Safety, record and output",
 }
 """The first option of each part of the help, and its heading."""
@@ -31,7 +37,7 @@ HEADINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdjustOptions:
-    """Change the throttle of a running move: to a rate, to meet a deadline, or by the time of day."""
+    """Change the throttle of a running move: to a rate, for a deadline, by the time, to spare clients. Or pause it."""
 
     connection: Recorded
     rate: Annotated[
@@ -56,10 +62,12 @@ class AdjustOptions:
         ),
     ] = None
     min_rate: Annotated[
-        str | None, typer.Option("--min-rate", metavar="RATE", help="With --deadline: the lowest throttle.")
+        str | None,
+        typer.Option("--min-rate", metavar="RATE", help="With --deadline or --protect: the lowest throttle."),
     ] = None
     max_rate: Annotated[
-        str | None, typer.Option("--max-rate", metavar="RATE", help="With --deadline: the highest throttle.")
+        str | None,
+        typer.Option("--max-rate", metavar="RATE", help="With --deadline or --protect: the highest throttle."),
     ] = None
     between: Annotated[
         str | None,
@@ -69,9 +77,23 @@ class AdjustOptions:
             help="Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s.",
         ),
     ] = None
+    protect: Annotated[
+        bool,
+        typer.Option(
+            "--protect",
+            help="Raise the throttle while kquota's own writes to a scratch topic are fast, and halve it when they "
+            "become slow, or when partitions lose in-sync replicas.",
+        ),
+    ] = False
     interval: Annotated[
         str, typer.Option("--interval", metavar="TIME", help="Time between two readings, at least 1s.")
     ] = "5s"
+    pause: Annotated[
+        bool, typer.Option("--pause", help="Slow the copies down as far as Kafka can, until --continue or a new rate.")
+    ] = False
+    go_on: Annotated[bool, typer.Option("--continue", help="End the pause: restore the throttle from before it.")] = (
+        False
+    )
     force: Annotated[bool, typer.Option("--force", help="Set the rate even if copies can never catch up under it.")] = (
         False
     )

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
+from operator import itemgetter
 from typing import Final
 
 from kquota.cli import world
 from kquota.cli.contract import say, worded
+from kquota.cli.move.adjust import protection
 from kquota.cli.move.adjust.command import AdjustOptions
 from kquota.cli.output import Answer
+from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.set import run as setting
+from kquota.cli.throttle.set.answer import ThrottleSet, throttle_set
 from kquota.cli.throttle.set.command import SetOptions
 from kquota.cli.watching.answer import MovesWatched
 from kquota.cli.watching.loop import readings
 from kquota.errors import Busy, Invalid, NextStep, Refused, Unreachable
 from kquota.measure import ByteRate, byte_rate, duration, human_rate
-from kquota.pace.landing import DayPlan, RateBounds, day_plan, differs, landing_rate
+from kquota.pace.landing import Copying, DayPlan, RateBounds, day_plan, differs, landing_rate
 from kquota.reassign.plan import read
 from kquota.reassign.port import Clock, Runs
 from kquota.reassign.run import Purpose, Run, covers
+from kquota.throttle import set_and_clear
 from kquota.watch.observation import MoveWatch, Observed
+from kquota.watch.view import WatchedMoveView
 
 _SHORTEST: Final = 1.0
 _SETTLING_SECONDS: Final = 15.0
@@ -30,18 +37,40 @@ _SETTLING_SECONDS: Final = 15.0
 
 def run(options: AdjustOptions) -> Answer | Generator[Answer]:
     """Change the throttle. Raises Invalid, and Refused without an open run."""
-    ways = {"RATE": options.rate, "--deadline": options.deadline, "--between": options.between}
-    if [way is not None for way in ways.values()].count(True) != 1:
+    ways = {
+        "RATE": options.rate is not None,
+        "--deadline": options.deadline is not None,
+        "--between": options.between is not None,
+        "--protect": options.protect,
+        "--pause": options.pause,
+        "--continue": options.go_on,
+    }
+    if list(ways.values()).count(True) != 1:
         raise Invalid(f"give exactly one of {', '.join(ways)}")
-    if options.deadline is None and (options.min_rate is not None or options.max_rate is not None):
-        raise Invalid("--min-rate and --max-rate limit the throttle of a --deadline. Give --deadline TIME")
+    bounded = options.deadline is not None or options.protect
+    if not bounded and (options.min_rate is not None or options.max_rate is not None):
+        raise Invalid("--min-rate and --max-rate limit the throttle of --deadline and --protect. Give one of them")
     if options.run is not None and options.reassignment_json_file is not None:
         raise Invalid("--run and --reassignment-json-file both select a run. Give one of them")
+    if options.pause or options.go_on:
+        return _pause(options)
     if options.rate is None:
         return _follow(options)
     with world.watching(world.where(options.connection), options.state_dir) as (ports, _):
         found = _open_run(ports.runs, options)
     return setting.run(_setting(options, found, options.rate, options.reason))
+
+
+def _pause(options: AdjustOptions) -> ThrottleSet:
+    """Pause or continue the run. Pausing twice changes nothing. Raises Refused for a run that is not paused."""
+    with world.throttling(world.where(options.connection), options.state_dir, world.Hold(doing="move adjust")) as ports:
+        found = _open_run(ports.runs, options)
+        if options.go_on and not found.paused:
+            raise Refused(f"run {found.id}: it is not paused. See it with ", NextStep.SHOW_MOVES)
+        reason = options.reason or ("--pause" if options.pause else "--continue")
+        what = (ports.cluster, ports.runs, ports.clock, found)
+        held = set_and_clear.pause(*what, reason, paused=options.pause)
+        return throttle_set(held, ports.runs.place(found), dry_run=False)
 
 
 def _follow(options: AdjustOptions) -> Generator[MovesWatched]:
@@ -60,6 +89,14 @@ def _follow(options: AdjustOptions) -> Generator[MovesWatched]:
         followed = _open_run(ports.runs, options)
         if followed.rate is None:
             raise Refused(f"run {followed.id}: it has no throttle to change. Start it with a throttle")
+        if followed.paused:
+            raise Refused(f"run {followed.id}: it is paused. First continue it: {suggested('move adjust --continue')}")
+        if options.protect:
+            bounds = RateBounds(low=low, high=high)
+            # Copies that cannot catch up while clients are slow can do so later.
+            set_rate = partial(_changed, replace(options, force=True))
+            yield from protection.follow(options, ports, followed, bounds, set_rate, world.unseen(runs.alone))
+            return
         watch = _PacedWatch(
             watch=MoveWatch(ports, run=followed.id),
             options=options,
@@ -103,6 +140,18 @@ def _setting(options: AdjustOptions, found: Run, rate: str, reason: str | None) 
     )
 
 
+def _changed(options: AdjustOptions, open_run: Run, wanted: ByteRate, why: str, detail: str = "") -> bool:
+    """Set the throttle of an open run that has one, and say so. Return False if it stays."""
+    before = human_rate(open_run.rate or wanted)
+    try:
+        setting.run(_setting(options, open_run, str(int(wanted)), why))
+    except (Busy, Refused, Unreachable) as error:
+        world.warn(f"the throttle stays at {before}: {worded(error)}")
+        return False
+    say(f"run {open_run.id}: the throttle is now {human_rate(wanted)}, was {before}{detail}")
+    return True
+
+
 def _moment(text: str, now: datetime) -> datetime:
     """Return the time of --deadline. A time without a zone is local. Raises Invalid for a time that has passed."""
     if "-" not in text:
@@ -142,19 +191,14 @@ class _PacedWatch:
         if self.changed is not None and now - self.changed < _SETTLING_SECONDS:
             return
         open_run = next((one for one in self.runs.unfinished() if one.id == self.run.id), None)
-        if open_run is None or open_run.rate is None:
+        if open_run is None or open_run.rate is None or open_run.paused:
             return
         wanted = self._wanted(found, open_run.rate)
         if wanted is None or not differs(wanted, open_run.rate):
             return
         self.changed = now
         why = self.options.reason or ("--deadline" if self.days is None else "--between")
-        try:
-            setting.run(_setting(self.options, open_run, str(int(wanted)), why))
-        except (Busy, Refused, Unreachable) as error:
-            world.warn(f"the throttle stays at {human_rate(open_run.rate)}: {worded(error)}")
-        else:
-            say(f"run {open_run.id}: the throttle is now {human_rate(wanted)}, was {human_rate(open_run.rate)}")
+        _changed(self.options, open_run, wanted, why)
 
     def _wanted(self, found: Observed, rate: ByteRate) -> ByteRate | None:
         """Return the throttle that applies now, or None if the time left is unknown."""
@@ -162,7 +206,23 @@ class _PacedWatch:
         if self.days is not None:
             return self.days.at(moment.astimezone().time())
         (move,) = found.view.moves
-        left = move.least_seconds if move.seconds_left is None else move.seconds_left
-        if left is None or self.end is None:
+        copying = _copying(move)
+        if copying is None or self.end is None:
             return None
-        return landing_rate(rate, left, (self.end - moment).total_seconds(), self.bounds)
+        return landing_rate(rate, copying, (self.end - moment).total_seconds(), self.bounds)
+
+
+def _copying(move: WatchedMoveView) -> Copying | None:
+    """Return what the last destination copies. Until that is measured, it is taken to receive its whole throttle."""
+    if move.seconds_left and (last := move.last) is not None and last.left and last.seconds_left:
+        return Copying(left=last.left, net=last.left / last.seconds_left, written=last.written)
+    slowest = max(
+        ((lane.left / lane.throttle, lane) for lane in move.destinations if lane.left and lane.throttle),
+        key=itemgetter(0),
+        default=None,
+    )
+    if slowest is None:
+        return None
+    _, lane = slowest
+    assert lane.left is not None and lane.throttle is not None
+    return Copying(left=lane.left, net=lane.throttle - lane.written, written=lane.written)

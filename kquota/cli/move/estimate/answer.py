@@ -134,7 +134,7 @@ def _fetch(fetch: Fetch) -> dict[str, object]:
 
 def _enforcement(found: Enforcement) -> dict[str, object]:
     return {
-        "told": found.told,
+        "told": found.of_brokers,
         "throttled": found.throttled,
         "replication.quota.window.num": found.window_num,
         "replication.quota.window.size.seconds": found.window_seconds,

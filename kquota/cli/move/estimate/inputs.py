@@ -57,11 +57,11 @@ class GivenInputs:
     def bytes_in(self) -> dict[BrokerId, BytesIn]:
         """Return the rate of each broker. A rate on the command line wins over a file."""
         rates: dict[BrokerId, BytesIn] = {}
-        for told in self.by_file.values():
-            rates |= told
+        for in_file in self.by_file.values():
+            rates |= in_file
         return rates | dict(self.by_hand)
 
-    def told(self, holding: Collection[BrokerId]) -> bool:
+    def covers(self, holding: Collection[BrokerId]) -> bool:
         """True if no rate must be measured: a history is given, or --bytes-in of each broker in `holding`."""
         return bool(self.history) or self.bytes_in().keys() >= set(holding)
 
@@ -124,8 +124,8 @@ def asked(options: EstimateOptions) -> GivenInputs:
     counted = Counter(chain.from_iterable(found.by_file.values()))
     if twice := sorted(broker for broker, count in counted.items() if count > 1):
         raise Invalid(f"--bytes-in: {', '.join(found.by_file)}: broker {twice[0]} is listed in two files")
-    for name, told in found.by_file.items():
-        for broker in sorted(told.keys() & found.by_hand.keys()):
+    for name, in_file in found.by_file.items():
+        for broker in sorted(in_file.keys() & found.by_hand.keys()):
             say(f"broker {broker}: the rate of --bytes-in {broker}=... is used instead of the rate in {name}")
     return found
 
@@ -167,8 +167,8 @@ def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles,
 
 def _with_rates(found: Inputs, asked: GivenInputs, scratch: Path) -> Inputs:
     sources = [RateSource(kind=BYTES_IN, brokers=tuple(sorted(asked.by_hand)))] if asked.by_hand else []
-    for name, told in asked.by_file.items():
-        sources.append(RateSource(kind=BYTES_IN, name=name, brokers=tuple(sorted(told))))
+    for name, in_file in asked.by_file.items():
+        sources.append(RateSource(kind=BYTES_IN, name=name, brokers=tuple(sorted(in_file))))
     if found.sampled:
         sources.append(RateSource(kind=SAMPLE))
     if not asked.history:
@@ -202,7 +202,7 @@ def _listed(paths: Sequence[str]) -> Listing:
 
 def _printed(asked: GivenInputs, scratch: Path) -> Inputs:
     found = files.log_dirs(asked.log_dirs, scratch)
-    return Inputs(source=LOG_DIRS, names=found.told(), files=found)
+    return Inputs(source=LOG_DIRS, names=found.given_names(), files=found)
 
 
 def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
@@ -214,7 +214,7 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
         for warning in hidden(first.log_dirs):
             say(f"warning: {warning}")
         _check(plan, brokers, {r.partition for log_dir in first.log_dirs for r in log_dir.replicas})
-        if asked.told({log_dir.broker for log_dir in first.log_dirs if log_dir.replicas}):
+        if asked.covers({log_dir.broker for log_dir in first.log_dirs if log_dir.replicas}):
             seen = sampling.Sampled(log_dirs=cluster.detailed(first.log_dirs), rates={})
         else:
             say(f"measuring write rates for {asked.sample:g} s ...")

@@ -81,9 +81,9 @@ def calculated(
     Raises Invalid for input that only Spark can check, Refused if Spark cannot finish.
     """
     with ExitStack() as stack:
-        told = stack.enter_context(stages())
+        on_stage = stack.enter_context(stages())
         start = job.start or stack.enter_context(_starting(inputs, plan, job))
-        running = session(job.scratch, inputs.files, say, engine=job.engine, told=told, start=start)
+        running = session(job.scratch, inputs.files, say, engine=job.engine, on_stage=on_stage, start=start)
         spark = stack.enter_context(running)
         from kquota.spark.estimate import bytes_left, measure
         from kquota.spark.log_dir_moves import log_dir_moves

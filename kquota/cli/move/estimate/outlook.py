@@ -58,13 +58,13 @@ def outlook(
     `volumes` are reported by live brokers. They replace the volumes of the sizes, because they are more complete.
     `errors` are the errors of past estimates, or of the model.
     """
-    busy = {broker: told for broker, told in bytes_in.items() if told.mean > 0}
+    busy = {broker: rate for broker, rate in bytes_in.items() if rate.mean > 0}
     waves = in_waves(measured.waves, move) if measured.waves else None
     judged, paces = (waves, [pace for _, pace in waves.each]) if waves else (move, [move])
     known = volumes or measured.health.volumes
-    calm = {int(broker): told.low / told.mean for broker, told in busy.items() if told.low is not None}
-    high = {int(broker): told.high / told.mean for broker, told in busy.items() if told.high is not None}
-    peak = {int(broker): told.peak / told.mean for broker, told in busy.items() if told.peak is not None}
+    calm = {int(broker): rate.low / rate.mean for broker, rate in busy.items() if rate.low is not None}
+    high = {int(broker): rate.high / rate.mean for broker, rate in busy.items() if rate.high is not None}
+    peak = {int(broker): rate.peak / rate.mean for broker, rate in busy.items() if rate.peak is not None}
     at_peak = {broker for pace in paces for broker in stuck_at_peak(pace, peak)} if judged.feasible else set()
     return Outlook(
         band=together(band(pace, calm, high, errors) for pace in paces),

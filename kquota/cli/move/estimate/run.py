@@ -194,7 +194,7 @@ def cordon_remarks(cordons: Iterable[Cordon], measured: Measured) -> Iterator[st
 def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
     """Yield each kind of row that was left out, and each assumption."""
     health = measured.health
-    told = {
+    counts = {
         "{} rows are left out: broker, topic, partition or a valid size is missing": health.bad,
         "{} rows are left out: their replica is listed twice, and only its largest size is used": health.duplicate,
         "{} rows are left out: they are future replicas (copies between two log dirs of one broker)": health.future,
@@ -213,7 +213,7 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
         f"{{}} partitions of the plan have no known size. Assumed: --assume-size, on the plan's first broker, which "
         f"leads them: {measured.assumed}": measured.assumed.partitions,
     }
-    for line, count in told.items():
+    for line, count in counts.items():
         if count:
             yield line.format(count)
     for broker in measured.unallotted:

@@ -25,7 +25,7 @@ def writes_from(rates: Sequence[RateSource]) -> str:
     if not rates:
         return UNKNOWN
     mixed = len(rates) > 1
-    told = []
+    sources = []
     for rate in rates:
         name = "" if rate.name is None else f" {rate.name}"
         of = f" for {named_brokers(rate.brokers, _NAMED)}" if mixed and rate.brokers is not None else ""
@@ -34,13 +34,13 @@ def writes_from(rates: Sequence[RateSource]) -> str:
             HISTORY: f"the history{name}",
             SAMPLE: "measured on the live cluster",
         }
-        told.append(f"{words[rate.kind]}{of}")
+        sources.append(f"{words[rate.kind]}{of}")
     kinds = {rate.kind for rate in rates}
     how = ""
     if "bytes-in" in kinds:
         how = "; a broker's rate is divided among the partitions that it leads, "
         how += "by size" if len(kinds) == 1 else "by their own rates if all are known, otherwise by size"
-    return f"{', otherwise '.join(told)}{how}"
+    return f"{', otherwise '.join(sources)}{how}"
 
 
 def window_lines(window: Window, throttle: ByteRate) -> Iterator[str]:
@@ -74,7 +74,7 @@ def fetch_line(fetch: Fetch, enforcement: Enforcement) -> str:
     """Return KIP-73's condition on the size of a fetch."""
     largest = human_bytes(fetch.largest)
     kept = "holds" if fetch.holds else f"does not hold; set replica.fetch.response.max.bytes below {largest}"
-    settings = "the brokers' settings" if enforcement.told else "Kafka's defaults"
+    settings = "the brokers' settings" if enforcement.of_brokers else "Kafka's defaults"
     return (
         f"Fetch size   {fetch.brokers} brokers x {human_bytes(fetch.response_max_bytes)} / {human_rate(fetch.rate)}"
         f" = {human_duration(fetch.seconds)} < {human_duration(fetch.window_seconds)} window: {kept}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
@@ -24,8 +24,9 @@ from kquota.placement import planner
 from kquota.placement.cluster import INTERNAL, ClusterLayout, cluster
 from kquota.placement.goal import Goal
 from kquota.placement.log_dir_balance import LogDirGoal, balanced
+from kquota.reassign.port import MoveCluster
 from kquota.sizes import snapshot
-from kquota.sizes.replica import LogDir, cordons, hidden
+from kquota.sizes.replica import LogDir, cordons, hidden, topics
 from kquota.terms import BrokerId
 
 _OF_BROKERS: Final = (
@@ -58,7 +59,7 @@ def run(options: PlanOptions) -> MovePlan | LogDirPlan:
     full = percentage(options.disk_limit, "--disk-limit")
     volume = None if options.disk is None else byte_size(options.disk, "--disk")
     at = world.where(options.connection)
-    found, source = _read(at, options.history, volume)
+    found, source = _read(at, options.history, options.topics, volume)
     leaving -= _already_empty(at, leaving - frozenset(found.brokers))
     chosen, drained = _topics(frozenset(name.topic for name in found.partitions), options.topics)
     goal = Goal(
@@ -90,7 +91,7 @@ def _within_broker(options: PlanOptions, broker: BrokerId) -> LogDirPlan:
         if broker not in (alive := logs.brokers()):
             raise Refused(f"--balance-log-dirs {broker}: no live broker has this id. Live brokers: {joined(alive)}")
         dirs = logs.describe([broker], None)
-    held = frozenset(replica.partition.topic for log_dir in dirs for replica in log_dir.replicas)
+    held = topics(dirs)
     goal = LogDirGoal(
         broker=broker,
         topics=_topics(held, options.topics)[0],
@@ -106,7 +107,9 @@ def _within_broker(options: PlanOptions, broker: BrokerId) -> LogDirPlan:
     return log_dir_plan(goal, found, pace, cordons(dirs))
 
 
-def _read(at: world.Where, history: list[str] | None, disk: int | None) -> tuple[ClusterLayout, str]:
+def _read(
+    at: world.Where, history: list[str] | None, patterns: list[str] | None, disk: int | None
+) -> tuple[ClusterLayout, str]:
     """Return the current cluster, with sizes from itself or from the newest snapshot, and the source of the sizes."""
     with world.log_dirs(at) as logs:
         live = logs.describe(logs.brokers(), () if history else None)
@@ -118,7 +121,21 @@ def _read(at: world.Where, history: list[str] | None, disk: int | None) -> tuple
                 say(f"warning: {warning}")
     # Read partitions after sizes: a partition created in between has no size yet, and a deleted one is not planned.
     with world.moves(at, None) as (moves, _):
-        return cluster(moves.snapshot(None), sizes, disk, live=live), source
+        everything = moves.snapshot(None)
+        missing = topics(sizes) - {name.topic for name in everything.partitions}
+        if patterns is not None:
+            missing = frozenset().union(*(_matching(missing, pattern) for pattern in _split(patterns)))
+        if missing:
+            _must_be_deleted(moves, missing)
+        return cluster(everything, sizes, disk, live=live), source
+
+
+def _must_be_deleted(moves: MoveCluster, topics: Collection[str]) -> None:
+    """Raise Refused for a topic that Kafka hides from this user, because a plan without it would be incomplete."""
+    try:
+        moves.snapshot(topics)
+    except Refused as error:
+        raise Refused(error, ". A plan needs Describe on every topic. Choose topics with --topics") from error
 
 
 def _already_empty(at: world.Where, absent: frozenset[BrokerId]) -> frozenset[BrokerId]:
@@ -147,16 +164,22 @@ def _topics(every: frozenset[str], patterns: Iterable[str] | None) -> tuple[froz
     if patterns is None:
         return every - INTERNAL, every
     found: set[str] = set()
-    for pattern in (part.strip() for text in patterns for part in text.split(",")):
-        matching = {
-            topic
-            for topic in every
-            if fnmatchcase(topic, pattern) and (topic not in INTERNAL or pattern.startswith("_"))
-        }
+    for pattern in _split(patterns):
+        matching = _matching(every, pattern)
         if not matching:
             raise Refused(f"--topics {pattern!r}: no topic of this cluster matches")
         found |= matching
     return frozenset(found), frozenset(found)
+
+
+def _split(patterns: Iterable[str]) -> Iterator[str]:
+    return (part.strip() for text in patterns for part in text.split(","))
+
+
+def _matching(topics: Iterable[str], pattern: str) -> set[str]:
+    return {
+        topic for topic in topics if fnmatchcase(topic, pattern) and (topic not in INTERNAL or pattern.startswith("_"))
+    }
 
 
 def _ids(text: str | None, option: str) -> frozenset[BrokerId]:

@@ -38,6 +38,7 @@ class ClusterHealth:
     _before: frozenset[TopicPartition] = frozenset()
     _looked: float = field(default=float("-inf"))
     _reason: str | None = None
+    _found: frozenset[TopicPartition] = frozenset()
 
     def must_be_good(self, *, force: bool) -> None:
         """Raise Refused for unhealthy partitions outside the plan.
@@ -61,12 +62,18 @@ class ClusterHealth:
             self._looked = self.clock.monotonic()
         return self._reason
 
+    def damage(self) -> str | None:
+        """Return the partitions that have become unhealthy, as `trouble` does. An unknown state is no damage."""
+        self.trouble()
+        return _named(self._found) if self._found else None
+
     def _trouble(self) -> str | None:
+        self._found = frozenset()
         try:
-            found = unhealthy(self.cluster.partitions()) - frozenset(self.plan) - self._before
+            self._found = unhealthy(self.cluster.partitions()) - frozenset(self.plan) - self._before
         except KquotaError as error:
             return f"the health of the cluster is unknown ({worded(error)})"
-        return _named(found) if found else None
+        return _named(self._found) if self._found else None
 
 
 def _named(found: Collection[TopicPartition]) -> str:

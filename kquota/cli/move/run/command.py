@@ -14,7 +14,8 @@ from kquota.cli.options import DryRun, Output, OutputFormat, Reason, StateDir
 EPILOG: Final = """kquota checks the cluster's health and the disks, throttles the brokers, submits the moves in
 waves, waits until they end, and restores the throttle. If it is killed, the run stays on record: run the same command
 again, or `kquota move resume`, on any host. Exit codes: 0 done, and the throttle is restored; 8 a throttle is not
-restored yet; 1 refused, or replicas are not where the plan wants them; 75 another kquota holds the lock.
+restored yet; 1 refused, undone, or replicas are not where the plan wants them; 75 another kquota holds the
+lock.
 
 Examples:
   kquota move run plan.json --bootstrap-server localhost:9092 --throttle 50MB/s
@@ -75,6 +76,13 @@ class MoveRunOptions:
             "--force",
             help="Start even if partitions outside the plan are unhealthy, a disk is too small, or the throttle is too "
             "low.",
+        ),
+    ] = False
+    abort_on_trouble: Annotated[
+        bool,
+        typer.Option(
+            "--abort-on-trouble",
+            help="Undo the move if a partition outside the plan loses its leader or an in-sync replica.",
         ),
     ] = False
     reason: Reason = None

@@ -24,7 +24,7 @@ class RunProgress:
         self._plan = plan
         self._name = name
         self.watch: MoveWatch | None = None
-        self._read, self._told = -math.inf, ports.clock.monotonic()
+        self._read, self._reported = -math.inf, ports.clock.monotonic()
 
     def step(self, *, ended: bool = False) -> None:
         """Read the cluster if the last reading is old or the moves have `ended`, and print every other reading.
@@ -42,7 +42,7 @@ class RunProgress:
         except KquotaError as error:
             say(f"warning: the progress is unknown: {worded(error)}")
             return
-        if now - self._told >= _TELL_SECONDS and not found.ended:
-            self._told = now
+        if now - self._reported >= _TELL_SECONDS and not found.ended:
+            self._reported = now
             for line in answer(found, self._name, lines=True, restores=True).text():
                 say(line)

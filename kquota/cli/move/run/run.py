@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final
@@ -21,18 +21,19 @@ from kquota.cli.suggestion import suggested
 from kquota.election.actions import BatchRules, ElectionResults, elect
 from kquota.election.leaders import needing
 from kquota.election.port import Elections, ElectionType
-from kquota.errors import Busy, Invalid, Unreachable
+from kquota.errors import Busy, Invalid, Refused, Unreachable
 from kquota.list_text import few
-from kquota.measure import byte_size, counted, human_duration, human_rate
+from kquota.measure import agreeing, byte_size, counted, human_duration, human_rate
 from kquota.pace.share import Pace
 from kquota.reassign.execution import carry_out
 from kquota.reassign.plan import Plan, read
-from kquota.reassign.preparation import Asked, Prepared, prepare
+from kquota.reassign.preparation import Asked, Prepared, prepare, prepare_again
 from kquota.reassign.progress import Progress
-from kquota.reassign.run import Run
+from kquota.reassign.recovery import backwards, recover
+from kquota.reassign.run import Run, covers
 from kquota.reassign.verification import Verification, verify
 from kquota.reassign.wave import MoveLimits
-from kquota.sizes.replica import partition_sizes
+from kquota.sizes.replica import LogDir, partition_sizes
 from kquota.terms import TopicPartition
 
 _LOOK_SECONDS: Final = 2.0
@@ -57,12 +58,14 @@ class MoveRan(Answer):
     seconds: float = key(form=rounded(1))
     outcome: Verified = spread()
     elections: LeadersElected | None
+    aborted: str | None
     throttle: str | None = hidden()
 
     def text(self) -> Iterator[str]:
         found = self.outcome.found
         done = sum(status.progress is Progress.DONE for status in found.statuses)
-        yield f"{done} of {counted(len(found.statuses), 'partition')} have the replicas of the plan"
+        wanted = "of the plan" if self.aborted is None else "from before the move"
+        yield f"{done} of {agreeing(len(found.statuses), 'partition', 'has', 'have')} the replicas {wanted}"
         if self.run is not None:
             yield f"Run {self.run} took {human_duration(self.seconds)}"
             yield f"See its report with {suggested(f'move report {self.run}')}"
@@ -72,6 +75,10 @@ class MoveRan(Answer):
             yield f"The throttle of {self.throttle} is restored"
         if self.elections is not None:
             yield f"Preferred leaders elected: {len(self.elections.elected)}"
+
+
+class _TroubleError(Exception):
+    """A partition outside the plan has become unhealthy, so the move is to be undone. Its text is the reason."""
 
 
 def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
@@ -84,11 +91,18 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
         ports, _ = stack.enter_context(world.watching(at, options.state_dir))
         progress = RunProgress(ports, plan, str(options.plan))
         began = world.SystemClock().monotonic()
-        started = _started(at, options, plan, asked, leaders, progress)
-        if isinstance(started, WouldExecute):
-            return started
-        found = _ended(at, options, plan, progress)
-        moved = found.verdict is Progress.DONE
+        health = ClusterHealth(cluster=leaders, clock=world.SystemClock(), plan=plan.targets.keys())
+        aborted = None
+        try:
+            started = _started(at, options, plan, asked, health, progress)
+            if isinstance(started, WouldExecute):
+                return started
+            found = _ended(at, options, plan, progress, health if options.abort_on_trouble else None)
+        except _TroubleError as error:
+            aborted = str(error)
+            started, back = _taken_back(at, options, plan, aborted)
+            found = _ended(at, options, back, progress, None)
+        moved = found.verdict is Progress.DONE and aborted is None
         elections = _elected(leaders, plan, options.election_batch) if options.elect_leaders and moved else None
     outcome = verified(found)
     failed = elections is not None and bool(elections.failed or elections.not_sent)
@@ -97,9 +111,10 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
         seconds=world.SystemClock().monotonic() - began,
         outcome=outcome,
         elections=elections,
+        aborted=aborted,
         throttle=None if asked.throttle is None or started is None else human_rate(asked.throttle),
-        notes=tuple(_notes(found, elections)),
-        code=FAILED if failed and outcome.code == DONE else outcome.code,
+        notes=(*_notes(found, elections), *([] if aborted is None else [f"error: the move was undone: {aborted}"])),
+        code=FAILED if (failed or aborted is not None) and outcome.code == DONE else outcome.code,
     )
 
 
@@ -120,16 +135,14 @@ def _started(
     options: MoveRunOptions,
     plan: Plan,
     asked: Asked,
-    leaders: Elections,
+    health: ClusterHealth,
     progress: RunProgress,
 ) -> str | WouldExecute | None:
     """Check, throttle and submit all waves. Return the id of the run, or None if every partition is in place."""
     hold = None if options.dry_run else world.Hold(doing="move run", patient=True)
     with world.staged(at, options.state_dir, hold) as stage:
-        assert stage.log_dirs is not None
-        health = ClusterHealth(cluster=leaders, clock=stage.clock, plan=plan.targets.keys())
         health.must_be_good(force=asked.force)
-        seen = stage.log_dirs.describe(sorted(stage.cluster.snapshot(plan.topics).alive), plan.topics)
+        seen = _log_dirs(stage, plan)
         asked = replace(asked, sizes=partition_sizes(seen))
         prepared = prepare(stage.cluster, stage.runs, stage.clock, plan, asked, stage.dirs)
         for note in prepared.notes:
@@ -148,6 +161,8 @@ def _started(
 
         def hold_back() -> str | None:
             progress.step()
+            if options.abort_on_trouble:
+                _must_be_undamaged(health)
             return health.trouble()
 
         def noted(run: Run) -> Run:
@@ -160,6 +175,11 @@ def _started(
         return None if done.run is None else done.run.id
 
 
+def _log_dirs(stage: world.Stage, plan: Plan) -> Sequence[LogDir]:
+    assert stage.log_dirs is not None
+    return stage.log_dirs.describe(sorted(stage.cluster.snapshot(plan.topics).alive), plan.topics)
+
+
 def _must_keep_up(stage: world.Stage, prepared: Prepared) -> Pace | None:
     """Raises Refused if a copy can never catch up under the throttle of the run. The pace is None if it is unknown."""
     if prepared.run is None or prepared.run.rate is None or not prepared.changes:
@@ -168,9 +188,42 @@ def _must_keep_up(stage: world.Stage, prepared: Prepared) -> Pace | None:
     return must_keep_up(stage.log_dirs, copies, prepared.run.rate)
 
 
-def _ended(at: world.Where, options: MoveRunOptions, plan: Plan, progress: RunProgress) -> Verification:
-    """Wait until no partition of the plan moves. Each check restores the throttle of moves that have ended. Raises
-    Unreachable only if no check succeeds for `_PATIENCE` seconds, because brokers restart during long moves.
+def _must_be_undamaged(health: ClusterHealth) -> None:
+    if (damage := health.damage()) is not None:
+        raise _TroubleError(damage)
+
+
+def _taken_back(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) -> tuple[str, Plan]:
+    """Submit the rollback of the open run, as `move abort` does. Return the id of the run, and its rollback plan.
+
+    The record says first that the run is aborting, so that `move resume` continues the rollback after a crash.
+    """
+    say(f"{why}: the move is undone (--abort-on-trouble)")
+    with world.staged(at, options.state_dir, world.Hold(doing="move run", patient=True)) as stage:
+        found = covers(plan, stage.runs.unfinished())
+        if found is None:
+            raise Refused("the run of this plan is not open any more, so it cannot be undone")
+        back = backwards(found)
+        prepared = prepare_again(
+            stage.cluster,
+            stage.runs,
+            stage.clock,
+            back,
+            stage.dirs,
+            force=options.force,
+            sizes=partition_sizes(_log_dirs(stage, plan)),
+        )
+        recover(stage.cluster, stage.runs, stage.clock, back, prepared, say, stage.dirs)
+        return back.id, back.goal
+
+
+def _ended(
+    at: world.Where, options: MoveRunOptions, plan: Plan, progress: RunProgress, health: ClusterHealth | None
+) -> Verification:
+    """Wait until no partition of the plan moves. Each check restores the throttle of moves that have ended.
+
+    Raises _TroubleError if `health` finds damage, and Unreachable only if no check succeeds for `_PATIENCE` seconds,
+    because brokers restart during long moves.
     """
     with world.staged(at, options.state_dir, world.Hold(doing="move run", later=True)) as stage:
         seen = stage.clock.monotonic()
@@ -185,6 +238,8 @@ def _ended(at: world.Where, options: MoveRunOptions, plan: Plan, progress: RunPr
                 found = None
             if found is not None and found.verdict is not Progress.IN_PROGRESS:
                 return found
+            if health is not None:
+                _must_be_undamaged(health)
             stage.clock.sleep(_LOOK_SECONDS)
             progress.step()
 

@@ -103,10 +103,10 @@ def named_by_options() -> Iterator[None]:
     try:
         yield
     except KquotaError as error:
-        said = worded(error)
-        if said is error:
+        printable = worded(error)
+        if printable is error:
             raise
-        raise said from error
+        raise printable from error
 
 
 def worded(error: KquotaError) -> KquotaError:

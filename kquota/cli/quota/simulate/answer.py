@@ -208,8 +208,8 @@ def _rounds(rounds: Sequence[RoundShown]) -> Iterator[str]:
 
 
 def _quota_line(held: Quotas) -> str:
-    told = (_SAID[QUOTA_KEYS[key].model](limit) for key, limit in held.limits.items())
-    return f"Quota        {' and '.join(told)}"
+    sentences = (_SAID[QUOTA_KEYS[key].model](limit) for key, limit in held.limits.items())
+    return f"Quota        {' and '.join(sentences)}"
 
 
 def _flow_lines(flow: Flow) -> Iterator[str]:
@@ -268,8 +268,8 @@ def _row(one: StreamShown, begin: int) -> dict[str, object]:
 def _steady(flow: Flow) -> str:
     if flow.steady_bytes is None or flow.steady_mutations is None:
         return "unknown"
-    told = [human_rate(flow.steady_bytes)] if flow.bytes else []
-    return " and ".join([*told, f"{flow.steady_mutations:.3g} mutations/s"] if flow.mutations else told)
+    parts = [human_rate(flow.steady_bytes)] if flow.bytes else []
+    return " and ".join([*parts, f"{flow.steady_mutations:.3g} mutations/s"] if flow.mutations else parts)
 
 
 def client_name(stream: TraceStream) -> str:

@@ -181,7 +181,9 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
         columns = {key: QUOTA_KEYS[key].counts for key in held.limits}
         for key, column in columns.items():
             if trace.header is not None and column not in trace.names:
-                raise Invalid(f"{option(key)} has no effect: --trace {trace.files.told()[0]} has no column {column}")
+                raise Invalid(
+                    f"{option(key)} has no effect: --trace {trace.files.given_names()[0]} has no column {column}"
+                )
         bad = Bad()
         found = _answered(given, held, trace, bad, where, scratch)
         if bad.example is not None:
@@ -213,7 +215,7 @@ def _answered(
 ) -> list[Answered]:
     if not _asks_for_spark(where, given) and trace.text_size() < _MUCH:
         return traces.answered(trace_files.rows(trace, bad), held, closed_loop=given.closed_loop)
-    with stages() as told, session(scratch, trace.files, say, engine=where, told=told) as spark:
+    with stages() as on_stage, session(scratch, trace.files, say, engine=where, on_stage=on_stage) as spark:
         # Only a trace of this size needs PySpark.
         from kquota.spark.reader import Reader
         from kquota.spark.trace import answered

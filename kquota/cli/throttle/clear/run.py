@@ -131,12 +131,12 @@ def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared
             if not removal.undone:
                 closed = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ours)
             released = Released(restored=removal.done, pending={**removal.undone, **closed.pending})
-    gone = () if options.dry_run else cleared_of(standing.unread, dead)
+    cleared = () if options.dry_run else cleared_of(standing.unread, dead)
     nothing = () if wanted or standing.unread else ("nothing is throttled",)
-    notes = [*unread(standing, gone), *dead.notes, *nothing]
+    notes = [*unread(standing, cleared), *dead.notes, *nothing]
     released = replace(released, pending={**released.pending, **dead.pending})
-    unknown = len(gone) < len(standing.unread)
-    return _cleared(released, notes, options, gone, code=NOT_YET if released.pending or unknown else DONE)
+    unknown = len(cleared) < len(standing.unread)
+    return _cleared(released, notes, options, cleared, code=NOT_YET if released.pending or unknown else DONE)
 
 
 def _every(standing: Standing) -> tuple[Change, ...]:

@@ -12,13 +12,16 @@ from kquota.cli.contract import DONE, NOT_YET
 from kquota.cli.output import Answer, Part, Row, key, spread
 from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.changes import Pending, pending
-from kquota.list_text import named_brokers
+from kquota.list_text import few, named_brokers
 from kquota.measure import counted
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, BrokerId
 from kquota.throttle.finding import Finding, Remedy
 from kquota.throttle.fixes import Sightings
+
+_NAMED: Final = 3
+"""The most hidden topics that the warning names. JSON has all of them."""
 
 
 def _fix() -> str:
@@ -104,7 +107,8 @@ class FindingShown(Part):
 class Examination(Answer):
     """The findings of doctor, and the values that --fix would remove, removed, or could not remove.
 
-    The rates of `unread_brokers` are unknown. The rates of `cleared_brokers` were unknown, and --fix removed them.
+    The rates of `unread_brokers` and the lists of `hidden_topics` are unknown. The rates of `cleared_brokers` were
+    unknown, and --fix removed them.
     """
 
     findings: tuple[FindingShown, ...]
@@ -113,6 +117,7 @@ class Examination(Answer):
     pending: tuple[Pending, ...] = ()
     unread_brokers: tuple[int, ...] = ()
     cleared_brokers: tuple[int, ...] = ()
+    hidden_topics: tuple[str, ...] = ()
 
     HEADER = ("rule", "where", "what", "effect", "do", "fixable")
 
@@ -130,12 +135,14 @@ class Examination(Answer):
             yield [one.rule, one.where, one.what, one.effect, one.do, "yes" if one.fixable else "no"]
 
 
-def summary(found: Sequence[Finding], unread: Sequence[BrokerId] = ()) -> str:
-    """Return the number of findings of each rule, and the brokers that did not answer."""
+def summary(found: Sequence[Finding], unread: Sequence[BrokerId] = (), hidden: Sequence[str] = ()) -> str:
+    """Return the number of findings of each rule, and what could not be read."""
     counts = Counter(one.rule for one in found)
-    told = ", ".join(f"{rule} {count}" for rule, count in counts.items())
-    known = f"{counted(len(found), 'finding')}: {told}" if found else "no findings"
-    return f"{known}; unknown: the rates of {named_brokers(unread)}" if unread else known
+    by_rule = ", ".join(f"{rule} {count}" for rule, count in counts.items())
+    known = f"{counted(len(found), 'finding')}: {by_rule}" if found else "no findings"
+    unknown = [f"the rates of {named_brokers(unread)}"] if unread else []
+    unknown += [f"the lists of {counted(len(hidden), 'hidden topic')}"] if hidden else []
+    return f"{known}; unknown: {', '.join(unknown)}" if unknown else known
 
 
 def examination(
@@ -147,11 +154,12 @@ def examination(
     undone: Mapping[Setting, str] | None = None,
     unread: Sequence[BrokerId] = (),
     cleared: Sequence[BrokerId] = (),
+    hidden: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> Examination:
     """Return the answer. `sightings` has the time when doctor first saw each leftover, or None if that is not recorded.
 
-    A broker whose rates are unknown may have leftovers, so the exit code is then 8.
+    What is unknown may be left over, so the exit code is then 8.
     """
     first = {} if sightings is None else sightings.first
     findings = (
@@ -175,9 +183,18 @@ def examination(
         planned=tuple(planned),
         fixed=tuple(fixed),
         pending=pending(undone or {}),
-        notes=tuple(notes),
+        notes=(*notes, *_hidden(hidden)),
         unread_brokers=tuple(unread),
         cleared_brokers=tuple(cleared),
-        closing_notes=(summary(found, unread),),
-        code=NOT_YET if found or undone or unread else DONE,
+        hidden_topics=tuple(hidden),
+        closing_notes=(summary(found, unread, hidden),),
+        code=NOT_YET if found or undone or unread or hidden else DONE,
     )
+
+
+def _hidden(topics: Sequence[str]) -> Iterator[str]:
+    if topics:
+        yield (
+            f"warning: Kafka hides {counted(len(topics), 'topic')} from this user ({few(topics, _NAMED)}), so "
+            "their throttled replica lists are unknown. This user needs Describe and DescribeConfigs on every topic"
+        )

@@ -10,7 +10,7 @@ import typer
 from kquota.cli.connection import Connection
 from kquota.cli.options import DryRun, Output, Quiet, StateDir, TableFormat, Textfile, TimeLimit, Yes
 
-EPILOG: Final = """Exit codes: 0 no findings; 8 some findings, or the rates of a broker are unknown. --fix removes
+EPILOG: Final = """Exit codes: 0 no findings; 8 some findings, or a rate or a list is unknown. --fix removes
 the rates of a dead broker through the KRaft controllers, unless a list, a run or a move names the broker. In cron, use
 --older-than: --fix then removes only what every check has found for that long. Younger leftovers stay (exit code 8).
 

@@ -45,6 +45,7 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
     with world.throttling(at, options.state_dir) as ports:
         standing = actions.read(ports)
         found = doctor.findings(standing)
+        hidden = actions.hidden_topics(ports.cluster, ports.log_dirs, standing)
         try:
             left: Leftovers | None = actions.leftovers(ports, standing, ports.clock, older_than or 0.0)
         except Refused as error:
@@ -58,7 +59,7 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
         planned = left.changes
         notes += _proposal(planned, _dead(standing, planned, older_than))
     sightings = None if left is None else left.sightings
-    return examination(found, sightings, planned=planned, unread=standing.unread, notes=notes)
+    return examination(found, sightings, planned=planned, unread=standing.unread, hidden=hidden, notes=notes)
 
 
 def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bool) -> Examination:
@@ -75,6 +76,7 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
         standing = actions.read(ports)
         dead = clear_dead(ports.cluster, candidates, REPLICATION_RATES)
         found = doctor.findings(standing)
+        hidden = actions.hidden_topics(ports.cluster, ports.log_dirs, standing)
         sightings = actions.leftovers(ports, standing, ports.clock, older_than).sightings
     cleared = cleared_of(candidates, dead)
     notes = [
@@ -95,6 +97,7 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
         undone={**removal.undone, **dead.pending},
         unread=[broker for broker in standing.unread if broker not in cleared],
         cleared=cleared,
+        hidden=hidden,
         notes=notes,
     )
 

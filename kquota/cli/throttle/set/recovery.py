@@ -23,7 +23,7 @@ from kquota.reassign.run import Run
 from kquota.reassign.throttle_writes import Released
 from kquota.terms import BrokerId
 from kquota.throttle import set_and_clear
-from kquota.throttle import wanted as wishes
+from kquota.throttle import wanted as throttle_wanted
 from kquota.throttle.port import Ports
 from kquota.throttle.set_and_clear import BrokerRecovery
 
@@ -64,8 +64,8 @@ def would_recover(
         snapshot = ports.cluster.snapshot(None)
         if not force:
             _must_catch_up(ports, snapshot, broker, rate)
-        wanted = wishes.recovering(snapshot, broker, rate, snapshot.alive)
-        title = wishes.recovery(broker)
+        wanted = throttle_wanted.recovering(snapshot, broker, rate, snapshot.alive)
+        title = throttle_wanted.recovery(broker)
         held = set_and_clear.prepare(ports.cluster, ports.runs, ports.clock, title, wanted, rate)
     return throttle_set(held, None, dry_run=True)
 
@@ -93,10 +93,10 @@ def _must_catch_up(ports: Ports, snapshot: Snapshot, broker: BrokerId, rate: Byt
 
     A rate that is already set is not checked again, because each check of a cron job must still release replicas.
     """
-    known = wishes.known(wishes.recovery(broker), ports.runs.unfinished())
+    known = throttle_wanted.known(throttle_wanted.recovery(broker), ports.runs.unfinished())
     if known is not None and known.rate == rate:
         return
-    late = {name: snapshot.partitions[name] for name in wishes.behind(snapshot, broker)}
+    late = {name: snapshot.partitions[name] for name in throttle_wanted.behind(snapshot, broker)}
     moving = [
         Move(
             partition=name,

@@ -28,7 +28,7 @@ from kquota.reassign.run import Run, covers
 from kquota.reassign.throttle_writes import Wanted
 from kquota.terms import FOLLOWER_RATE, LEADER_RATE, BrokerId
 from kquota.throttle import actions, set_and_clear
-from kquota.throttle import wanted as wishes
+from kquota.throttle import wanted as throttle_wanted
 from kquota.throttle.port import Ports
 from kquota.throttle.standing import Standing
 from kquota.throttle.wanted import LISTS
@@ -103,8 +103,18 @@ def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) ->
     with world.throttling(at, options.state_dir, holding=hold) as ports:
         standing = actions.read(ports)
         topics = tuple(standing.topics) if asked.all_topics else asked.topics
-        wanted = wishes.whole_topics(topics, _brokers(standing, asked, topics), asked.rate, asked.sides or wishes.BOTH)
-        what = (ports.cluster, ports.runs, ports.clock, wishes.title(wanted), wanted, asked.rate, options.reason)
+        wanted = throttle_wanted.whole_topics(
+            topics, _brokers(standing, asked, topics), asked.rate, asked.sides or throttle_wanted.BOTH
+        )
+        what = (
+            ports.cluster,
+            ports.runs,
+            ports.clock,
+            throttle_wanted.title(wanted),
+            wanted,
+            asked.rate,
+            options.reason,
+        )
         held = set_and_clear.prepare(*what)
         if not options.force:
             _must_keep_up(ports, standing.after(held.changes), wanted, asked.rate)

@@ -151,9 +151,9 @@ class ThrottlesShown(Answer):
             numbers = spans(b for b in brokers if isinstance(b, int))
             on = f"broker{'s' if len(brokers) > 1 else ''} {numbers}"
             on = "the broker defaults" if DEFAULT in brokers else on
-            told = whose if source == DYNAMIC_BROKER else f"from {source}"
+            origin = whose if source == DYNAMIC_BROKER else f"from {source}"
             unheeded = "" if in_force else ", not in force"
-            yield f"{SHORT[THROTTLE_RATES[index]]:<9} {written(value)} on {on}, {told}{unheeded}"
+            yield f"{SHORT[THROTTLE_RATES[index]]:<9} {written(value)} on {on}, {origin}{unheeded}"
 
     def _flow_lines(self) -> Iterator[str]:
         if self.measured_seconds is None:
@@ -192,11 +192,11 @@ class ThrottlesShown(Answer):
                 yield ["topic", listed.topic, listed.key, ",".join(group.entries), *self._whose(group.runs)]
         for broker in self.brokers:
             if (flow := broker.flow) is not None:
-                told = {LEADER_FLOW: _whole(flow.leader), FOLLOWER_FLOW: _whole(flow.follower), SUM_LAG: flow.lag}
-                yield from _measured("broker", str(broker.broker), told)
+                values = {LEADER_FLOW: _whole(flow.leader), FOLLOWER_FLOW: _whole(flow.follower), SUM_LAG: flow.lag}
+                yield from _measured("broker", str(broker.broker), values)
         for partition in self.partitions:
-            told = {BYTES_IN: _whole(partition.bytes_in), "lag": partition.lag}
-            yield from _measured("partition", str(partition.partition), told)
+            values = {BYTES_IN: _whole(partition.bytes_in), "lag": partition.lag}
+            yield from _measured("partition", str(partition.partition), values)
 
     def _holders(self, ids: Sequence[str]) -> list[RunShown]:
         runs = {run.run: run for run in self.runs}
@@ -207,15 +207,15 @@ class ThrottlesShown(Answer):
 
     def _by(self, ids: Sequence[str]) -> str:
         """Return which runs set a value, and when they began."""
-        told = [
+        holders = [
             f"by run {run.run}{'' if run.owner is None else f' of {run.owner}'} since {run.since}"
             for run in self._holders(ids)
         ]
-        return " and ".join(told) or NOBODY
+        return " and ".join(holders) or NOBODY
 
 
-def _measured(kind: str, name: str, told: Mapping[str, int | None]) -> Iterator[Row]:
-    for what, value in told.items():
+def _measured(kind: str, name: str, values: Mapping[str, int | None]) -> Iterator[Row]:
+    for what, value in values.items():
         yield [kind, name, what, None if value is None else str(value), "", ""]
 
 

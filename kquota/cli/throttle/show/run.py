@@ -122,9 +122,9 @@ class Selection:
         if isinstance(where, Default):
             return BrokerShown(broker=where, rates=rates, flow=None)
         flow = BrokerFlow(leader=None, follower=None, lag=None)
-        if (told := self.flow) is not None:
-            leader, follower = told.leader.get(where), told.follower.get(where)
-            flow = BrokerFlow(leader=leader, follower=follower, lag=told.lag.get(where))
+        if (measured := self.flow) is not None:
+            leader, follower = measured.leader.get(where), measured.follower.get(where)
+            flow = BrokerFlow(leader=leader, follower=follower, lag=measured.lag.get(where))
         return BrokerShown(broker=where, rates=rates, flow=flow)
 
     def _rate(self, where: Where, key: str, limit: StoredRate) -> RateShown:

@@ -150,8 +150,8 @@ def time(curve: ThrottleCurve, band: Band | None) -> Plot:
             at = (curve.throttle / scale, curve.seconds)
             axes.annotate(human_duration(curve.seconds), at, (7, 6), textcoords="offset points", fontweight="bold")
         if band is not None:
-            reach = (band.low, curve.longest if band.high is None else band.high)
-            axes.vlines(curve.throttle / scale, *reach, color=_SECOND, linewidth=7, alpha=0.6, label="90 % band")
+            ends = (band.low, curve.longest if band.high is None else band.high)
+            axes.vlines(curve.throttle / scale, *ends, color=_SECOND, linewidth=7, alpha=0.6, label="90 % band")
         if curve.deadline is not None:
             deadline = f"deadline, {human_duration(curve.deadline)}"
             axes.axhline(curve.deadline, color=_SECOND, linewidth=1.5, linestyle=_DASHES[0], label=deadline)

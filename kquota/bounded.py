@@ -1,0 +1,150 @@
+"""Reads files, JSON and gzip within bounds, because what is in a cluster or a file may not be what kquota wrote there.
+
+Nothing here raises Invalid or Refused: a caller knows whether its input is a mistake or only worth ignoring.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NoReturn
+
+SETTINGS: Final = 256 * 2**10
+"""The most bytes of a file with settings of a login or of clusters: properties, JAAS, config.toml, a token."""
+STORE: Final = 8 * 2**20
+"""The most bytes of a key store or a trust store. The certificates of all public authorities have 0.2 MB."""
+STATE: Final = 16 * 2**20
+"""The most bytes of a small file that kquota keeps next to the journals."""
+JOURNAL: Final = 512 * 2**20
+"""The most bytes of a journal. The two plans of a million partitions have 200 MB."""
+LINE: Final = 100_000
+"""The most bytes of a line in a snapshot. A row has less than 2,000."""
+_EXPANSION: Final = 200
+"""The most bytes that one byte of gzip may become. A plan becomes 10 to 60 times as long, a bomb 1,000 times."""
+_SMALL: Final = 2**20
+"""The bytes up to which the shape of a JSON text and the expansion of gzip are not checked."""
+_CONTAINER: Final = 12
+"""The least bytes of a long JSON text for each list or object in it. An empty one takes 64 to 88 bytes of memory."""
+_PIECE: Final = 2**18
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_HALF_BYTES: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def file_bytes(path: Path, largest: int, *, pipe: bool = False) -> bytes:
+    """Return the bytes of a regular file, or with `pipe` also of a pipe.
+
+    Raises OSError, also for anything else at the path, which could block, and for more than `largest` bytes.
+    """
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "its name has a null character")
+    # O_NONBLOCK: without it, the open of a FIFO waits for a writer.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if pipe else os.O_NONBLOCK))
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not pipe and not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        if stat.S_ISREG(found.st_mode) and found.st_size > largest:
+            raise OSError(errno.EFBIG, f"it has {found.st_size:,} bytes, and kquota reads at most {largest:,}")
+        data = within(file, largest)
+    if len(data) > largest:
+        raise OSError(errno.EFBIG, f"it has more than {largest:,} bytes, the most that kquota reads")
+    return data
+
+
+def within(file: BinaryIO, largest: int) -> bytes:
+    """Return the bytes of an open file, a pipe or a terminal, or `largest` + 1 of them if it has more.
+
+    One read of so many bytes would reserve memory for all of them, however few there are.
+    """
+    pieces: list[bytes] = []
+    left = largest + 1
+    while left and (piece := file.read(min(left, _PIECE))):
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)
+
+
+def file_text(path: Path, largest: int, *, pipe: bool = False) -> str:
+    """Return the text of a file in UTF-8. Raises OSError as `file_bytes` does, and UnicodeDecodeError."""
+    return file_bytes(path, largest, pipe=pipe).decode()
+
+
+def json_value(data: str | bytes) -> Any:
+    """Return a JSON value. Raises ValueError for anything else, also for NaN, for a value that is nested too deeply for
+    Python's parser (about 1,000 levels), for half of a pair of escapes, which UTF-8 cannot hold, and for a long text of
+    nearly nothing but lists and objects.
+    """
+    if len(data) > _SMALL and _containers(data) * _CONTAINER > len(data):
+        raise ValueError("it has too many lists and objects for its length")
+    try:
+        found = json.loads(data, parse_constant=_no_constant)
+        if _escapes_halves(data):
+            json.dumps(found, ensure_ascii=False).encode()
+        return found
+    except UnicodeEncodeError:
+        raise ValueError("half of a pair of \\u escapes is missing") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def json_object(data: str | bytes) -> dict[str, Any]:
+    """Return a JSON object. Raises ValueError for any other text, as `json_value` does."""
+    found = json_value(data)
+    if not isinstance(found, dict):
+        raise ValueError("it is not a JSON object")
+    return found
+
+
+def expanded(data: bytes, largest: int) -> bytes:
+    """Return what one member of gzip expands to, at most `largest` bytes.
+
+    Raises ValueError if it is damaged, truncated, longer, or expands like a bomb. Memory follows the result.
+    """
+    most = min(largest, _SMALL + _EXPANSION * len(data))
+    stream = zlib.decompressobj(wbits=31)
+    pieces: list[bytes] = []
+    length, left = 0, data
+    while not stream.eof:
+        try:
+            piece = stream.decompress(left, _PIECE)
+        except zlib.error as error:
+            raise ValueError(f"is damaged ({error})") from error
+        length += len(piece)
+        if length > most:
+            raise ValueError(f"expands to more than {most:,} bytes")
+        if not piece and not stream.unconsumed_tail and not stream.eof:
+            raise ValueError("is truncated")
+        pieces.append(piece)
+        left = stream.unconsumed_tail
+    return b"".join(pieces)
+
+
+def lines(file: BinaryIO, longest: int = LINE) -> Iterator[bytes]:
+    """Yield the lines of a file. Raises ValueError for a line of more than `longest` bytes."""
+    number = 0
+    while line := file.readline(longest + 1):
+        number += 1
+        if len(line) > longest:
+            raise ValueError(f"line {number} has more than {longest:,} bytes")
+        yield line
+
+
+def _containers(data: str | bytes) -> int:
+    return data.count("[") + data.count("{") if isinstance(data, str) else data.count(b"[") + data.count(b"{")
+
+
+def _escapes_halves(data: str | bytes) -> bool:
+    """Return whether a JSON text may have an escape of U+D800 to U+DFFF."""
+    return (_HALF.search(data) if isinstance(data, str) else _HALF_BYTES.search(data)) is not None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

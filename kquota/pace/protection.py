@@ -1,0 +1,193 @@
+"""The throttle of a running move that follows the clients: additive increase, multiplicative decrease.
+
+A state machine without I/O. It receives one window of measurements after another, and returns the throttle to set.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kquota.measure import ByteRate
+from kquota.terms import BrokerId
+
+QUANTILE: Final = 0.95
+"""The quantile of the latencies of a window. A higher one of 50 writes is the maximum, which one pause decides."""
+BASELINE_QUANTILE: Final = 0.99
+"""The quantile of the usual latencies. It is higher, so that a window as noisy as the baseline is not slow."""
+FACTOR: Final = 1.5
+LEAST_EXCESS_SECONDS: Final = 0.005
+"""A latency is high above `FACTOR` times its baseline, and at least this much above it."""
+LEAST_SAMPLES: Final = 5
+"""With fewer writes in a window, the latency of a broker is unknown."""
+SETTLING_SECONDS: Final = 15.0
+"""The time after which the lowest throttle has its effect: a quota window of 11 s, and the write of the throttle."""
+BASELINE_SECONDS: Final = 20.0
+CALM_SECONDS: Final = 15.0
+"""The time without a high latency before each increase."""
+CAUTIOUS_SECONDS: Final = 60.0
+CAUTION: Final = 0.9
+CAUTIOUS_STEP: Final = 0.05
+"""From the share `CAUTION` of the throttle that was too high last time, an increase needs `CAUTIOUS_SECONDS`, and is
+at most the share `CAUTIOUS_STEP` of that throttle.
+"""
+STEPS: Final = 20
+"""The number of increases from the lowest throttle to the highest, unless one of them was too high."""
+DECREASE: Final = 0.5
+RELIEF_SECONDS: Final = 10.0
+"""The time between two decreases, because the first one must have its effect."""
+
+
+class Pressure(enum.Enum):
+    """The state of the clients in one window, as the reason of a throttle."""
+
+    MEASURING = "the baseline is measured"
+    CALM = "calm"
+    SLOW = "writes are slow"
+    SHRUNK = "partitions lost in-sync replicas"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientWindow:
+    """Measurements of a few seconds: the latencies of writes by broker, in seconds.
+
+    A failed write has an infinite latency. `shrunk` partitions lost an in-sync replica.
+    """
+
+    seconds: float
+    latencies: Mapping[BrokerId, Collection[float]]
+    shrunk: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtectionStep:
+    """The throttle to set, and the reason. The latency is that of the broker that is closest to its limit, in seconds.
+
+    `broker`, `latency` and `limit` are None as long as there is no baseline, or if the latency is unknown.
+    """
+
+    rate: ByteRate
+    pressure: Pressure
+    broker: BrokerId | None = None
+    latency: float | None = None
+    limit: float | None = None
+    shrunk: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """The state between two windows. `rate` is the throttle that is set, which is not always the wanted one.
+
+    First it wants the lowest throttle, to measure the `baseline` of each broker. `ceiling` is the last throttle that
+    was too high. The other fields are measurements and seconds so far.
+    """
+
+    low: ByteRate
+    high: ByteRate
+    rate: ByteRate
+    baseline: Mapping[BrokerId, float] = field(default_factory=dict)
+    samples: Mapping[BrokerId, tuple[float, ...]] = field(default_factory=dict)
+    at_lowest: float = 0.0
+    calm: float = 0.0
+    since_decrease: float = math.inf
+    ceiling: ByteRate | None = None
+
+    def after(self, window: ClientWindow) -> tuple[Protection, ProtectionStep]:
+        """Return the state after a window, if the throttle of the step is set, and the step."""
+        if not self.baseline:
+            return self._measured(window)
+        worst = self._worst(window)
+        since = self.since_decrease + window.seconds
+        if worst.pressure in (Pressure.SLOW, Pressure.SHRUNK):
+            if since <= RELIEF_SECONDS:
+                return replace(self, calm=0.0, since_decrease=since), worst
+            return self._decreased(worst)
+        if worst.pressure is Pressure.UNKNOWN:
+            return replace(self, calm=0.0, since_decrease=since), worst
+        calm = replace(self, calm=self.calm + window.seconds, since_decrease=since)
+        patience = CAUTIOUS_SECONDS if calm._near_ceiling else CALM_SECONDS
+        return calm._increased(worst) if calm.calm >= patience else (calm, worst)
+
+    @property
+    def step(self) -> int:
+        """The most bytes per second of one increase."""
+        return max(1, (self.high - self.low) // STEPS)
+
+    @property
+    def _near_ceiling(self) -> bool:
+        return self.ceiling is not None and self.rate >= int(CAUTION * self.ceiling)
+
+    def _clamped(self, rate: float) -> ByteRate:
+        return ByteRate(max(self.low, min(self.high, int(rate))))
+
+    def _measured(self, window: ClientWindow) -> tuple[Protection, ProtectionStep]:
+        """Collect the latencies under the lowest throttle, once it has its effect."""
+        step = ProtectionStep(rate=self.low, pressure=Pressure.MEASURING, shrunk=window.shrunk)
+        if self.rate != self.low or window.shrunk:
+            return replace(self, rate=self.low, samples={}, at_lowest=0.0), step
+        state = replace(self, at_lowest=self.at_lowest + window.seconds)
+        if self.at_lowest < SETTLING_SECONDS:
+            return state, step
+        brokers = self.samples.keys() | window.latencies.keys()
+        samples = {b: (*self.samples.get(b, ()), *window.latencies.get(b, ())) for b in sorted(brokers)}
+        state = replace(state, samples=samples)
+        if state.at_lowest < SETTLING_SECONDS + BASELINE_SECONDS:
+            return state, step
+        found = {broker: quantile(latencies, BASELINE_QUANTILE) for broker, latencies in samples.items()}
+        known = {broker: value for broker, value in found.items() if value is not None and math.isfinite(value)}
+        if not known or len(known) < len(found):
+            return replace(state, samples={}, at_lowest=SETTLING_SECONDS), step
+        return replace(state, samples={}, baseline=known), step
+
+    def _worst(self, window: ClientWindow) -> ProtectionStep:
+        """Return the step that keeps the throttle, with the pressure of the window."""
+        found = [
+            (latency / limit, broker, latency, limit)
+            for broker, latencies in sorted(window.latencies.items())
+            if (latency := quantile(latencies)) is not None
+            for limit in [self.limit(broker)]
+        ]
+        kept = ProtectionStep(rate=self._clamped(self.rate), pressure=Pressure.UNKNOWN, shrunk=window.shrunk)
+        if found:
+            ratio, broker, latency, limit = max(found)
+            pressure = Pressure.SLOW if ratio > 1 else Pressure.CALM
+            if pressure is Pressure.SLOW or self.baseline.keys() <= {one[1] for one in found}:
+                kept = replace(kept, pressure=pressure, broker=broker, latency=latency, limit=limit)
+        if kept.pressure is not Pressure.SLOW and window.shrunk:
+            return replace(kept, pressure=Pressure.SHRUNK)
+        return kept
+
+    def limit(self, broker: BrokerId) -> float:
+        """Return the highest latency of a broker that is not slow. Without its own baseline, it is that of the others.
+
+        Requires a baseline of any broker.
+        """
+        baseline = self.baseline.get(broker, max(self.baseline.values()))
+        return max(FACTOR * baseline, baseline + LEAST_EXCESS_SECONDS)
+
+    def _decreased(self, worst: ProtectionStep) -> tuple[Protection, ProtectionStep]:
+        rate = self._clamped(self.rate * DECREASE)
+        state = replace(self, rate=rate, calm=0.0, since_decrease=0.0, ceiling=self.rate)
+        return state, replace(worst, rate=rate)
+
+    def _increased(self, worst: ProtectionStep) -> tuple[Protection, ProtectionStep]:
+        # The load has changed if the throttle that was too high is not too high anymore.
+        ceiling = None if self.ceiling is not None and self.rate >= self.ceiling else self.ceiling
+        higher = self.rate + self.step
+        if ceiling is not None:
+            cautious = self.rate + max(1, int(CAUTIOUS_STEP * ceiling))
+            higher = min(higher, cautious if self._near_ceiling else int(CAUTION * ceiling))
+        rate = self._clamped(higher)
+        return replace(self, rate=rate, calm=0.0, ceiling=ceiling), replace(worst, rate=rate)
+
+
+def quantile(latencies: Collection[float], share: float = QUANTILE) -> float | None:
+    """Return a quantile of the latencies, or None if there are too few of them."""
+    if len(latencies) < LEAST_SAMPLES:
+        return None
+    ordered = sorted(latencies)
+    return ordered[math.ceil(share * len(ordered)) - 1]

@@ -1,0 +1,138 @@
+"""The latency of kquota's own small writes to each broker, on a scratch topic that exists only during the measurement.
+
+A measurement may take days, so the topic is replaced every hour: the name of a leftover topic tells `remove_older` when
+its time is over.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import timedelta
+from typing import Final
+
+from kquota.errors import KquotaError, Unknown
+from kquota.mutation.topic import Assignment
+from kquota.probe import actions, scratch
+from kquota.probe.port import ProbeLogins, SmallWrites
+from kquota.probe.run import remove_older, removed
+from kquota.reassign.port import Clock
+from kquota.terms import BrokerId
+
+LASTING: Final = timedelta(hours=1)
+"""The time after which the topic is replaced."""
+REPLICAS: Final = 3
+PERIOD_SECONDS: Final = 0.1
+"""The time between two writes to a broker."""
+_RETRY: Final = timedelta(minutes=1)
+_FIRST_SECONDS: Final = 30.0
+
+
+@contextmanager
+def measuring(who: ProbeLogins, clock: Clock, removing: Callable[[], None]) -> Iterator[LatencyProbe]:
+    """Create the scratch topic, open a client for it, and always remove the topic at the end. Before, remove those of
+    older probes. `removing` is called if the removal is early.
+
+    Raises Refused if the cluster does not allow it, Invalid for a login that the client does not support, Unknown if a
+    broker acknowledges no write, and NotRemoved if the topic could not be removed.
+    """
+    with who.stage() as stage:
+        remove_older(stage)
+    made: list[str] = []
+    with removed(who, made, removing=removing), LatencyProbe(who, clock, made) as probe:
+        yield probe
+
+
+def spread(brokers: Sequence[BrokerId]) -> Assignment:
+    """Return the replicas of a topic in which each broker leads one partition, with the next brokers as followers.
+
+    >>> spread([BrokerId(1), BrokerId(2), BrokerId(5), BrokerId(7)])[2]
+    (5, 7, 1)
+    """
+    twice = (*brokers, *brokers)
+    return {number: tuple(twice[number : number + min(REPLICAS, len(brokers))]) for number in range(len(brokers))}
+
+
+class LatencyProbe:
+    """Writes one record to each broker every `PERIOD_SECONDS` while the caller waits. Use it as a context.
+
+    `made` receives the name of each topic before it is created, for `removed`.
+    """
+
+    def __init__(self, who: ProbeLogins, clock: Clock, made: list[str]) -> None:
+        self._who = who
+        self._clock = clock
+        self._made = made
+        self._client = ExitStack()
+        self._leaders: Sequence[BrokerId] = ()
+        self._writes: SmallWrites | None = None
+        self._expires = clock.now()
+
+    def __enter__(self) -> LatencyProbe:
+        self._open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def wait(self, seconds: float) -> None:
+        """Write for this many seconds. Raises Refused if brokers reject the login."""
+        assert self._writes is not None
+        ends = self._clock.monotonic() + seconds
+        while (left := ends - self._clock.monotonic()) > 0:
+            self._writes.write(min(left, PERIOD_SECONDS))
+
+    def latencies(self) -> Mapping[BrokerId, Sequence[float]]:
+        """Return the seconds of each write since the last call, by the broker that led the partition at its creation.
+
+        A write that failed, or that has no answer after a second, is infinite. This also replaces a topic that has
+        expired, or that somebody has deleted. If that fails, the next attempt is a minute later.
+        """
+        assert self._writes is not None
+        found = self._writes.latencies()
+        by_broker = {broker: found.get(number, ()) for number, broker in enumerate(self._leaders)}
+        now = self._clock.now()
+        if now >= self._expires or (self._writes.lost and now >= self._expires - LASTING + _RETRY):
+            try:
+                self._open()
+            except KquotaError:
+                self._expires = now + _RETRY
+        return by_broker
+
+    def _open(self) -> None:
+        """Create a topic, write to it, and then remove the previous ones."""
+        now, old = self._clock.now(), list(self._made)
+        topic = scratch.name(now, LASTING.total_seconds(), secrets.token_hex(4))
+        self._made.append(topic)
+        with self._who.stage() as stage:
+            brokers = sorted(stage.brokers)
+            actions.create(stage.topics, self._clock, stage.sight, topic, spread(brokers))
+        client = ExitStack()
+        writes = client.enter_context(self._who.small_writes(topic, len(brokers)))
+        try:
+            self._until_answered(topic, writes, brokers)
+        except BaseException:
+            client.close()
+            raise
+        self._client.close()
+        self._client, self._writes, self._leaders, self._expires = client, writes, brokers, now + LASTING
+        # A topic that cannot be removed now is removed with the next one, or at the end.
+        if old:
+            with suppress(KquotaError), self._who.stage() as stage:
+                actions.remove(stage.topics, stage.configs, self._clock, old)
+                del self._made[: len(old)]
+
+    def _until_answered(self, topic: str, writes: SmallWrites, brokers: Sequence[BrokerId]) -> None:
+        """Write until every broker has answered once, because the first writes also wait for connections."""
+        began = self._clock.monotonic()
+        silent = set(range(len(brokers)))
+        while silent:
+            if self._clock.monotonic() - began > _FIRST_SECONDS:
+                there = ", ".join(str(brokers[number]) for number in sorted(silent))
+                raise Unknown(f"topic {topic}: brokers {there} acknowledged no write within {_FIRST_SECONDS:g} s")
+            writes.write(PERIOD_SECONDS)
+            silent -= {
+                number for number, found in writes.latencies().items() if min(found, default=math.inf) < math.inf
+            }

@@ -1,0 +1,103 @@
+"""A real client (librdkafka) that writes small records to a scratch topic, and measures how long each write takes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from kquota.errors import Refused
+from kquota.stores.admin.load import DENIED, QUIET, purged
+from kquota.stores.state.interrupt import deferred
+
+_RECORD: Final = b"x" * 100
+_TIMEOUT_MS: Final = 30_000
+"""request.timeout.ms of Kafka's producer. A write without an answer fails after it."""
+_MOST_UNANSWERED: Final = 50
+"""A partition that answers none of this many writes gets no more of them."""
+_UNANSWERED_SECONDS: Final = 1.0
+_NO_TOPIC: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+_SETTINGS: Final = {
+    "acks": "all",
+    "linger.ms": 0,
+    "compression.type": "none",
+    "message.timeout.ms": _TIMEOUT_MS,
+    # Otherwise, the client would wait for this time before it reports a topic that has been deleted.
+    "topic.metadata.propagation.max.ms": 5_000,
+}
+
+
+@contextmanager
+def small_writes(bootstrap: str, settings: Mapping[str, Any], topic: str, partitions: int) -> Iterator[TimedWrites]:
+    """Open the client. `settings` is the login as librdkafka's settings."""
+    found = TimedWrites({**settings, **QUIET, **_SETTINGS, "bootstrap.servers": bootstrap}, topic, partitions)
+    with purged(found.producer):
+        yield found
+
+
+class TimedWrites:
+    """Implements `SmallWrites`."""
+
+    def __init__(self, settings: Mapping[str, Any], topic: str, partitions: int) -> None:
+        self._topic = topic
+        self._unanswered: dict[int, dict[int, float]] = {number: {} for number in range(partitions)}
+        self._latencies: defaultdict[int, list[float]] = defaultdict(list)
+        self._sent = 0
+        self._denied: str | None = None
+        self._lost = False
+        self.producer = Producer({**settings, "error_cb": self._failed})
+
+    def write(self, seconds: float) -> None:
+        ends = time.monotonic() + seconds
+        # A callback that raises would lose the error, and a signal would raise in a callback.
+        with deferred():
+            for partition, unanswered in self._unanswered.items():
+                if len(unanswered) < _MOST_UNANSWERED:
+                    self._send(partition, unanswered)
+            while (left := ends - time.monotonic()) > 0:
+                self.producer.poll(left)
+        if self._denied is not None:
+            raise Refused(f"brokers reject the writes to {self._topic}: {self._denied}")
+
+    def latencies(self) -> Mapping[int, Sequence[float]]:
+        with deferred():
+            self.producer.poll(0)
+        now = time.monotonic()
+        for partition, unanswered in self._unanswered.items():
+            late = sum(now - sent >= _UNANSWERED_SECONDS for sent in unanswered.values())
+            self._latencies[partition] += [math.inf] * late
+        found, self._latencies = self._latencies, defaultdict(list)
+        return found
+
+    @property
+    def lost(self) -> bool:
+        return self._lost
+
+    def _send(self, partition: int, unanswered: dict[int, float]) -> None:
+        self._sent += 1
+        answered = self._answered(partition, self._sent)
+        unanswered[self._sent] = time.monotonic()
+        try:
+            self.producer.produce(self._topic, _RECORD, partition=partition, on_delivery=answered)
+        except KafkaException as error:  # the client already knows that the topic is deleted
+            answered(error.args[0], None)
+
+    def _answered(self, partition: int, number: int) -> Callable[[KafkaError | None, Message | None], None]:
+        def answered(error: KafkaError | None, _: Message | None) -> None:
+            sent = self._unanswered[partition].pop(number)
+            self._latencies[partition].append(time.monotonic() - sent if error is None else math.inf)
+            if error is not None:
+                self._failed(error)
+
+        return answered
+
+    def _failed(self, error: KafkaError) -> None:
+        if error.code() in DENIED:
+            self._denied = self._denied or error.str()
+        elif error.code() in _NO_TOPIC:
+            self._lost = True

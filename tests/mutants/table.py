@@ -1,0 +1,323 @@
+"""Deliberate bugs. Each replaces one text in a file, and the tests must find it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """`old` occurs once in `file`, below kquota. `tests` are the unit tests that are likely to find the bug.
+
+    Random rounds of `tests.hosts` try to find every mutant that is not `unplayed`.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    unplayed: bool = False
+
+
+_ACTIONS: Final = "tests/reassign/test_actions.py"
+_KILL: Final = "tests/reassign/test_kill.py"
+_LAGGING: Final = f"{_KILL}::test_a_lagging_broker_does_not_lose_a_prior_value"
+_HOLDERS: Final = "tests/reassign/test_two_holders.py"
+_RULES: Final = "tests/reassign/test_throttle.py"
+_TREE: Final = "tests/hosts/test_tree.py"
+_WAVES: Final = "tests/reassign/test_waves.py"
+_RECORD: Final = "tests/stores/record/test_topic_record.py"
+_JOINED: Final = "tests/stores/record/test_joined.py"
+_JOURNAL: Final = "tests/stores/state/test_runs.py"
+
+MUTANTS: Final = (
+    Mutant(
+        name="no notification: brokers never apply the config",
+        file="stores/zookeeper/znodes.py",
+        old="writes += [config_written(path, nodes[path], after), notification(entity_path)]",
+        new="writes += [config_written(path, nodes[path], after)]",
+        tests=(_TREE,),
+    ),
+    Mutant(
+        name="no compare-and-set: a config is written whatever its version",
+        file="stores/zookeeper/znode.py",
+        old="SetData(path=path, data=data, version=node.version)\n\n\ndef size",
+        new="SetData(path=path, data=data, version=-1)\n\n\ndef size",
+        tests=(_TREE,),
+    ),
+    Mutant(
+        name="a transaction without its fence",
+        file="stores/zookeeper/znodes.py",
+        old="self.commit([*also(), *writes])",
+        new="self.commit(writes)",
+        tests=(_TREE,),
+    ),
+    Mutant(
+        name="errors of a transaction are ignored",
+        file="stores/zookeeper/znodes.py",
+        old="        errors = [result for result in results if isinstance(result, Exception)]",
+        new="        errors: list[Exception] = []",
+        tests=(_TREE,),
+    ),
+    Mutant(
+        name="a write is repeated in the next session",
+        file="stores/zookeeper/znodes.py",
+        old="with contextlib.suppress(*_CONFLICTS):\n                self.commit",
+        new="with contextlib.suppress(*_CONFLICTS, Unreachable):\n                self.commit",
+        tests=(_TREE,),
+    ),
+    Mutant(
+        name="the version of a run's znode is not checked",
+        file="stores/record/znodes.py",
+        old="        if (None if node is None else node.version) != held:",
+        new="        held = None if node is None else node.version\n        if False:",
+        tests=(_TREE,),
+    ),
+    Mutant(
+        name="the lock's znode is not ephemeral",
+        file="stores/record/znodes.py",
+        old="Create(path=LOCK, data=data, ephemeral=True)",
+        new="Create(path=LOCK, data=data)",
+        tests=(_TREE,),
+    ),
+    Mutant(
+        name="line counts in place of versions",
+        file="stores/record/runs.py",
+        old="self._write(run, version_of(self._latest.get(run.id)) + 1)",
+        new="self._write(run, sum(map(len, self._files.every()[run.id].shared.values())) + 1"
+        " if run.id in self._files.every() else 2)",
+        tests=(_RECORD, _HOLDERS),
+    ),
+    Mutant(
+        name="topic ids in two forms",
+        file="stores/state/topic_id.py",
+        old="    if len(text) != _UUID_LENGTH:\n        return text",
+        new="    if len(text) == _UUID_LENGTH:\n        return text",
+        tests=("tests/test_examples.py", _JOURNAL),
+        unplayed=True,
+    ),
+    Mutant(
+        name="a throttle is restored while its moves run",
+        file="reassign/verification.py",
+        old="    if moving:\n        released, run",
+        new="    if not moving:\n        released, run",
+        tests=(_ACTIONS,),
+    ),
+    Mutant(
+        name="errors of single settings are ignored",
+        file="reassign/throttle_writes.py",
+        old="            if not isinstance(error, Conflict):\n                raise error\n        if unseen",
+        new="            if False:\n                raise error\n        if unseen",
+        tests=(_ACTIONS,),
+    ),
+    Mutant(
+        name="refusals of single partitions are ignored",
+        file="reassign/execution.py",
+        old="        refused = world.cluster.submit(todo)\n    except",
+        new="        world.cluster.submit(todo)\n    except",
+        tests=(_ACTIONS,),
+    ),
+    Mutant(
+        name="entries of other tools are removed",
+        file="reassign/throttle.py",
+        old="return without(now, removed, taken.prior) if touched else now",
+        new="return taken.prior if touched else now",
+        tests=(_RULES, _ACTIONS),
+    ),
+    Mutant(
+        name="a rate that another tool has changed is restored",
+        file="reassign/throttle.py",
+        old="return taken.prior if now in taken.ours and not held_by_other else now",
+        new="return taken.prior if not held_by_other else now",
+        tests=(_RULES, _ACTIONS),
+    ),
+    Mutant(
+        name="a rate that another run holds is restored",
+        file="reassign/throttle.py",
+        old="    held_by_other = any(other.ours for other in others)\n",
+        new="    held_by_other = False\n",
+        tests=(_RULES, _ACTIONS),
+    ),
+    Mutant(
+        name="the rate of another run counts as the previous one",
+        file="reassign/throttle.py",
+        old="    prior = holders[0].prior if holders else now\n",
+        new="    prior = now\n",
+        tests=(_RULES, _ACTIONS),
+    ),
+    Mutant(
+        name="the last run does not learn the previous values",
+        file="reassign/throttle_writes.py",
+        old="heirs = tuple(passing_on(part, now, other) for other in others)",
+        new="heirs = others",
+        tests=(_RULES, _ACTIONS),
+    ),
+    Mutant(
+        name="a run that receives values is not written again",
+        file="reassign/throttle_writes.py",
+        old="        for heir in heirs:\n            _leave_to(world, part, heir)",
+        new="        for other, heir in zip(others, heirs, strict=True):\n            record(world, other, heir)",
+        tests=(_HOLDERS,),
+    ),
+    Mutant(
+        name="a stale read proves that nothing is set",
+        file="reassign/throttle_writes.py",
+        old="everything = changes if certain else (*changes, *repeat_changes(part, now, others))",
+        new="everything = changes",
+        tests=(_LAGGING,),
+    ),
+    Mutant(
+        name="a run is closed while values are pending",
+        file="reassign/throttle_writes.py",
+        old="    if released.pending:\n",
+        new="    if False:\n",
+        tests=(_ACTIONS,),
+    ),
+    Mutant(
+        name="late writes of the previous holder are not awaited",
+        file="reassign/throttle_writes.py",
+        old="    if world.runs.late_seconds > 0:\n",
+        new="    if False:\n",
+        tests=(_HOLDERS,),
+    ),
+    Mutant(
+        name="the holder does not look at the lock before it writes",
+        file="stores/record/topic.py",
+        old="        self._must_be(self._mine)\n        self.keep_alive()\n",
+        new="        self.keep_alive()\n",
+        tests=(_HOLDERS,),
+    ),
+    Mutant(
+        name="off by one lease: a holder writes after its lease has ended",
+        file="stores/record/topic.py",
+        old="        if self._clock.seconds() - self._sent > WRITE_SECONDS:\n",
+        new="        if self._clock.seconds() - self._sent > WRITE_SECONDS + LEASE_SECONDS:\n",
+        tests=(_RECORD,),
+    ),
+    Mutant(
+        name="a lock is free as soon as it is seen",
+        file="stores/record/topic.py",
+        old="left = LEASE_SECONDS - self._seen.unchanged(found.mark)",
+        new="left = 0.0 - self._seen.unchanged(found.mark)",
+        tests=(_RECORD,),
+    ),
+    Mutant(
+        name="an ended run of the record begins again from a journal",
+        file="stores/record/shared.py",
+        old="        if there.finished is not None or version >= known:",
+        new="        if version >= known:",
+        tests=(_JOINED,),
+    ),
+    Mutant(
+        name="the cluster is written before the record",
+        file="reassign/execution.py",
+        old="    if prepared.known is None:\n        world.runs.begin(run)\n",
+        new="    if prepared.known is None:\n"
+        "        world.cluster.change(prepared.changes)\n        world.runs.begin(run)\n",
+        tests=(_KILL,),
+    ),
+    Mutant(
+        name="a torn line of a journal hides the next one",
+        file="stores/state/runs.py",
+        old="        file.truncate(whole)  # a truncated line would hide the next one",
+        new="        pass",
+        tests=(_JOURNAL,),
+    ),
+    Mutant(
+        name="a second wave starts without its list entries",
+        file="reassign/execution.py",
+        old="        run = enforce(world, run, entries, now)\n    return _handed_over",
+        new="        pass\n    return _handed_over",
+        tests=(_WAVES,),
+    ),
+    Mutant(
+        name="doctor removes values that a run holds",
+        file="throttle/standing.py",
+        old="        held = {value for run in self.runs if setting in run.taken for value in run.taken[setting].ours}\n"
+        "        if setting.is_list:",
+        new="        held: set[str] = set()\n        if setting.is_list:",
+        tests=("tests/throttle/test_fixes.py",),
+    ),
+    Mutant(
+        name="a later holder's lock in ZooKeeper counts as the own one",
+        file="stores/record/znodes.py",
+        old="        return Check(path=LOCK, version=0), Check(path=ROOT, version=self._term)",
+        new="        return (Check(path=LOCK, version=0),)",
+        tests=(_TREE,),
+    ),
+    Mutant(
+        name="a write is not fenced while no run is on record",
+        file="stores/record/znodes.py",
+        old="        if not self._lock.held:\n            return ()\n        paths",
+        new="        if not self._lock.held or not names:\n            return ()\n        paths",
+        tests=(_TREE,),
+    ),
+    Mutant(
+        name="restoring a dead broker discards what the last run must restore on live ones",
+        file="reassign/throttle_writes.py",
+        old="_overwritten(world, part, unread, heirs)",
+        new="_overwritten(world, part, unread, others)",
+        tests=(_ACTIONS,),
+    ),
+    Mutant(
+        name="a plan proves its entries although another run has recorded them",
+        file="reassign/verification.py",
+        old="    known = {name for run in world.others for name in run.plan.targets}\n",
+        new="    known: set[TopicPartition] = set()\n",
+        tests=(_ACTIONS,),
+    ),
+    Mutant(
+        name="a rate that stays the same is set without a new version of its run",
+        file="throttle/set_and_clear.py",
+        old="    runs.update(adjusted)\n",
+        new="    record(world, run, adjusted)\n",
+        tests=(_HOLDERS,),
+    ),
+    Mutant(
+        name="a topic that is created again between waves is moved",
+        file="reassign/execution.py",
+        old="    again = recreated(run, found.topic_ids)\n",
+        new="    again: tuple[str, ...] = ()\n",
+        tests=(_WAVES,),
+    ),
+    Mutant(
+        name="an open run continues with the id of a deleted topic",
+        file="reassign/preparation.py",
+        old="        known = on_new_topics(known, found.topic_ids, back)\n",
+        new="",
+        tests=(_ACTIONS,),
+    ),
+    Mutant(
+        name="off by one window: a rate covers one sample more",
+        file="simulate/rate.py",
+        old="        age = self.samples * self.sample_ms\n        # Added",
+        new="        age = (self.samples + 1) * self.sample_ms\n        # Added",
+        tests=("tests/simulate/test_examples.py", "tests/simulate/test_rate.py"),
+        unplayed=True,
+    ),
+    Mutant(
+        name="-2 in place of -4: the size of a tiered log counts its remote part",
+        file="stores/admin/log_dirs.py",
+        old="_LATEST, _EARLIEST, _EARLIEST_LOCAL, _PENDING = -1, -2, -4, -6",
+        new="_LATEST, _EARLIEST, _EARLIEST_LOCAL, _PENDING = -1, -2, -2, -6",
+        tests=("tests/stores/admin/test_local_offsets.py",),
+        unplayed=True,
+    ),
+    Mutant(
+        name="the journal of a command that waits is not read again",
+        file="stores/state/runs.py",
+        old="if run_id in self._known and path.stat().st_size == self._known[run_id][1]:",
+        new="if run_id in self._known:\n"
+        "            return self._known[run_id][0], path.stat().st_size\n        if False:",
+        tests=(_JOURNAL,),
+    ),
+    Mutant(
+        name="entries of an open run help to prove those of a plan",
+        file="reassign/verification.py",
+        old=" for topic in plan.topics if topic not in in_use for key in THROTTLE_LISTS]",
+        new=" for topic in plan.topics for key in THROTTLE_LISTS]",
+        tests=(_ACTIONS,),
+    ),
+)

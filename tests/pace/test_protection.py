@@ -1,0 +1,232 @@
+"""The throttle that follows the clients: bounded, lower after a bad window, higher when calm, stable at a capacity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kquota.measure import ByteRate
+from kquota.pace.protection import (
+    BASELINE_SECONDS,
+    CALM_SECONDS,
+    CAUTIOUS_SECONDS,
+    DECREASE,
+    RELIEF_SECONDS,
+    SETTLING_SECONDS,
+    ClientWindow,
+    Pressure,
+    Protection,
+    quantile,
+)
+from kquota.terms import BrokerId
+
+MB = 10**6
+BASE = 0.004
+SECONDS = 5.0
+BROKERS = (BrokerId(1), BrokerId(2), BrokerId(3))
+CALM, SLOW = 1.0, 4.0
+
+
+def window(times: float, shrunk: int = 0, seconds: float = SECONDS) -> ClientWindow:
+    """Every broker answers in this multiple of the usual latency."""
+    return ClientWindow(seconds=seconds, latencies=dict.fromkeys(BROKERS, (times * BASE,) * 40), shrunk=shrunk)
+
+
+def begun(low: int = 10 * MB, high: int = 110 * MB, rate: int | None = None) -> Protection:
+    return Protection(low=ByteRate(low), high=ByteRate(high), rate=ByteRate(low if rate is None else rate))
+
+
+def measured(low: int = 10 * MB, high: int = 110 * MB, rate: int | None = None) -> Protection:
+    """A state with a baseline. The throttle is then set to `rate`."""
+    state = begun(low, high)
+    while not state.baseline:
+        state, _ = state.after(window(CALM))
+    return replace(state, rate=ByteRate(low if rate is None else rate))
+
+
+latencies = st.lists(st.one_of(st.floats(0, 60), st.just(math.inf)), max_size=9)
+windows = st.builds(
+    ClientWindow,
+    seconds=st.floats(0.5, 120),
+    latencies=st.dictionaries(st.sampled_from(BROKERS), latencies),
+    shrunk=st.integers(0, 3),
+)
+bounds = st.tuples(st.integers(1, 10**10), st.integers(1, 10**10)).map(sorted)
+
+
+@given(bounds, st.integers(1, 10**11), st.lists(windows, max_size=12), st.data())
+def test_the_rate_is_always_within_the_bounds(
+    low_high: list[int], rate: int, given: Sequence[ClientWindow], data: st.DataObject
+) -> None:
+    """Also if others change the throttle in the meantime, or a write fails."""
+    low, high = low_high
+    state = begun(low, high, rate)
+    for one in given:
+        after, step = state.after(one)
+        assert low <= step.rate <= high
+        state = after if data.draw(st.booleans()) else replace(after, rate=ByteRate(data.draw(st.integers(1, 10**11))))
+
+
+@given(st.lists(windows, max_size=12))
+def test_without_a_baseline_the_throttle_is_the_lowest(given: Sequence[ClientWindow]) -> None:
+    state = begun(rate=80 * MB)
+    for one in given:
+        state, step = state.after(one)
+        assert step.rate == state.low
+        assert step.pressure is Pressure.MEASURING
+        if state.baseline:
+            break
+
+
+def test_the_baseline_is_measured_when_the_lowest_throttle_has_its_effect() -> None:
+    state, seconds = begun(rate=80 * MB), 0.0
+    state, _ = state.after(window(SLOW))
+    while not state.baseline:
+        state, _ = state.after(window(SLOW if seconds < SETTLING_SECONDS else CALM))
+        seconds += SECONDS
+    assert seconds == SETTLING_SECONDS + BASELINE_SECONDS
+    assert state.baseline == dict.fromkeys(BROKERS, BASE)
+
+
+def test_a_broker_that_does_not_answer_has_no_baseline() -> None:
+    state = begun()
+    mute = window(CALM)
+    mute = replace(mute, latencies={**mute.latencies, BROKERS[1]: (math.inf,) * 40})
+    for _ in range(40):
+        state, step = state.after(mute)
+        assert not state.baseline
+        assert step.rate == state.low
+
+
+BAD = {
+    "slow": window(SLOW),
+    "one slow broker": replace(window(CALM), latencies={**window(CALM).latencies, BROKERS[2]: (SLOW * BASE,) * 40}),
+    "failed writes": replace(window(CALM), latencies={**window(CALM).latencies, BROKERS[0]: (math.inf,) * 40}),
+    "lost in-sync replicas": window(CALM, shrunk=2),
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+@given(rate=st.integers(10 * MB, 110 * MB))
+def test_a_bad_window_decreases_the_throttle(bad: ClientWindow, rate: int) -> None:
+    after, step = measured(rate=rate).after(bad)
+    assert step.rate == after.rate == max(10 * MB, int(rate * DECREASE))
+    assert step.pressure in (Pressure.SLOW, Pressure.SHRUNK)
+
+
+def test_a_decrease_has_its_effect_before_the_next_one() -> None:
+    state, rates = measured(rate=100 * MB), []
+    for _ in range(6):
+        state, step = state.after(window(SLOW))
+        rates.append(step.rate // MB)
+    assert rates == [50, 50, 50, 25, 25, 25]
+    assert RELIEF_SECONDS == 2 * SECONDS
+
+
+def test_calm_windows_increase_the_throttle_up_to_the_highest() -> None:
+    state, rates = measured(), []
+    for _ in range(100):
+        state, step = state.after(window(CALM))
+        assert step.pressure is Pressure.CALM
+        rates.append(step.rate // MB)
+    assert rates[:7] == [10, 10, 15, 15, 15, 20, 20]
+    assert rates == sorted(rates)
+    assert rates[-1] == 110
+    assert CALM_SECONDS == 3 * SECONDS
+
+
+@given(st.lists(st.sampled_from([CALM, SLOW]), min_size=1, max_size=200))
+def test_each_increase_follows_calm_windows(kinds: Sequence[float]) -> None:
+    state, calm = measured(), 0.0
+    for kind in kinds:
+        before = state.rate
+        state, step = state.after(window(kind))
+        calm = calm + SECONDS if kind == CALM else 0.0
+        if step.rate > before:
+            assert calm >= CALM_SECONDS
+            assert step.rate - before <= state.step
+            calm = 0.0
+
+
+def test_an_unknown_latency_does_not_increase_the_throttle() -> None:
+    state = measured(rate=50 * MB)
+    partly = replace(window(CALM), latencies={BROKERS[0]: (BASE,) * 40, BROKERS[1]: (BASE,) * 2})
+    for _ in range(40):
+        state, step = state.after(partly)
+        assert (step.rate, step.pressure) == (50 * MB, Pressure.UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Course:
+    """The throttle after each window, and whether clients were slow in it."""
+
+    rates: Sequence[int]
+    slow: Sequence[bool]
+
+    def between(self, first: int, last: int) -> Course:
+        """The course of some minutes."""
+        part = slice(first * 12, last * 12)
+        return Course(self.rates[part], self.slow[part])
+
+
+def simulated(room: Callable[[float], int], minutes: int, noise: Sequence[float]) -> Course:
+    """A cluster with `room` for the copies in each second. Above it, the latency rises steeply."""
+    state = begun(high=210 * MB)
+    rates: list[int] = []
+    slow: list[bool] = []
+    while (now := len(rates) * SECONDS) < minutes * 60:
+        excess = max(0.0, state.rate / room(now) - 1)
+        times = (1 + 20 * excess) * noise[len(rates) % len(noise)]
+        state, step = state.after(ClientWindow(seconds=SECONDS, latencies={BROKERS[0]: (times * BASE,) * 5}))
+        rates.append(int(state.rate))
+        slow.append(step.pressure is Pressure.SLOW)
+    return Course(rates, slow)
+
+
+jitters = st.lists(st.floats(0.7, 1.1), min_size=1, max_size=20)
+
+
+@settings(max_examples=20)
+@given(st.integers(20, 300).map(lambda size: size * MB), jitters)
+def test_below_a_capacity_the_throttle_is_stable(room: int, noise: list[float]) -> None:
+    """After ten minutes, it wastes less than a fourth, and clients are slow in fewer than 5 % of the windows."""
+    course = simulated(lambda _: room, 60, noise).between(10, 60)
+    best = min(room, 210 * MB)
+    assert best * DECREASE * 0.9 <= min(course.rates)
+    assert max(course.rates) <= best * 1.25
+    assert sum(course.rates) / len(course.rates) >= best / 1.3
+    assert sum(course.slow) / len(course.slow) <= 0.05
+    assert sum(one != two for one, two in pairwise(course.rates)) <= len(course.rates) * SECONDS / CALM_SECONDS
+
+
+@settings(max_examples=20)
+@given(st.integers(30, 60).map(lambda size: size * MB), st.integers(120, 200).map(lambda size: size * MB), jitters)
+def test_the_throttle_follows_a_load_that_steps_up_and_down(small: int, large: int, noise: list[float]) -> None:
+    course = simulated(lambda now: small if now % 3600 >= 1800 else large, 120, noise)
+    for hour in (0, 60):
+        assert max(course.between(hour, hour + 30).rates) >= large * 0.8
+        assert max(course.between(hour + 32, hour + 60).rates) <= 1.1 * small + 10 * MB
+
+
+def test_caution_below_the_throttle_that_was_too_high() -> None:
+    state = replace(measured(rate=95 * MB), ceiling=ByteRate(100 * MB))
+    seconds = 0.0
+    while state.rate == 95 * MB:
+        state, _ = state.after(window(CALM))
+        seconds += SECONDS
+    assert seconds == CAUTIOUS_SECONDS
+
+
+@given(st.lists(st.floats(0, 10), max_size=100))
+def test_the_quantile_is_one_of_the_latencies_and_few_are_unknown(latencies: list[float]) -> None:
+    found = quantile(latencies)
+    assert (found is None) == (len(latencies) < 5)
+    if found is not None:
+        assert found in latencies
+        assert sum(one <= found for one in latencies) >= 0.95 * len(latencies)

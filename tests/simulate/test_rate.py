@@ -1,0 +1,16 @@
+"""The window of a rate: a sample counts until it is as old as all samples together."""
+
+from __future__ import annotations
+
+import pytest
+
+from kquota.simulate.rate import Rate
+
+SAMPLES, SAMPLE_MS = 3, 1000
+
+
+@pytest.mark.parametrize(("now", "left"), [(2999, 100.0), (3000, 0.0)])
+def test_a_sample_counts_to_the_end_of_the_window_and_not_longer(now: int, left: float) -> None:
+    rate = Rate(samples=SAMPLES, sample_ms=SAMPLE_MS)
+    rate.record(100.0, 0)
+    assert rate.measure(now) * rate.window_ms(now) / 1000 == pytest.approx(left)
