@@ -47,10 +47,11 @@ def test_down_cleans_up_after_a_killed_up(name: str) -> None:
     assert kquota("sandbox", "up", name, "--zookeeper-only").code == 0
 
 
-@pytest.mark.zookeeper
+@pytest.mark.kafka
 def test_interrupted_up_stops_what_it_started(name: str) -> None:
+    """A broker takes seconds to start, so that `up` has not ended before the signal."""
     folder = places.directory(name)
-    with started("sandbox", "up", name, "--zookeeper-only") as up:
+    with started("sandbox", "up", name, "--kafka", "2.8.2", "--brokers", "1") as up:
         until(lambda: Process(name="zookeeper", directory=folder).pid is not None)
         up.send_signal(signal.SIGINT)
         assert up.wait(timeout=60) == 130

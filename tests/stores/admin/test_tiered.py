@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 
 import pytest
 from confluent_kafka import Producer
@@ -163,6 +164,7 @@ def test_a_tiered_topic_under_steady_writes(tiered: Sandbox, log_dirs: WireLogDi
     at = ("--bootstrap-server", tiered.bootstrap)
     with writing(tiered.bootstrap) as load:
         until(lambda: (details(log_dirs, LOAD)[ONE].local_start_offset or 0) * RECORD > 5 * LOCAL, 120)
+        measured, outdated = [], []
         for _ in range(5):
             before, began = load.acknowledged, time.monotonic()
             first = listed(log_dirs, [ONE], [TOPIC])
@@ -172,8 +174,11 @@ def test_a_tiered_topic_under_steady_writes(tiered: Sandbox, log_dirs: WireLogDi
             rate = seen.rates[LOAD] or 0.0
             old = write_rates(from_the_log_start(begun), from_the_log_start(seen.log_dirs), SECONDS)[LOAD] or 0.0
             print(f"measured {rate / truth:.3f} of {truth / 1e6:.2f} MB/s; from the log start {old / truth:.3f}")
-            assert rate == pytest.approx(truth, rel=0.1)
-            assert old < 0.6 * truth
+            measured.append(rate / truth)
+            outdated.append(old / truth)
+        # A machine that stalls for a second spoils one of the five measurements, never the median.
+        assert median(measured) == pytest.approx(1, rel=0.1)
+        assert median(outdated) < 0.6
         whole = details(log_dirs, LOAD)[ONE]
         assert whole.size < 2 * LOCAL < load.acknowledged
         plan = tmp_path / "plan.json"
