@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from kquota.measure import ByteRate
 from kquota.reassign import guard, words
-from kquota.reassign.moves import PartitionReplicas, list_entries, moves, rates, rollback, throttled_brokers
+from kquota.reassign.moves import PartitionReplicas, list_entries, moves, rollback, throttled_brokers
 from kquota.reassign.plan import Plan, read, run_id
 from kquota.reassign.port import Snapshot
 from kquota.reassign.progress import statuses, verdict
@@ -39,7 +38,7 @@ def main() -> None:
     guard.check_running(moving, found, resumed=False, additional=False)
     guard.check_leaders(moving, found)
     lists = list_entries(moving)
-    limits = rates(throttled_brokers(moving), ByteRate(10**7))
+    limits = throttled_brokers(moving)
     done += time.perf_counter() - started
     started = time.perf_counter()
     back = rollback(plan, now)

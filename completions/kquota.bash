@@ -517,6 +517,10 @@ O	kquota move adjust	--record	once	topics	Topic of the shared record, or `none` 
 A	kquota move adjust	free
 O	kquota move adjust	--run	once	free	Id of the run, as `kquota move status` shows it
 O	kquota move adjust	--reassignment-json-file	once	files	Select the open run of this plan
+O	kquota move adjust	--broker	many	brokers,	Set RATE only on these brokers
+O	kquota move adjust	--leader	once	flag	Limit only what leaders send
+O	kquota move adjust	--follower	once	flag	Limit only what followers receive
+O	kquota move adjust	--even-finish	once	flag	Give RATE to the destination that needs the longest, and each other one a lower follower rate, so that all finish at the same time
 O	kquota move adjust	--deadline	once	free	End the move after this time, for example 2h, or at a time such as 2026-11-24T06:00:00+01:00
 O	kquota move adjust	--min-rate	once	free	With --deadline or --protect: the lowest throttle
 O	kquota move adjust	--max-rate	once	free	With --deadline or --protect: the highest throttle

@@ -17,12 +17,12 @@ from kquota.errors import KquotaError
 from kquota.measure import ByteRate
 from kquota.pace.past_moves import ExpectedMove
 from kquota.pace.share import Pace, Side
-from kquota.reassign.course import BrokerCourse, Course, CourseReading, RateChange
+from kquota.reassign.course import BrokerCourse, Course, CourseReading
 from kquota.reassign.execution import Execution
 from kquota.reassign.plan import Plan, plan_hash
 from kquota.reassign.preparation import Prepared
 from kquota.reassign.progress import Progress
-from kquota.reassign.run import Run, others_than
+from kquota.reassign.run import Run, others_than, with_rate_changes
 from kquota.reassign.verification import Verification
 from kquota.terms import BrokerId
 from kquota.watch.observation import MoveWatch
@@ -46,8 +46,7 @@ def with_course(stage: world.Stage, prepared: Prepared, expected: Pace | None, r
         return prepared
     if known is not None:
         by = _person(stage)
-        change = RateChange(at=now, before=known.copy_rate, rate=run.copy_rate, by=by, reason=reason)
-        return replace(prepared, run=replace(run, course=run.course.changed(change)))
+        return replace(prepared, run=with_rate_changes(run, known, now, by, reason))
     with _only_warned(_REPORT):
         seconds = None if run.rate is None else _expected(stage, run.plan, run.rate, expected, now)
         run = replace(run, course=Course(expected=seconds, brokers=_destinations(expected)))

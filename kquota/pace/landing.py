@@ -1,20 +1,26 @@
-"""The throttle of a running move over time: the rate that meets a deadline, and rates by time of day."""
+"""The throttle of a running move: the rate that meets a deadline, rates by time of day, and rates of brokers that
+finish together.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import time
 from typing import Final
 
 from kquota.errors import Invalid
 from kquota.measure import ByteRate, byte_rate
+from kquota.terms import BrokerId
 
 AIM: Final = 0.95
 """The share of the time until the deadline that the copies should need. The rest is for the end of the move."""
 WORTH: Final = 0.05
 """A smaller change of the throttle, as a share of it, is not worth a write."""
+EVEN_SHARE: Final = 20
+"""The lowest rate of a broker that finishes together with others is this part of the highest one."""
 _SOON: Final = 1.0
 """The fewest seconds until a deadline with which a throttle is calculated."""
 _MOST: Final = 2**62
@@ -59,6 +65,31 @@ def landing_rate(now: ByteRate, copying: Copying, until: float, bounds: RateBoun
     if received <= 0:
         return bounds.clamp(now)
     return bounds.clamp(ByteRate(max(1, math.ceil(min(_MOST, now * wanted / received)))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incoming:
+    """The copies to one broker: the bytes left, and the bytes per second that producers add to them."""
+
+    left: float
+    written: float
+
+
+def even_rates(rate: ByteRate, copies: Mapping[BrokerId, Incoming]) -> dict[BrokerId, ByteRate]:
+    """Return the follower rate of each broker with which all copies end at the same time, in bytes per second.
+
+    The broker that needs the longest gets `rate`. Raises ValueError with a broker whose copies never end under `rate`.
+    """
+    seconds = 0.0
+    for broker, copy in copies.items():
+        if copy.left and copy.written >= rate:
+            raise ValueError(broker)
+        seconds = max(seconds, copy.left / (rate - copy.written) if copy.left else 0.0)
+    least = max(1, rate // EVEN_SHARE)
+    return {
+        broker: ByteRate(min(rate, max(least, math.ceil(copy.left / seconds + copy.written)))) if copy.left else rate
+        for broker, copy in copies.items()
+    }
 
 
 def differs(new: ByteRate, old: ByteRate) -> bool:

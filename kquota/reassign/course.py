@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from kquota.measure import ByteRate
+from kquota.settings.resource import Setting
 from kquota.terms import BrokerId
 
 MOST_READINGS: Final = 200
@@ -46,11 +47,15 @@ class BrokerCourse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateChange:
-    """A change of the throttle of a run, in bytes per second. None is no throttle; `by` and `reason` may be unknown."""
+    """A change of the throttle of a run, in bytes per second. None is no throttle; `by` and `reason` may be unknown.
+
+    `settings` are the rates that changed, if these were not all.
+    """
 
     at: datetime
     before: ByteRate | None
     rate: ByteRate | None
+    settings: tuple[Setting, ...] = ()
     by: str | None = None
     reason: str | None = None
 

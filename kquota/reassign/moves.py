@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from sys import intern
 from typing import NamedTuple
 
-from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan
 from kquota.settings.resource import Setting
-from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
+from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, BrokerId, TopicPartition
 
 Replicas = tuple[BrokerId, ...]
 
@@ -103,14 +102,3 @@ def list_entries(moving: Iterable[Move]) -> dict[Setting, tuple[str, ...]]:
 def throttled_brokers(moving: Iterable[Move]) -> tuple[BrokerId, ...]:
     """Return every broker that sends or receives a copy, sorted."""
     return tuple(sorted({b for move in moving if move.destinations for b in (*move.sources, *move.destinations)}))
-
-
-def rates(
-    brokers: Collection[BrokerId], rate: ByteRate, follower: ByteRate | None = None
-) -> dict[Setting, tuple[str, ...]]:
-    """Return the settings that limit both sides of each broker to `rate`, in bytes per second (KIP-73).
-
-    `follower` is another rate for the side that receives.
-    """
-    values = {LEADER_RATE: rate, FOLLOWER_RATE: rate if follower is None else follower}
-    return {Setting.of_broker(b, key): (str(value),) for b in sorted(brokers) for key, value in values.items()}

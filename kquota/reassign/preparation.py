@@ -10,15 +10,15 @@ from kquota.errors import Parameter, Refused
 from kquota.measure import ByteRate
 from kquota.reassign import guard, log_dir_actions, log_dirs
 from kquota.reassign.log_dirs import LogDirReading
-from kquota.reassign.moves import Move, Replicas, moves, rates, rollback, throttled_brokers
+from kquota.reassign.moves import Move, Replicas, moves, rollback, throttled_brokers
 from kquota.reassign.plan import Plan, run_id
 from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
-from kquota.reassign.run import PAUSED_RATE, Run, covers, on_new_topics, others_than, recreated, taking, without_topics
+from kquota.reassign.run import Run, at_rate, covers, on_new_topics, others_than, recreated, taking, without_topics
 from kquota.reassign.throttle_writes import World, read
 from kquota.reassign.wave import NO_SIZES, MoveLimits, first_full, lists_of, no_room, too_long, wanted, wave
 from kquota.settings.change import Change, needed
 from kquota.settings.resource import Setting
-from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, BrokerId, ReplicaId, TopicPartition
+from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, REPLICATION_RATES, BrokerId, ReplicaId, TopicPartition
 
 _LOOKS: Final = 10
 """The most snapshots that may differ from the previous one before kquota stops with an error."""
@@ -91,8 +91,6 @@ def prepare(
         back = log_dirs.with_dirs(back, reading)
     if known is not None and known.aborting and plan.targets != known.goal.targets:
         known = replace(known, aborting=False, handed_over=frozenset())  # it is moving back, and is requested again
-    if known is not None and asked.throttle is not None:
-        known = replace(known, paused=False)  # the operator gives a rate
     if known is not None and not known.aborting:
         known = replace(known, plan=plan)  # with the log dirs that the plan names now
         known = on_new_topics(known, found.topic_ids, back)
@@ -120,9 +118,7 @@ def prepare_again(
     chosen = {r: path for r, path in run.goal.log_dirs.items() if r[0] in targets}
     left = replace(run.goal, targets=targets, log_dirs=chosen)
     whole = any(EVERY_REPLICA in taken.ours for taken in run.taken.values())
-    asked = Asked(
-        throttle=run.rate, log_dir_throttle=run.log_dir_rate, additional=True, whole_topics=whole, force=force
-    )
+    asked = Asked(log_dir_throttle=run.log_dir_rate, additional=True, whole_topics=whole, force=force)
     known = replace(
         without_topics(run, deleted), handed_over=run.handed_over | (run.goal.targets.keys() - targets.keys())
     )
@@ -183,12 +179,13 @@ def _prepared(
         guard.check_replication_factor(plan, found)
     applied = _applied(asked, moving, unsettled)
     asked = applied if known is None or applied.throttle is not None else replace(applied, throttle=known.rate)
-    limits, notes = _limits(
-        moving, log_dirs.brokers(unsettled), found, asked, paused=known is not None and known.paused
-    )
+    run = known or _new(world, plan, back, found, asked)
+    if applied.throttle is not None:
+        run = at_rate(run, applied.throttle)
+    run = _asked_for(run, plan, moving, asked)
+    limits, notes = _limits(moving, log_dirs.brokers(unsettled), found, asked, run)
     lists = lists_of(moving) if asked.throttle else ()
     now = read(world.cluster, {**dict.fromkeys(lists, ()), **limits})
-    run = _asked_for(known or _new(world, plan, back, found, asked), plan, moving, asked)
     first, entries = _first_wave(world, moving, {s: now[s] for s in lists}, asked, run.limits)
     everything = {**entries, **limits}
     return Prepared(
@@ -238,10 +235,9 @@ def _new(world: World, plan: Plan, back: Plan, found: Snapshot, asked: Asked) ->
 
 
 def _asked_for(run: Run, plan: Plan, moving: Sequence[Move], asked: Asked) -> Run:
-    """Return the run with the requested rates. Partitions that need no submission count as handed over."""
+    """Return the run with the requested log dir rate and limits. Partitions without a submission count as handed over."""
     return replace(
         run,
-        rate=asked.throttle or run.rate,
         log_dir_rate=asked.log_dir_throttle or run.log_dir_rate,
         limits=run.limits if asked.limits is None else asked.limits,
         handed_over=run.handed_over | (plan.targets.keys() - {m.partition for m in moving if not m.submitted}),
@@ -273,16 +269,16 @@ def _check(cluster: MoveCluster, moving: Sequence[Move], found: Snapshot, asked:
 
 
 def _limits(
-    moving: Sequence[Move], with_dirs: Sequence[BrokerId], found: Snapshot, asked: Asked, *, paused: bool
+    moving: Sequence[Move], with_dirs: Sequence[BrokerId], found: Snapshot, asked: Asked, run: Run
 ) -> tuple[dict[Setting, tuple[str, ...]], tuple[str, ...]]:
     """Return the rates to set, and notes on the brokers that get none."""
     limits: dict[Setting, tuple[str, ...]] = {}
     notes: tuple[str, ...] = ()
     if asked.throttle is not None:
         brokers = throttled_brokers(moving)
-        limits |= rates(
-            [broker for broker in brokers if broker in found.alive], asked.throttle, PAUSED_RATE if paused else None
-        )
+        alive = sorted(broker for broker in brokers if broker in found.alive)
+        settings = [Setting.of_broker(broker, key) for broker in alive for key in REPLICATION_RATES]
+        limits |= {setting: (str(run.rate_on(setting)),) for setting in settings}
         notes = tuple(
             f"broker {broker} is not alive: it gets no rate, and sends unthrottled if it returns during the move"
             for broker in brokers

@@ -9,14 +9,14 @@ from datetime import datetime
 from typing import Final
 
 from kquota.measure import ByteRate
-from kquota.reassign.course import EMPTY, Course
+from kquota.reassign.course import EMPTY, Course, RateChange
 from kquota.reassign.plan import Plan
 from kquota.reassign.throttle import Taken, changed_by_another, passed_on, repeated, restored_value, take
 from kquota.reassign.wave import UNLIMITED, MoveLimits
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries, replica
-from kquota.terms import EVERY_REPLICA, BrokerId, TopicPartition
+from kquota.terms import EVERY_REPLICA, FOLLOWER_RATE, REPLICATION_RATES, BrokerId, TopicPartition
 
 PAUSED_RATE: Final = ByteRate(1)
 """The follower rate of each broker while a run is paused, in bytes per second. A fetch passes in each quota window."""
@@ -67,9 +67,10 @@ class Run:
     `handed_over` has the partitions that were submitted, refused by the cluster, or already in place. A run that is
     `aborting` moves to `rollback`. `topic_ids`, as Kafka prints them, distinguish a topic from a later one of the same
     name. `owner` began the run, for `reason`. With `crowded`, unrecorded moves were running when the run set its
-    throttle, so a prior rate may belong to one of them. While the run is `paused`, its brokers have `PAUSED_RATE` as
-    follower rate, and `rate` is the rate from before. `limits` restrict the moves that run at the same time. `course`
-    is for its report. `stamp` is the last recorded write, and is ignored in comparisons.
+    throttle, so a prior rate may belong to one of them. `broker_rates` are the rates that differ from `rate`. While the
+    run is `paused`, its brokers have `PAUSED_RATE` as follower rate, and `rate` and `broker_rates` are those from
+    before. `limits` restrict the moves that run at the same time. `course` is for its report. `stamp` is the last
+    recorded write, and is ignored in comparisons.
     """
 
     id: str
@@ -88,6 +89,7 @@ class Run:
     reason: str | None = None
     crowded: bool = False
     paused: bool = False
+    broker_rates: Mapping[Setting, ByteRate] = field(default_factory=dict)
     limits: MoveLimits = UNLIMITED
     course: Course = EMPTY
     stamp: Stamp | None = field(default=None, compare=False)
@@ -102,10 +104,43 @@ class Run:
         """The throttle of the destinations in bytes per second: `rate`, or `PAUSED_RATE` while the run is paused."""
         return PAUSED_RATE if self.paused else self.rate
 
+    def rate_on(self, setting: Setting) -> ByteRate | None:
+        """Return the rate of this role of a broker in bytes per second. None without a throttle."""
+        if self.paused and setting.key == FOLLOWER_RATE:
+            return PAUSED_RATE
+        return self.broker_rates.get(setting, self.rate)
+
+    @property
+    def rates_held(self) -> tuple[Setting, ...]:
+        """The replication rates that the run has set."""
+        return tuple(s for s, taken in self.taken.items() if s.key in REPLICATION_RATES and taken.ours)
+
     @property
     def waiting(self) -> tuple[TopicPartition, ...]:
         """The partitions that are not submitted yet: they belong to a later wave, or kquota was interrupted."""
         return tuple(name for name in self.goal.targets if name not in self.handed_over)
+
+
+def at_rate(run: Run, rate: ByteRate, only: Collection[Setting] = ()) -> Run:
+    """Return the run with this rate on all brokers, which ends a pause, or `only` for these settings."""
+    if not only:
+        return replace(run, rate=rate, broker_rates={}, paused=False)
+    return replace(run, broker_rates=dict(sorted({**run.broker_rates, **dict.fromkeys(only, rate)}.items())))
+
+
+def with_rate_changes(run: Run, before: Run, at: datetime, by: str, reason: str | None) -> Run:
+    """Return the run with each difference to the rates of `before` in its course."""
+    changed: dict[tuple[ByteRate | None, ByteRate | None], list[Setting]] = {}
+    if run.broker_rates or before.broker_rates:
+        for setting in run.rates_held:
+            changed.setdefault((before.rate_on(setting), run.rate_on(setting)), []).append(setting)
+    else:
+        changed[before.copy_rate, run.copy_rate] = []
+    course = run.course
+    for (old, new), settings in changed.items():
+        change = RateChange(at=at, before=old, rate=new, settings=tuple(settings), by=by, reason=reason)
+        course = course.changed(change)
+    return replace(run, course=course)
 
 
 def others_than(run: Run | None, unfinished: Sequence[Run]) -> tuple[Run, ...]:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from kquota.errors import Busy, Incomplete, KquotaError, NextStep, Refused, StepFor, Unknown
 from kquota.measure import ByteRate, counted
-from kquota.reassign.course import RateChange
 from kquota.reassign.port import Clock, MoveCluster, Runs
-from kquota.reassign.run import PAUSED_RATE, Run, others_than, restore_changes, taking
+from kquota.reassign.run import Run, others_than, restore_changes, taking, with_rate_changes
 from kquota.reassign.throttle_writes import (
     UNREAD,
     Released,
@@ -26,7 +25,7 @@ from kquota.reassign.throttle_writes import (
 from kquota.settings.change import Change, needed
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import replica
-from kquota.terms import FOLLOWER_RATE, LEADER_RATE, REPLICATION_RATES, BrokerId, TopicPartition
+from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
 from kquota.throttle import wanted as throttle_wanted
 
 
@@ -96,65 +95,38 @@ def bring(
 
 
 def adjust(
-    cluster: MoveCluster, runs: Runs, clock: Clock, run: Run, rate: ByteRate, reason: str | None = None
+    cluster: MoveCluster, runs: Runs, clock: Clock, run: Run, after: Run, reason: str | None = None
 ) -> HeldThrottle:
-    """Record and set a new value for every rate of an open run. Its list entries stay. Calling it twice is safe.
+    """Record and set the rates of an open run as in `after`. Its list entries stay. Calling it twice is safe.
 
+    While a run is paused, only its follower rates differ, because only copies obey them. A leader rate also limits a
+    replica of a listed partition that falls out of sync (KIP-352), and it must return while the run is paused.
     `reason` explains the change in the report of the run.
 
     Raises Refused for a run without a rate, and Unknown if a write was not seen.
     """
-    return _changed(cluster, runs, clock, run, replace(run, rate=rate, paused=False), rates_of(run, rate), reason)
-
-
-def pause(
-    cluster: MoveCluster, runs: Runs, clock: Clock, run: Run, reason: str | None = None, *, paused: bool = True
-) -> HeldThrottle:
-    """Record that an open run is paused or continues, and set the follower rate of its brokers. Raises as `adjust`.
-
-    Only copies obey a follower rate. The leader rates stay, because they also limit a replica of a listed partition
-    that falls out of sync (KIP-352), and it must return while the run is paused.
-    """
-    if run.rate is None:
-        raise Refused(f"run {run.id}: it has no throttle, so it cannot be paused. Nothing was written")
-    return _changed(
-        cluster, runs, clock, run, replace(run, paused=paused), _pause_rates(run, run.rate, paused=paused), reason
-    )
-
-
-def _pause_rates(run: Run, rate: ByteRate, *, paused: bool) -> Wanted:
-    return {
-        setting: (str(PAUSED_RATE),) if paused and setting.key == FOLLOWER_RATE else values
-        for setting, values in rates_of(run, rate).items()
-    }
-
-
-def _changed(
-    cluster: MoveCluster, runs: Runs, clock: Clock, run: Run, after: Run, wanted: Wanted, reason: str | None
-) -> HeldThrottle:
+    wanted = rates_of(after)
     now = read(cluster, wanted)
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, runs.unfinished()))
     by = f"{runs.me.user}@{runs.me.host}"
-    change = RateChange(at=clock.now(), before=run.copy_rate, rate=after.copy_rate, by=by, reason=reason)
-    adjusted = taking(replace(after, course=run.course.changed(change)), wanted, now, world.others)
+    adjusted = taking(with_rate_changes(after, run, clock.now(), by, reason), wanted, now, world.others)
     # Also if it is the same: the journal of a process that lost the lock may say that the run has ended.
     runs.update(adjusted)
     changes = needed(wanted, now)
     return HeldThrottle(run=enforce(world, adjusted, wanted, now), changes=changes)
 
 
-def prepare_adjusted(cluster: MoveCluster, run: Run, rate: ByteRate) -> HeldThrottle:
+def prepare_adjusted(cluster: MoveCluster, after: Run) -> HeldThrottle:
     """Return the changes that `adjust` would make. Raises Refused for a run without a rate."""
-    wanted = rates_of(run, rate)
-    return HeldThrottle(run=run, changes=needed(wanted, read(cluster, wanted)))
+    wanted = rates_of(after)
+    return HeldThrottle(run=after, changes=needed(wanted, read(cluster, wanted)))
 
 
-def rates_of(run: Run, rate: ByteRate) -> Wanted:
-    """Return the replication rates of a run with a new value. Raises Refused if it holds none."""
-    held = [s for s, taken in run.taken.items() if s.key in REPLICATION_RATES and taken.ours]
-    if not held:
+def rates_of(run: Run) -> Wanted:
+    """Return the replication rates of a run. Raises Refused if it holds none."""
+    if run.rate is None or not run.rates_held:
         raise Refused(f"run {run.id} set no rate, so there is nothing to adjust. Nothing was written")
-    return {setting: (str(rate),) for setting in held}
+    return {setting: (str(run.rate_on(setting)),) for setting in run.rates_held}
 
 
 def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run]) -> Released:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kquota.terms import FOLLOWER_RATE
+from kquota.settings.resource import Setting
+from kquota.terms import FOLLOWER_RATE, BrokerId
 from tests.cli.run import Ran, kquota, python
 from tests.cli.test_reassign_partitions import FAST, LASTING, SLOW, Desk, rates
 from tests.stores.moves_stage import OtherHand, until
@@ -124,6 +125,25 @@ def test_a_throttle_that_follows_the_clients(desk: Desk) -> None:
     assert any(one["to"] < one["from"] for one in changes[1:])
     assert rates(str(changes[-1]["to"])).items() <= desk.standing(topic).items(), "the last throttle stays"
     assert move(desk, "adjust", FAST).code == 0
+    desk.moved(topic, (1, 3))
+    until(lambda: desk.run("--verify", plan).code == 0, "the run has ended")
+    until(lambda: desk.standing(topic) == {}, "everything is restored")
+
+
+def test_one_broker_gets_another_throttle(desk: Desk) -> None:
+    """`move resume` keeps it, and a rate for all brokers ends it."""
+    topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
+    plan = desk.plan({(topic, 0): (1, 3)})
+    assert desk.run("--execute", plan, "--throttle", SLOW).code == 0
+    assert move(desk, "adjust", "40000", "--broker", "3", "--follower", "--force").code == 0
+    three = Setting.of_broker(BrokerId(3), FOLLOWER_RATE)
+    wanted = rates(SLOW) | {three: "40000"}
+    assert wanted.items() <= desk.standing(topic).items()
+    assert move(desk, "resume").code == 8
+    assert wanted.items() <= desk.standing(topic).items()
+    assert f"{three}: 40 kB/s" in move(desk, "status").out
+    assert move(desk, "adjust", FAST, "--even-finish", "--interval", "1s").code == 0
+    assert rates(FAST_BYTES).items() <= desk.standing(topic).items()
     desk.moved(topic, (1, 3))
     until(lambda: desk.run("--verify", plan).code == 0, "the run has ended")
     until(lambda: desk.standing(topic) == {}, "everything is restored")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kquota.errors import Busy, Unreachable
@@ -15,7 +15,7 @@ from kquota.reassign.plan import Plan
 from kquota.reassign.preparation import Asked, prepare, prepare_again
 from kquota.reassign.progress import Progress
 from kquota.reassign.recovery import backwards, recover
-from kquota.reassign.run import Purpose, Run
+from kquota.reassign.run import Purpose, Run, at_rate
 from kquota.reassign.throttle_writes import clear_dead
 from kquota.reassign.verification import Verification
 from kquota.reassign.wave import MoveLimits
@@ -156,15 +156,18 @@ def recovering(process: Process) -> None:
 def adjust(process: Process) -> None:
     if found := process.runs.unfinished():
         run = process.rng.choice(found)
-        set_and_clear.adjust(process.cluster, process.runs, process.clock, run, _rate(process))
+        of_one = run.purpose is Purpose.MOVE and run.rates_held and process.rng.random() < 0.3
+        only = [process.rng.choice(run.rates_held)] if of_one else ()
+        after = at_rate(run, _rate(process), only)
+        set_and_clear.adjust(process.cluster, process.runs, process.clock, run, after)
 
 
 def pause(process: Process) -> None:
     """Like `move adjust --pause` and `--continue`."""
     if found := [run for run in _moves(process) if run.rate is not None]:
         run = process.rng.choice(found)
-        paused = not run.paused
-        set_and_clear.pause(process.cluster, process.runs, process.clock, run, paused=paused)
+        after = replace(run, paused=not run.paused)
+        set_and_clear.adjust(process.cluster, process.runs, process.clock, run, after)
 
 
 def throttle_clear(process: Process) -> None:

@@ -10,7 +10,19 @@ from hypothesis import strategies as st
 
 from kquota.errors import Invalid
 from kquota.measure import ByteRate
-from kquota.pace.landing import Copying, DayPlan, DaySpan, RateBounds, day_plan, differs, landing_rate
+from kquota.pace.landing import (
+    EVEN_SHARE,
+    Copying,
+    DayPlan,
+    DaySpan,
+    Incoming,
+    RateBounds,
+    day_plan,
+    differs,
+    even_rates,
+    landing_rate,
+)
+from kquota.terms import BrokerId
 
 MB = 10**6
 rates = st.integers(1, 10**10).map(ByteRate)
@@ -31,6 +43,34 @@ def test_the_rate_stays_within_its_bounds(
 def test_less_time_needs_at_least_the_same_rate(now: ByteRate, copying: Copying, until: float) -> None:
     bounds = RateBounds()
     assert landing_rate(now, copying, until, bounds) >= landing_rate(now, copying, until * 2, bounds)
+
+
+@given(
+    rate=st.integers(10_000, 10**10).map(ByteRate),
+    copies=st.dictionaries(
+        st.integers(1, 9).map(BrokerId),
+        st.tuples(st.integers(0, 10**15), st.floats(0, 0.9)),
+        min_size=1,
+    ),
+)
+def test_brokers_finish_together(rate: ByteRate, copies: dict[BrokerId, tuple[int, float]]) -> None:
+    """No broker is slower than the one that needs the longest under `rate`. Faster ones have the lowest rate."""
+    incoming = {broker: Incoming(left=left, written=share * rate) for broker, (left, share) in copies.items()}
+    found = even_rates(rate, incoming)
+    longest = max(one.left / (rate - one.written) for one in incoming.values())
+    for broker, one in incoming.items():
+        assert rate // EVEN_SHARE <= found[broker] <= rate
+        seconds = one.left / (found[broker] - one.written) if one.left else 0.0
+        assert seconds <= longest * (1 + 1e-9)
+        if one.left and found[broker] > rate // EVEN_SHARE:
+            assert one.left / max(1e-9, found[broker] - 1 - one.written) >= longest * (1 - 1e-9)
+
+
+def test_copies_that_never_end_are_named() -> None:
+    copies = {BrokerId(1): Incoming(left=5, written=1), BrokerId(2): Incoming(left=5, written=20)}
+    with pytest.raises(ValueError, match="2"):
+        even_rates(ByteRate(20), copies)
+    assert even_rates(ByteRate(20), {BrokerId(2): Incoming(left=0, written=20)}) == {2: 20}
 
 
 @given(

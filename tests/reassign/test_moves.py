@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kquota.measure import ByteRate
-from kquota.reassign.moves import PartitionReplicas, list_entries, moves, rates, rollback, throttled_brokers
+from kquota.reassign.moves import PartitionReplicas, list_entries, moves, rollback, throttled_brokers
 from kquota.reassign.plan import Plan
 from kquota.settings.resource import Setting
-from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
+from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, BrokerId, TopicPartition
 
 T0 = TopicPartition("t", 0)
 
@@ -60,12 +59,6 @@ def test_entries_of_one_topic_are_in_one_list_sorted_as_strings() -> None:
         Setting.of_topic("s", LEADER_REPLICAS): ("0:1",),
         Setting.of_topic("t", FOLLOWER_REPLICAS): ("10:2", "2:2"),
         Setting.of_topic("t", LEADER_REPLICAS): ("10:1", "2:1"),
-    }
-
-
-def test_the_rate_is_set_on_both_sides_of_every_broker() -> None:
-    assert rates(b(2, 1), ByteRate(1000)) == {
-        Setting.of_broker(broker, key): ("1000",) for broker in b(1, 2) for key in (LEADER_RATE, FOLLOWER_RATE)
     }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from kquota.errors import Busy
 from kquota.measure import ByteRate
-from kquota.reassign.run import Owner, Run
+from kquota.reassign.run import Owner, Run, at_rate
 from kquota.reassign.throttle_writes import World, release
 from kquota.stores.record import runs as recorded
 from kquota.stores.state import runs as journals
@@ -79,7 +79,7 @@ def test_a_run_whose_rate_another_sets_again_stays_open(tmp_path: Path, monkeypa
     with jump.hold("throttle set", take_over=True):
         host = "jump"
         (run,) = jump.unfinished()
-        adjust(cluster, jump, Ticks(), run, ByteRate(5))
+        adjust(cluster, jump, Ticks(), run, at_rate(run, ByteRate(5)))
         assert cluster.configs == {RATE: "5"}
     host = "cron"
     on_another_machine(monkeypatch, host)

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import pytest
 
 from kquota.measure import ByteRate
+from kquota.reassign.run import at_rate
 from kquota.settings.resource import Setting
 from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
 from kquota.throttle import set_and_clear
@@ -57,7 +58,7 @@ def bring(desk: Desk) -> None:
 def adjust(desk: Desk) -> None:
     desk.bring(WHOLE, TITLE)
     (run,) = desk.runs.unfinished()
-    set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, ByteRate(7))
+    set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, at_rate(run, ByteRate(7)))
 
 
 def clear(desk: Desk) -> None:

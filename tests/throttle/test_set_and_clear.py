@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kquota.errors import Busy, KquotaError, Refused, Unreachable
 from kquota.measure import ByteRate
-from kquota.reassign.run import PAUSED_RATE, Purpose
+from kquota.reassign.run import PAUSED_RATE, Purpose, at_rate
 from kquota.reassign.throttle_writes import Released, Wanted
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
@@ -146,7 +146,7 @@ def test_another_rate_for_an_open_run(desk: Desk) -> None:
     assert run is not None
     for _ in range(2):
         (run,) = desk.runs.unfinished()
-        set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, ByteRate(7))
+        set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, at_rate(run, ByteRate(7)))
     assert desk.cluster.configs == {LEADERS: "*", FOLLOWERS: "*", SENT: "7", RECEIVED: "7"}
     desk.clear()
     assert desk.cluster.configs == {SENT: "5000"}
@@ -154,29 +154,41 @@ def test_another_rate_for_an_open_run(desk: Desk) -> None:
 
 @given(
     prior=st.sampled_from([{}, {SENT: "5000"}, {RECEIVED: "5000"}]),
-    steps=st.lists(st.one_of(st.booleans(), st.integers(2, 9).map(ByteRate)), max_size=6),
+    steps=st.lists(
+        st.one_of(
+            st.booleans(),
+            st.integers(2, 9).map(ByteRate),
+            st.tuples(st.sampled_from([SENT, RECEIVED]), st.integers(2, 9).map(ByteRate)),
+        ),
+        max_size=6,
+    ),
 )
-def test_a_pause_leaves_leader_rates_and_continues_with_the_last_rate(
-    tmp_path_factory: pytest.TempPathFactory, prior: dict[Setting, str], steps: list[bool | ByteRate]
+def test_a_pause_leaves_leader_rates_and_continues_with_the_last_rates(
+    tmp_path_factory: pytest.TempPathFactory,
+    prior: dict[Setting, str],
+    steps: list[bool | ByteRate | tuple[Setting, ByteRate]],
 ) -> None:
-    """True is a pause, False its end, and a number another rate, which also ends a pause."""
+    """True is a pause, False its end, a number another rate, which also ends a pause, and a pair one rate of a broker.
+
+    The end restores all of it.
+    """
     desk = Desk(tmp_path_factory.mktemp("desk"))
     desk.cluster.configs = dict(prior)
     desk.bring(WHOLE)
-    rate, paused = RATE, False
+    rates, paused = dict.fromkeys((SENT, RECEIVED), RATE), False
     for step in steps:
         (run,) = desk.runs.unfinished()
-        what = (desk.cluster, desk.runs, desk.clock, run)
         if isinstance(step, bool):
-            paused = step
-            set_and_clear.pause(*what, paused=step)
+            paused, after = step, replace(run, paused=step)
+        elif isinstance(step, tuple):
+            rates[step[0]], after = step[1], at_rate(run, step[1], [step[0]])
         else:
-            rate, paused = step, False
-            set_and_clear.adjust(*what, step)
+            rates, paused, after = dict.fromkeys(rates, step), False, at_rate(run, step)
+        set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, after)
         (run,) = desk.runs.unfinished()
-        assert (run.rate, run.paused) == (rate, paused)
-        assert desk.cluster.configs[SENT] == str(rate)
-        assert desk.cluster.configs[RECEIVED] == str(PAUSED_RATE if paused else rate)
+        assert run.paused == paused
+        assert desk.cluster.configs[SENT] == str(rates[SENT])
+        assert desk.cluster.configs[RECEIVED] == str(PAUSED_RATE if paused else rates[RECEIVED])
     desk.clear()
     assert desk.cluster.configs == prior
 
@@ -185,7 +197,7 @@ def test_a_run_without_rates_cannot_be_adjusted(desk: Desk) -> None:
     run = desk.bring(wanted.whole_topics(["t"], [], None)).run
     assert run is not None
     with pytest.raises(Refused, match="set no rate"):
-        set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, RATE)
+        set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, at_rate(run, RATE))
 
 
 def test_a_failed_write_reverts_the_others(desk: Desk) -> None:

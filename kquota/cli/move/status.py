@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from kquota.cli import world
 from kquota.cli.contract import DONE, NOT_YET, worded
 from kquota.cli.move.command import MoveStatusOptions
-from kquota.cli.output import Answer, Part, hidden, key, rounded
+from kquota.cli.output import Answer, Part, hidden, key, rounded, spread
 from kquota.cli.suggestion import suggested
 from kquota.measure import ByteRate, human_bytes, human_duration, human_rate
 from kquota.reassign.port import Snapshot
 from kquota.reassign.progress import Progress, statuses
 from kquota.reassign.recovery import RunState, state
 from kquota.reassign.run import Owner, Purpose, Run
+from kquota.settings.resource import Setting
 from kquota.watch.observation import MoveWatch
 from kquota.watch.view import WatchedMoveView
 
@@ -29,6 +30,14 @@ class WriterShown(Part):
     host: str
     pid: int
     since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRate(Part):
+    """A rate of a run that differs from its throttle, in bytes per second."""
+
+    setting: Setting = spread()
+    rate: ByteRate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +62,7 @@ class OpenRun(Part):
     revision: int | None
     written_by: WriterShown | None
     written_at: datetime | None
+    broker_rates: tuple[BrokerRate, ...] = ()
     holds_throttle: bool = hidden()
 
     def lines(self) -> Iterator[str]:
@@ -61,6 +71,7 @@ class OpenRun(Part):
         yield f"{self.run}  {'ended, its record is still open' if ended else self.state.value}"
         rate = "no throttle" if self.throttle is None else f"throttle {human_rate(self.throttle)}"
         yield f"  {self.done} of {self.partitions} partitions done, {rate}"
+        yield from (f"  {one.setting}: {human_rate(one.rate)}" for one in self.broker_rates)
         if self.copied is not None and self.left is not None:
             least = "" if self.least_seconds is None else f", at least {human_duration(self.least_seconds)} left"
             yield f"  {human_bytes(self.copied)} copied, {human_bytes(self.left)} left{least}"
@@ -139,6 +150,7 @@ def _shown(run: Run, found: Snapshot, place: str, view: WatchedMoveView | None) 
         revision=None if stamp is None else stamp.version,
         written_by=None if stamp is None else _writer(stamp.by),
         written_at=None if stamp is None else stamp.at,
+        broker_rates=tuple(BrokerRate(setting=setting, rate=rate) for setting, rate in run.broker_rates.items()),
         holds_throttle=any(taken.ours for taken in run.taken.values()),
     )
 

@@ -26,6 +26,7 @@ from kquota.settings.throttled_lists import entries
 from kquota.stores.state.topic_id import canonical
 from kquota.terms import (
     EVERY_REPLICA,
+    REPLICATION_RATES,
     THROTTLE_LISTS,
     THROTTLE_RATES,
     BrokerId,
@@ -255,6 +256,20 @@ def _one_owner(document: Any) -> Owner | None:
     )
 
 
+def _broker_rates(rates: Mapping[Setting, ByteRate]) -> list[dict[str, Any]]:
+    return [{**setting_fields(setting), "rate": rate} for setting, rate in rates.items()]
+
+
+def _one_broker_rates(document: Any) -> dict[Setting, ByteRate]:
+    found = {}
+    for item in document:
+        setting, rate = setting_of(item), _rate(item["rate"])
+        if setting.key not in REPLICATION_RATES or rate is None:
+            raise ValueError(f"{setting} with {rate!r} is not a replication rate of a broker")
+        found[setting] = rate
+    return found
+
+
 def _limits(limits: MoveLimits) -> dict[str, int | None]:
     return {field.name: getattr(limits, field.name) for field in fields(limits)}
 
@@ -279,7 +294,14 @@ def _course(course: Course) -> dict[str, Any]:
         ],
         "readings": [[_when(one.at), one.copied, one.left] for one in course.readings],
         "changes": [
-            {"at": _when(one.at), "from": one.before, "to": one.rate, "by": one.by, "reason": one.reason}
+            {
+                "at": _when(one.at),
+                "from": one.before,
+                "to": one.rate,
+                "by": one.by,
+                "reason": one.reason,
+                **({"settings": [setting_fields(setting) for setting in one.settings]} if one.settings else {}),
+            }
             for one in course.changes
         ],
     }
@@ -320,6 +342,7 @@ def _valid_course(document: Any) -> Course:
                 rate=_rate(one["to"]),
                 by=_optional(one["by"]),
                 reason=_optional(one["reason"]),
+                settings=tuple(setting_of(setting) for setting in one.get("settings", ())),
             )
             for one in changes
         ),
@@ -366,11 +389,12 @@ _FIELDS: Final[Mapping[str, _Codec]] = {
     "reason": _Codec(_same, _optional),
     "crowded": _Codec(bool, _flag),
     "paused": _Codec(bool, _flag),
+    "broker_rates": _Codec(_broker_rates, _one_broker_rates),
     "limits": _Codec(_limits, _one_limits),
     "course": _Codec(_course, _one_course),
 }
 """The functions that write and read each field of a run."""
-_IF_ANY: Final = ("paused", "limits", "course")
+_IF_ANY: Final = ("paused", "broker_rates", "limits", "course")
 """The fields that most runs do not have."""
 _SINCE_3: Final = ("owner", "reason", "crowded", *_IF_ANY)
 """The fields that a journal of version 2 does not have. The first journals of version 3 lack those of `_IF_ANY`."""

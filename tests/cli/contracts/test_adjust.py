@@ -64,6 +64,9 @@ def test_a_rate(copying: CopyingCluster, session: Transcript, tmp_path: Path) ->
         "--protect --min-rate 7MB/s",
         "--protect --min-rate 9MB/s --max-rate 5MB/s",
         "--protect --zookeeper z1:2181",
+        "5MB/s --broker 9",
+        "5MB/s --broker 3 --leader --follower --even-finish",
+        "--pause --broker 3",
     ):
         session.kquota(f"move adjust {words} {'' if '--zookeeper' in words else BROKER}")
     session.must_be("contract-adjust")
@@ -96,6 +99,48 @@ def test_a_pause(house: InMemory, copying: CopyingCluster, session: Transcript, 
     reassign(session, file, "--verify", ["text"])
     assert copying.configs == {}
     session.must_be("contract-pause")
+
+
+def test_rates_of_brokers(house: InMemory, copying: CopyingCluster, session: Transcript, tmp_path: Path) -> None:
+    """Each rate is kept until a rate for all brokers, also by a pause and by `move resume`, and the end restores it."""
+    copying.configs[Setting.of_broker(BrokerId(3), FOLLOWER_RATE)] = "9"
+    file = started(session, tmp_path, "4MB/s")
+    session.kquota(f"move adjust 5MB/s {BROKER} --broker 3 --reason night")
+    session.kquota(f"move adjust 6MB/s {BROKER} --broker 1,2 --leader --output json")
+    session.kquota(f"move status {BROKER}")
+    session.kquota(f"move status {BROKER} --output json")
+    session.kquota(f"move adjust --pause {BROKER}")
+    session.kquota(f"move adjust 7MB/s {BROKER} --follower")
+    session.kquota(f"move adjust --continue {BROKER}")
+    session.kquota(f"move resume {BROKER}")
+    assert copying.configs[Setting.of_broker(BrokerId(3), FOLLOWER_RATE)] == "5000000"
+    (run,) = json.loads(session.kquota(f"move report {BROKER} --output json").out)["runs"]
+    session.kquota(f"move report {run['run']} {BROKER}")
+    session.kquota(f"move adjust 8MB/s {BROKER}")
+    assert {value for setting, value in copying.configs.items() if not setting.is_list} == {"8000000"}
+    house.clock.sleep(3600)
+    reassign(session, file, "--verify", ["text"])
+    assert copying.configs == {Setting.of_broker(BrokerId(3), FOLLOWER_RATE): "9"}
+    session.must_be("contract-broker-rates")
+
+
+def test_destinations_finish_together(
+    house: InMemory, copying: CopyingCluster, session: Transcript, tmp_path: Path
+) -> None:
+    copying.alive.add(BrokerId(4))
+    copying.partition(name(2), (1, 2), SIZE)
+    reassign(
+        session,
+        plan(tmp_path, {("orders", 0): [1, 3], ("orders", 1): [1, 3], ("orders", 2): [1, 4]}),
+        "--execute --throttle 4MB/s --force",
+        ["text"],
+    )
+    ran = session.kquota(f"move adjust 20MB/s {BROKER} --even-finish")
+    assert ran.code == 0
+    rates = {broker: copying.configs[Setting.of_broker(BrokerId(broker), FOLLOWER_RATE)] for broker in (3, 4)}
+    assert rates[3] == "20000000"
+    assert int(rates[4]) == pytest.approx(10 * MB, rel=0.05)
+    session.must_be("contract-even-finish")
 
 
 def test_a_paused_move_can_be_undone(copying: CopyingCluster, session: Transcript, tmp_path: Path) -> None:

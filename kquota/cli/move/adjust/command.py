@@ -11,9 +11,12 @@ import typer
 from kquota.cli.connection import Recorded
 from kquota.cli.options import Output, OutputFormat, Reason, StateDir
 
-EPILOG: Final = """With RATE, kquota sets the throttle and ends. With --deadline, --between or --protect, it watches the
-move, changes the throttle as needed, and ends with the move. If kquota is stopped, the last throttle stays. Each change
-is recorded in the run. The command that ends the run restores the throttle from before the move.
+EPILOG: Final = """With RATE, kquota sets the throttle and ends. With --broker, --leader and --follower, RATE applies
+only to these brokers and roles, until a RATE without them.
+
+With --deadline, --between or --protect, kquota watches the move, changes the throttle as needed, and ends with the
+move. If kquota is stopped, the last throttle stays. Each change is recorded in the run. The command that ends the run
+restores the throttle from before the move.
 
 With --pause, each broker that copies fetches once in each quota window (11 s), up to
 replica.fetch.response.max.bytes (10 MB) for each fetcher thread, about 1 MB/s for each pair of brokers: Kafka cannot
@@ -23,11 +26,12 @@ Exit codes: as for `kquota throttle set`, and with --deadline, --between or --pr
 `kquota move watch`.
 
 Examples:
-  kquota move adjust 80MB/s --bootstrap-server localhost:9092
+  kquota move adjust 80MB/s --bootstrap-server localhost:9092 --broker 3 --follower
   kquota move adjust --cluster prod --deadline 2h --max-rate 200MB/s"""
 
 HEADINGS: Final = {
     "--run": "Move",
+    "--broker": "Brokers and roles",
     "--deadline": "Throttle over time",
     "--pause": "Pause",
     "--force": "Safety, record and output",
@@ -53,6 +57,20 @@ class AdjustOptions:
     reassignment_json_file: Annotated[
         Path | None, typer.Option("--reassignment-json-file", metavar="FILE", help="Select the open run of this plan.")
     ] = None
+    broker: Annotated[
+        list[str] | None,
+        typer.Option("--broker", metavar="ID,…", help="Set RATE only on these brokers.  [default: all of the move]"),
+    ] = None
+    leader: Annotated[bool, typer.Option("--leader", help="Limit only what leaders send.")] = False
+    follower: Annotated[bool, typer.Option("--follower", help="Limit only what followers receive.")] = False
+    even_finish: Annotated[
+        bool,
+        typer.Option(
+            "--even-finish",
+            help="Give RATE to the destination that needs the longest, and each other one a lower follower rate, so "
+            "that all finish at the same time.",
+        ),
+    ] = False
     deadline: Annotated[
         str | None,
         typer.Option(

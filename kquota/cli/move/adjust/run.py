@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -22,12 +22,14 @@ from kquota.cli.watching.answer import MovesWatched
 from kquota.cli.watching.loop import readings
 from kquota.errors import Busy, Invalid, NextStep, Refused, Unreachable
 from kquota.measure import ByteRate, byte_rate, duration, human_rate
-from kquota.pace.landing import Copying, DayPlan, RateBounds, day_plan, differs, landing_rate
+from kquota.pace.landing import Copying, DayPlan, Incoming, RateBounds, day_plan, differs, even_rates, landing_rate
 from kquota.reassign.plan import read
 from kquota.reassign.port import Clock, Runs
-from kquota.reassign.run import Purpose, Run, covers
+from kquota.reassign.run import Purpose, Run, at_rate, covers
+from kquota.settings.resource import Setting
+from kquota.terms import FOLLOWER_RATE, BrokerId
 from kquota.throttle import set_and_clear
-from kquota.watch.observation import MoveWatch, Observed
+from kquota.watch.observation import MoveWatch, Observed, WatchPorts
 from kquota.watch.view import WatchedMoveView
 
 _SHORTEST: Final = 1.0
@@ -52,13 +54,59 @@ def run(options: AdjustOptions) -> Answer | Generator[Answer]:
         raise Invalid("--min-rate and --max-rate limit the throttle of --deadline and --protect. Give one of them")
     if options.run is not None and options.reassignment_json_file is not None:
         raise Invalid("--run and --reassignment-json-file both select a run. Give one of them")
+    if options.rate is None and (options.broker or options.leader or options.follower or options.even_finish):
+        raise Invalid("--broker, --leader, --follower and --even-finish need RATE")
+    if options.even_finish and (options.broker or options.leader or options.follower):
+        raise Invalid("--even-finish sets the follower rates of all destinations. Leave out --broker and the roles")
     if options.pause or options.go_on:
         return _pause(options)
     if options.rate is None:
         return _follow(options)
+    if options.even_finish:
+        return _finish_evenly(options, byte_rate(options.rate, "RATE"))
     with world.watching(world.where(options.connection), options.state_dir) as (ports, _):
         found = _open_run(ports.runs, options)
     return setting.run(_setting(options, found, options.rate, options.reason))
+
+
+def _finish_evenly(options: AdjustOptions, rate: ByteRate) -> ThrottleSet:
+    interval = _interval(options)
+    say(f"throttle: {human_rate(rate)}, and less for destinations with less to copy; measuring for {interval:g} s")
+    with world.watching(world.where(options.connection), options.state_dir) as (ports, _):
+        found = _open_run(ports.runs, options)
+        even = _even_rates(ports, found, rate, interval)
+    # The copies were measured, so --force saves a second measurement.
+    asked = _setting(replace(options, force=True), found, str(rate), options.reason or "--even-finish")
+    return setting.adjusted(asked, lambda run: _with_even_rates(run, rate, even))
+
+
+def _even_rates(ports: WatchPorts, run: Run, rate: ByteRate, interval: float) -> Mapping[BrokerId, ByteRate]:
+    """Measure the copies, and return the rates of `even_rates`. Raises Refused if sizes are unknown."""
+    watch = MoveWatch(ports, run=run.id)
+    watch.look()
+    ports.clock.sleep(interval)
+    (move,) = watch.look().view.moves
+    unknown = [lane.broker for lane in move.destinations if lane.left is None]
+    if unknown:
+        raise Refused(f"broker {unknown[0]}: its bytes to copy are unknown, so its rate cannot be calculated")
+    copies = {lane.broker: Incoming(left=lane.left or 0, written=lane.written) for lane in move.destinations}
+    try:
+        return even_rates(rate, copies)
+    except ValueError as error:
+        (broker,) = error.args
+        raise Refused(
+            f"broker {broker}: under {human_rate(rate)} its copies never end, because producers write "
+            f"{human_rate(copies[broker].written)} to them. Give a higher rate; nothing was written"
+        ) from error
+
+
+def _with_even_rates(run: Run, rate: ByteRate, even: Mapping[BrokerId, ByteRate]) -> Run:
+    after = at_rate(run, rate)
+    for broker, its in even.items():
+        setting = Setting.of_broker(broker, FOLLOWER_RATE)
+        if its != rate and setting in run.rates_held:
+            after = at_rate(after, its, [setting])
+    return after
 
 
 def _pause(options: AdjustOptions) -> ThrottleSet:
@@ -68,15 +116,13 @@ def _pause(options: AdjustOptions) -> ThrottleSet:
         if options.go_on and not found.paused:
             raise Refused(f"run {found.id}: it is not paused. See it with ", NextStep.SHOW_MOVES)
         reason = options.reason or ("--pause" if options.pause else "--continue")
-        what = (ports.cluster, ports.runs, ports.clock, found)
-        held = set_and_clear.pause(*what, reason, paused=options.pause)
+        after = replace(found, paused=options.pause)
+        held = set_and_clear.adjust(ports.cluster, ports.runs, ports.clock, found, after, reason)
         return throttle_set(held, ports.runs.place(found), dry_run=False)
 
 
 def _follow(options: AdjustOptions) -> Generator[MovesWatched]:
-    interval = duration(options.interval, "--interval")
-    if interval < _SHORTEST:
-        raise Invalid(f"--interval {options.interval}: must be at least {_SHORTEST:g}s")
+    interval = _interval(options)
     low, high = (
         None if text is None else byte_rate(text, option)
         for option, text in (("--min-rate", options.min_rate), ("--max-rate", options.max_rate))
@@ -110,6 +156,13 @@ def _follow(options: AdjustOptions) -> Generator[MovesWatched]:
         yield from readings(watch, ports.clock, interval, options.output, unseen=world.unseen(runs.alone))
 
 
+def _interval(options: AdjustOptions) -> float:
+    interval = duration(options.interval, "--interval")
+    if interval < _SHORTEST:
+        raise Invalid(f"--interval {options.interval}: must be at least {_SHORTEST:g}s")
+    return interval
+
+
 def _open_run(runs: Runs, options: AdjustOptions) -> Run:
     """Return the selected run, or the only open run of a move."""
     moving = [one for one in runs.unfinished() if one.purpose is Purpose.MOVE]
@@ -133,6 +186,9 @@ def _setting(options: AdjustOptions, found: Run, rate: str, reason: str | None) 
         connection=options.connection,
         throttle=rate,
         run=found.id,
+        broker=options.broker,
+        leader=options.leader,
+        follower=options.follower,
         force=options.force,
         reason=reason,
         state_dir=options.state_dir,

@@ -14,6 +14,7 @@ from kquota.measure import ByteRate, human_duration, human_rate
 from kquota.reassign.course import CourseStep, throughput
 from kquota.reassign.progress import Progress
 from kquota.reassign.run import Run
+from kquota.settings.resource import Setting
 from kquota.terms import BrokerId
 
 NOT_RECORDED: Final = "not recorded"
@@ -118,7 +119,10 @@ class ReadingReported(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeReported(Part):
-    """A change of the throttle, in bytes per second; None is no throttle. `by` and `reason` may not be recorded."""
+    """A change of the throttle, in bytes per second; None is no throttle. `by` and `reason` may not be recorded.
+
+    `settings` are the rates that changed, if these were not all.
+    """
 
     time: datetime
     seconds: float = key(form=rounded(1))
@@ -126,13 +130,15 @@ class ChangeReported(Part):
     rate: ByteRate | None = key("to")
     by: str | None
     reason: str | None
+    settings: tuple[Setting, ...] = ()
 
     @property
     def line(self) -> str:
         """The change for people."""
+        where = "".join(f" {setting}," for setting in self.settings)
         why = NOT_RECORDED if self.reason is None else self.reason
         by = NOT_RECORDED if self.by is None else self.by
-        return f"{moment(self.time)}: from {_rate(self.before)} to {_rate(self.rate)}; by: {by}; reason: {why}"
+        return f"{moment(self.time)}:{where} from {_rate(self.before)} to {_rate(self.rate)}; by: {by}; reason: {why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +275,13 @@ def reported(run: Run) -> RunReport:
         ),
         changes=tuple(
             ChangeReported(
-                time=one.at, seconds=after(one.at), before=one.before, rate=one.rate, by=one.by, reason=one.reason
+                time=one.at,
+                seconds=after(one.at),
+                before=one.before,
+                rate=one.rate,
+                by=one.by,
+                reason=one.reason,
+                settings=one.settings,
             )
             for one in course.changes
         ),

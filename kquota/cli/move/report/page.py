@@ -55,7 +55,8 @@ def _course(answer: RunReport) -> plots.Plot:
     readings = [(one.seconds, one.rate) for one in answer.readings if one.rate is not None]
     before = next(one.seconds for one in answer.readings if one.copied is not None)
     end = max(readings[-1][0], answer.summary.seconds or 0.0)
-    first = answer.changes[0].before if answer.changes else answer.summary.throttle
-    throttles = [(0.0, first), *((change.seconds, change.rate) for change in answer.changes)]
+    changes = [change for change in answer.changes if not change.settings]
+    first = changes[0].before if changes else answer.summary.throttle
+    throttles = [(0.0, first), *((change.seconds, change.rate) for change in changes)]
     known = [(seconds, float(rate)) for seconds, rate in throttles if rate is not None]
     return plots.course([(before, readings[0][1]), *readings], known, end)

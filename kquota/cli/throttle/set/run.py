@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kquota.cli import rates, world
@@ -24,14 +24,15 @@ from kquota.pace.share import Side
 from kquota.reassign import plan as plans
 from kquota.reassign.moves import moves
 from kquota.reassign.plan import Plan
-from kquota.reassign.run import Run, covers
+from kquota.reassign.run import Purpose, Run, at_rate, covers
 from kquota.reassign.throttle_writes import Wanted
+from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, LEADER_RATE, BrokerId
 from kquota.throttle import actions, set_and_clear
 from kquota.throttle import wanted as throttle_wanted
 from kquota.throttle.port import Ports
 from kquota.throttle.standing import Standing
-from kquota.throttle.wanted import LISTS
+from kquota.throttle.wanted import LISTS, RATES
 
 _ANYWAY: Final = "set it"
 _SIDES: Final = {LEADER_RATE: Side.LEADER, FOLLOWER_RATE: Side.DESTINATION}
@@ -68,33 +69,38 @@ def run(options: SetOptions) -> Answer | Generator[Answer]:
     _check(asked, options)
     rate = asked.rate
     if rate is not None:
-        say(f"throttle: {rate} bytes per second ({human_rate(rate)}) on each broker")
+        where = named_brokers(asked.brokers) if asked.brokers else "each broker"
+        say(f"throttle: {rate} bytes per second ({human_rate(rate)}) on {where}")
     at = world.where(options.connection)
     if options.recovering is not None and rate is not None:
         broker = BrokerId(options.recovering)
         if options.dry_run:
             return recovery.would_recover(at, options.state_dir, broker, rate, force=options.force)
         return recovery.recover(at, options.state_dir, broker, rate, once=options.once, force=options.force)
-    if not asked.selects and rate is not None:
-        return _adjust(at, options, rate)
+    if options.run is not None or options.reassignment_json_file is not None:
+        assert rate is not None
+        return adjusted(options, lambda found: at_rate(found, rate, _only(found, asked)))
     return _set(at, options, asked, seconds)
 
 
 def _check(asked: _Asked, options: SetOptions) -> None:
     """Raise Invalid for options that cannot be combined."""
+    of_run = options.run is not None or options.reassignment_json_file is not None
     others = (options.recovering, options.run, options.reassignment_json_file)
-    if [asked.selects, *(other is not None for other in others)].count(True) != 1:
+    selects = asked.selects and not (of_run and not (asked.topics or asked.all_topics or asked.all_brokers))
+    if [selects, *(other is not None for other in others)].count(True) != 1:
         raise Invalid(
             "give exactly one target: topics and brokers (--topic, --all-topics, --broker, --all-brokers), a returning "
-            "broker (--recovering BROKER), or a running move (--run RUN or --reassignment-json-file FILE)"
+            "broker (--recovering BROKER), or a running move (--run RUN or --reassignment-json-file FILE). Only "
+            "--broker limits --run and --reassignment-json-file"
         )
-    if not asked.selects and asked.sides:
-        raise Invalid("--leader and --follower need --topic, --all-topics, --broker or --all-brokers")
+    if not (asked.selects or of_run) and asked.sides:
+        raise Invalid("--leader and --follower do not apply to --recovering")
     if (asked.topics and asked.all_topics) or (asked.brokers and asked.all_brokers):
         raise Invalid("--topic and --all-topics exclude each other, and so do --broker and --all-brokers")
     if options.once and options.recovering is None:
         raise Invalid("--once needs --recovering")
-    if asked.rate is None and (not asked.selects or asked.brokers or asked.all_brokers):
+    if asked.rate is None and (not asked.selects or of_run or asked.brokers or asked.all_brokers):
         raise Invalid("the rate is missing: give --throttle RATE")
 
 
@@ -177,27 +183,62 @@ def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[
     return tuple(sorted(every - set(standing.unread)))
 
 
-def _adjust(at: world.Where, options: SetOptions, rate: ByteRate) -> ThrottleSet:
+def adjusted(options: SetOptions, become: Callable[[Run], Run]) -> ThrottleSet:
+    """Set the rates of the selected open run as in what `become` returns. Raises Refused without such a run."""
     plan = None if options.reassignment_json_file is None else plans.read(options.reassignment_json_file)
     hold = None if options.dry_run else world.Hold(doing="throttle set")
-    with world.throttling(at, options.state_dir, holding=hold) as ports:
+    with world.throttling(world.where(options.connection), options.state_dir, holding=hold) as ports:
         open_runs = ports.runs.unfinished()
         if plan is None:
             found = next((one for one in open_runs if one.id == options.run), None)
         else:
             found = covers(plan, open_runs)
         run = _must_be_open(found, open_runs, options.run)
-        set_and_clear.rates_of(run, rate)  # raises Refused for a run without a rate, before anything is measured
+        set_and_clear.rates_of(run)  # raises Refused for a run without a rate, before anything is measured
+        after = become(run)
         if not options.force:
             now = ports.cluster.snapshot(run.goal.topics).partitions
             copies = PacedCopies(moves=moves(run.goal, now), partitions=now)
-            must_keep_up(ports.log_dirs, copies, rate, anyway=_ANYWAY)
+            for rate, sides in _changed_rates(run, after).items():
+                must_keep_up(ports.log_dirs, replace(copies, sides=sides), rate, anyway=_ANYWAY)
         if options.dry_run:
-            held = set_and_clear.prepare_adjusted(ports.cluster, run, rate)
+            held = set_and_clear.prepare_adjusted(ports.cluster, after)
         else:
-            held = set_and_clear.adjust(ports.cluster, ports.runs, ports.clock, run, rate, options.reason)
+            held = set_and_clear.adjust(ports.cluster, ports.runs, ports.clock, run, after, options.reason)
         record = None if options.dry_run else ports.runs.place(run)
     return throttle_set(held, record, dry_run=options.dry_run)
+
+
+def _changed_rates(run: Run, after: Run) -> Mapping[ByteRate, set[tuple[BrokerId, Side]] | None]:
+    """Return each new rate and the sides that it limits. None is every side of the move."""
+    if not after.broker_rates:
+        return {} if after.rate is None else {after.rate: None}
+    found: dict[ByteRate, set[tuple[BrokerId, Side]]] = {}
+    for setting in after.rates_held:
+        rate = after.rate_on(setting)
+        if rate is not None and rate != run.rate_on(setting):
+            found.setdefault(rate, set()).add((BrokerId(int(setting.name)), _SIDES[setting.key]))
+    return found
+
+
+def _only(run: Run, asked: _Asked) -> tuple[Setting, ...]:
+    """Return the rates of the run to change, or none for all. Raises Refused for a broker without such a rate."""
+    if not asked.brokers and not asked.sides:
+        return ()
+    if run.purpose is not Purpose.MOVE:
+        raise Refused(
+            f"run {run.id}: a throttle without a move has one rate for all its brokers. Leave out --broker, --leader "
+            "and --follower"
+        )
+    if run.paused:
+        raise Refused(f"run {run.id}: it is paused. First continue it: {suggested('move adjust --continue')}")
+    keys = [RATES[side] for side in asked.sides or throttle_wanted.BOTH]
+    found = [setting for setting in run.rates_held if setting.key in keys]
+    missing = [broker for broker in asked.brokers if str(broker) not in {setting.name for setting in found}]
+    if missing:
+        here = ", ".join(sorted({setting.name for setting in found}, key=int))
+        raise Refused(f"run {run.id}: it sets no such rate on broker {missing[0]}. It sets rates on {here}")
+    return tuple(s for s in found if not asked.brokers or BrokerId(int(s.name)) in asked.brokers)
 
 
 def _must_be_open(found: Run | None, open_runs: Sequence[Run], run_id: str | None) -> Run:
