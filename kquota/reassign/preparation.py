@@ -235,7 +235,7 @@ def _new(world: World, plan: Plan, back: Plan, found: Snapshot, asked: Asked) ->
 
 
 def _asked_for(run: Run, plan: Plan, moving: Sequence[Move], asked: Asked) -> Run:
-    """Return the run with the requested log dir rate and limits. Partitions without a submission count as handed over."""
+    """Return the run with the requested log dir rate and limits. Partitions without a submission count as in place."""
     return replace(
         run,
         log_dir_rate=asked.log_dir_throttle or run.log_dir_rate,
