@@ -28,7 +28,7 @@ THOROUGH: Final = {
     "test_a_throttle_that_follows_the_clients": "a baseline of half a minute on brokers; the fake stays",
     "tests/cli/test_command_rights.py": "a hundred commands on brokers of their own; test_rights.py stays",
     "tests/cli/test_dead_brokers.py": "brokers killed and started again; the same rules on fakes stay",
-    "tests/cli/test_server_faults.py": "servers killed and stopped in each phase of a move; the same rounds on fakes stay",
+    "tests/cli/test_server_faults.py": "servers killed and stopped during moves; the same rounds on fakes stay",
     "tests/cli/test_three_hosts.py": "random commands of three hosts on real brokers; the same rounds on fakes stay",
     "tests/stores/test_precedence_enforced.py": "the eight levels of quotas, measured on brokers",
     "tests/stores/test_ips_enforced.py": "connection limits, measured on brokers",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -14,7 +15,7 @@ from kquota.reassign.moves import Replicas, moves
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import ReplicaDirs
 from kquota.reassign.preparation import Prepared
-from kquota.reassign.run import Run, recreated, taking, without_topics
+from kquota.reassign.run import Run, others_than, recreated, taking, without_topics
 from kquota.reassign.throttle_writes import (
     Released,
     Unwitnessed,
@@ -57,13 +58,15 @@ def carry_out(
     timeout: float = log_dir_actions.TIMEOUT,
     hold_back: Callable[[], str | None] = lambda: None,
     noted: Callable[[Run], Run] = lambda run: run,
+    between: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Execution:
     """Record, throttle and start the prepared moves. List entries and rates are set before the moves (KIP-73).
 
     Returns when all moves are submitted. Before each wave except the first, `report` receives the number of waiting
     partitions. While `hold_back` returns a reason, no further wave is submitted. `noted` adds readings to the record
-    before a wave. Moves between log dirs follow, within `timeout` seconds, because a broker creates a submitted replica
-    only after a while. Running it again changes nothing except a rate that differs.
+    before a wave. Each wait for the next wave is in a `between`, in which others may change the run. Moves between log
+    dirs follow, within `timeout` seconds, because a broker creates a submitted replica only after a while. Running it
+    again changes nothing except a rate that differs.
 
     Raises Refused or the error of the cluster if a step failed and everything written was restored, Incomplete if some
     of it is still set, and Unknown if a write was not seen.
@@ -84,8 +87,16 @@ def carry_out(
             later = counted(len(todo), "partition")
             report(f"{later} to submit later: the next wave starts when enough running moves have ended")
         waiting = len(todo)
-        world.clock.sleep(_BETWEEN_WAVES)
-        reason = _held_back(hold_back, reason, report)
+        with between():
+            world.clock.sleep(_BETWEEN_WAVES)
+            reason = _held_back(hold_back, reason, report)
+        open_runs = world.runs.unfinished()
+        latest = next((one for one in open_runs if one.id == run.id), None)
+        if latest is None:
+            break
+        if latest.aborting != run.aborting:
+            raise Refused(f"run {run.id}: another kquota undoes it, so no further wave starts. ", NextStep.SHOW_MOVES)
+        run, world = latest, replace(world, others=others_than(run, open_runs))
         if reason is None:
             run, more = _next_or_how_to_go_on(world, noted(run))
             started += more

@@ -13,7 +13,7 @@ import pytest
 
 from kquota.settings.resource import Setting
 from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
-from tests.cli.run import Ran, kquota
+from tests.cli.run import Ran, kquota, started
 from tests.cli.test_reassign_partitions import Desk
 from tests.stores.moves_stage import OtherHand, until
 
@@ -67,6 +67,19 @@ def test_a_move_in_waves_survives_kill_9_and_restores_each_value(desk: Desk) -> 
     assert (report["outcome"], report["partitions"], report["bytes_copied"] > SIZE) == ("done", COUNT, True)
     assert report["readings"][-1]["bytes_left"] == 0
     assert [one["broker"] for one in report["brokers"]] == [3]
+
+
+def test_the_throttle_changes_while_waves_wait(desk: Desk) -> None:
+    topic = desk.hand.topic(dict.fromkeys(range(COUNT), (1, 2)), size=SIZE)
+    plan = desk.plan({(topic, n): (3, 1) for n in range(COUNT)})
+    run = started(*words(desk, plan, "--throttle", "1MB/s", "--batch", "1", "--force"))
+    until(lambda: bool(running(desk, topic)), "the first wave is under way")
+    adjusted = kquota("move", "adjust", "50MB/s", *words(desk, plan)[3:])
+    assert adjusted.code == 0, adjusted
+    _, err = run.communicate(timeout=120)
+    assert run.returncode == 0, err
+    assert {n: desk.hand.replicas(TopicPartition(topic, n)) for n in range(COUNT)} == {n: [3, 1] for n in range(COUNT)}
+    until(lambda: desk.standing(topic) == {}, "every value is restored")
 
 
 def test_the_limit_holds_on_the_cluster(desk: Desk) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,6 +17,7 @@ from kquota.reassign.progress import Progress
 from kquota.reassign.recovery import backwards, recover
 from kquota.reassign.run import Purpose, Run, at_rate
 from kquota.reassign.throttle_writes import clear_dead
+from kquota.reassign.turns import Turns
 from kquota.reassign.verification import Verification
 from kquota.reassign.wave import MoveLimits
 from kquota.terms import REPLICATION_RATES
@@ -42,7 +43,9 @@ def _rate(process: Process) -> ByteRate:
     return ByteRate(process.rng.choice((1000, 2000, 3000)))
 
 
-def _execute(process: Process, *, additional: bool) -> Plan:
+def _execute(
+    process: Process, *, additional: bool, between: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> Plan:
     limits = process.rng.choice((None, None, MoveLimits(partitions=1), MoveLimits(per_broker=1)))
     asked = Asked(
         throttle=process.rng.choice((_rate(process), _rate(process), None)),
@@ -52,7 +55,7 @@ def _execute(process: Process, *, additional: bool) -> Plan:
         force=process.rng.random() < 0.1,
     )
     plan = process.rng.choice(process.stage.plans)
-    carry_out(prepare(process.cluster, process.runs, process.clock, plan, asked))
+    carry_out(prepare(process.cluster, process.runs, process.clock, plan, asked), between=between)
     return plan
 
 
@@ -65,9 +68,9 @@ def additional(process: Process) -> None:
 
 
 def move_run(process: Process) -> None:
-    """Like `kquota.cli.move.run`: it holds the lock to submit every wave, and then for each look."""
-    with process.hold():
-        plan = _execute(process, additional=False)
+    """Like `kquota.cli.move.run`: it holds the lock to submit each wave, and then for each look."""
+    with Turns(process.hold, process.clock, _PATIENCE) as turns:
+        plan = _execute(process, additional=False, between=turns.released)
     deadline = process.clock.monotonic() + _PATIENCE
     while True:
         with suppress(Busy, Unreachable):

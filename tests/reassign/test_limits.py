@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kquota.errors import Refused
 from kquota.measure import ByteRate
-from kquota.reassign.execution import carry_out
+from kquota.reassign.execution import Execution, carry_out
 from kquota.reassign.moves import Move, PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.preparation import Asked, prepare, prepare_again
 from kquota.reassign.progress import Progress
+from kquota.reassign.recovery import backwards
+from kquota.reassign.run import Run, at_rate
 from kquota.reassign.wave import MoveLimits, wave
 from kquota.terms import BrokerId, TopicPartition
+from kquota.throttle import set_and_clear
 from tests.reassign.fake import Ticks
 from tests.reassign.stage import World, b
 
@@ -136,6 +143,44 @@ def test_no_wave_starts_while_it_is_held_back(world: World) -> None:
         "no further wave starts: a broker is down",
         "the next wave may start: the cluster is as healthy as before",
     ]
+
+
+@contextmanager
+def then(world: World, change: Callable[[Run], Run]) -> Iterator[None]:
+    """Another kquota changes or ends the run during the wait for the next wave."""
+    yield
+    for run in world.runs.unfinished():
+        after = change(run)
+        if after.finished or after.aborting:
+            world.runs.update(after)
+        else:
+            set_and_clear.adjust(world.cluster, world.runs, world.clock, run, after)
+
+
+def in_waves(world: World, change: Callable[[Run], Run]) -> Execution:
+    crowd(world)
+    world.clock = ending(world, [])
+    asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=2))
+    prepared = prepare(world.cluster, world.runs, world.clock, PLAN, asked)
+    return carry_out(prepared, between=lambda: then(world, change))
+
+
+def test_a_rate_that_changes_between_two_waves_stays(world: World) -> None:
+    done = in_waves(world, lambda run: at_rate(run, ByteRate(7)))
+    assert sorted(done.started) == NAMES
+    (run,) = world.runs.unfinished()
+    assert run.rate == 7
+    assert {value for setting, value in world.cluster.configs.items() if not setting.is_list} == {"7"}
+
+
+def test_no_wave_starts_after_another_kquota_undoes_the_run(world: World) -> None:
+    with pytest.raises(Refused, match="another kquota undoes it"):
+        in_waves(world, backwards)
+    assert len(world.runs.unfinished()) == 1
+
+
+def test_no_wave_starts_after_another_kquota_ended_the_run(world: World) -> None:
+    assert len(in_waves(world, lambda run: replace(run, finished=run.begun)).started) == 2
 
 
 def test_a_killed_run_continues_under_its_own_limits(world: World) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -33,6 +33,8 @@ from kquota.watch.observation import MoveWatch, Observed, WatchPorts
 from kquota.watch.view import WatchedMoveView
 
 _SHORTEST: Final = 1.0
+_TURN_SECONDS: Final = 15.0
+_TURN_STEP: Final = 0.3
 _SETTLING_SECONDS: Final = 15.0
 """The time between two changes: the throughput of a quota window of 11 s must show the last one first."""
 
@@ -59,17 +61,31 @@ def run(options: AdjustOptions) -> Answer | Generator[Answer]:
     if options.even_finish and (options.broker or options.leader or options.follower):
         raise Invalid("--even-finish sets the follower rates of all destinations. Leave out --broker and the roles")
     if options.pause or options.go_on:
-        return _pause(options)
+        return _in_turn(lambda: _pause(options))
     if options.rate is None:
         return _follow(options)
     if options.even_finish:
         return _finish_evenly(options, byte_rate(options.rate, "RATE"))
     with world.watching(world.where(options.connection), options.state_dir) as (ports, _):
         found = _open_run(ports.runs, options)
-    return setting.run(_setting(options, found, options.rate, options.reason))
+    asked = _setting(options, found, options.rate, options.reason)
+    return _in_turn(lambda: setting.run(asked))
 
 
-def _finish_evenly(options: AdjustOptions, rate: ByteRate) -> ThrottleSet:
+def _in_turn(work: Callable[[], Answer | Generator[Answer]]) -> Answer | Generator[Answer]:
+    """Do the work when `move run` releases the lock, between two of its writes. Raises Busy after `_TURN_SECONDS`."""
+    clock = world.SystemClock()
+    deadline = clock.monotonic() + _TURN_SECONDS
+    while True:
+        try:
+            return work()
+        except Busy:
+            if clock.monotonic() > deadline:
+                raise
+            clock.sleep(_TURN_STEP)
+
+
+def _finish_evenly(options: AdjustOptions, rate: ByteRate) -> Answer | Generator[Answer]:
     interval = _interval(options)
     say(f"throttle: {human_rate(rate)}, and less for destinations with less to copy; measuring for {interval:g} s")
     with world.watching(world.where(options.connection), options.state_dir) as (ports, _):
@@ -77,7 +93,7 @@ def _finish_evenly(options: AdjustOptions, rate: ByteRate) -> ThrottleSet:
         even = _even_rates(ports, found, rate, interval)
     # The copies were measured, so --force saves a second measurement.
     asked = _setting(replace(options, force=True), found, str(rate), options.reason or "--even-finish")
-    return setting.adjusted(asked, lambda run: _with_even_rates(run, rate, even))
+    return _in_turn(lambda: setting.adjusted(asked, lambda run: _with_even_rates(run, rate, even)))
 
 
 def _even_rates(ports: WatchPorts, run: Run, rate: ByteRate, interval: float) -> Mapping[BrokerId, ByteRate]:
@@ -200,7 +216,7 @@ def _changed(options: AdjustOptions, open_run: Run, wanted: ByteRate, why: str, 
     """Set the throttle of an open run that has one, and say so. Return False if it stays."""
     before = human_rate(open_run.rate or wanted)
     try:
-        setting.run(_setting(options, open_run, str(int(wanted)), why))
+        _in_turn(lambda: setting.run(_setting(options, open_run, str(int(wanted)), why)))
     except (Busy, Refused, Unreachable) as error:
         world.warn(f"the throttle stays at {before}: {worded(error)}")
         return False

@@ -21,7 +21,7 @@ from kquota.cli.suggestion import suggested
 from kquota.election.actions import BatchRules, ElectionResults, elect
 from kquota.election.leaders import needing
 from kquota.election.port import Elections, ElectionType
-from kquota.errors import Busy, Invalid, Refused, Unreachable
+from kquota.errors import Busy, Invalid, KquotaError, Refused, Unreachable
 from kquota.list_text import few
 from kquota.measure import agreeing, byte_size, counted, human_duration, human_rate
 from kquota.pace.share import Pace
@@ -31,6 +31,7 @@ from kquota.reassign.preparation import Asked, Prepared, prepare, prepare_again
 from kquota.reassign.progress import Progress
 from kquota.reassign.recovery import backwards, recover
 from kquota.reassign.run import Run, covers
+from kquota.reassign.turns import Turns
 from kquota.reassign.verification import Verification, verify
 from kquota.reassign.wave import MoveLimits
 from kquota.sizes.replica import LogDir, partition_sizes
@@ -139,8 +140,11 @@ def _started(
     progress: RunProgress,
 ) -> str | WouldExecute | None:
     """Check, throttle and submit all waves. Return the id of the run, or None if every partition is in place."""
-    hold = None if options.dry_run else world.Hold(doing="move run", patient=True)
-    with world.staged(at, options.state_dir, hold) as stage:
+    hold = None if options.dry_run else world.Hold(doing="move run", patient=True, later=True)
+    with (
+        world.staged(at, options.state_dir, hold) as stage,
+        Turns(stage.hold, stage.clock, _PATIENCE, _wait_for_lock) as turns,
+    ):
         health.must_be_good(force=asked.force)
         seen = _log_dirs(stage, plan)
         asked = replace(asked, sizes=partition_sizes(seen))
@@ -168,7 +172,7 @@ def _started(
         def noted(run: Run) -> Run:
             return past_moves.with_readings(run, progress.watch)
 
-        done = carry_out(prepared, say, stage.dirs, hold_back=hold_back, noted=noted)
+        done = carry_out(prepared, say, stage.dirs, hold_back=hold_back, noted=noted, between=turns.released)
         past_moves.keep_start(stage, prepared, done, expected, started)
         for line in remarks.of_log_dirs(done.log_dirs):
             say(line)
@@ -255,8 +259,12 @@ def _look(stage: world.Stage, plan: Plan, progress: RunProgress) -> Verification
             past_moves.keep_look(stage, found, began, progress.watch)
             return found
     except Busy as error:
-        say(f"waiting for the lock: {worded(error)}")
+        _wait_for_lock(error)
         return None
+
+
+def _wait_for_lock(error: KquotaError) -> None:
+    say(f"waiting for the lock: {worded(error)}")
 
 
 def _elected(leaders: Elections, plan: Plan, size: int) -> LeadersElected:
