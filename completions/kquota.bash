@@ -811,6 +811,7 @@ O	kquota sandbox up	--kafka	once	releases	4.3.1 (KRaft), 3.9.1 or 2.8.2 (on ZooK
 O	kquota sandbox up	--brokers	once	free	Number of brokers, 1 to 9
 O	kquota sandbox up	--zookeeper-only	once	flag	Start only ZooKeeper, without a download
 O	kquota sandbox up	--tiered	once	flag	With remote storage in a folder, for tiered topics (Kafka 4.3.1)
+O	kquota sandbox up	--metrics	once	flag	With the Prometheus JMX exporter in each broker, for `kquota quota top`
 O	kquota sandbox up	--property	many	free	Setting of every broker
 O	kquota sandbox up	--output	once	text|json	Format of stdout
 O	kquota sandbox up	--help	once	flag	Show this message and exit

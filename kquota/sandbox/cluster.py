@@ -47,6 +47,11 @@ class Sandbox:
         return ",".join(broker.address for broker in self.brokers)
 
     @property
+    def metrics(self) -> str:
+        """The URLs of the metrics of the brokers, separated by commas. Empty without exporters."""
+        return ",".join(broker.metrics for broker in self.brokers if broker.metrics)
+
+    @property
     def zookeeper(self) -> str | None:
         """The address of ZooKeeper. None on KRaft."""
         return f"{HOST}:{self.zookeeper_port}" if self.zookeeper_port else None
@@ -108,16 +113,18 @@ def up(
     brokers: int = BROKERS,
     properties: Mapping[str, str] | None = None,
     tiered: bool = False,
+    metrics: bool = False,
     owner_pid: int | None = None,
     tell: Tell = silent,
 ) -> Sandbox:
     """Start a sandbox of this version of `kafka`, or a ZooKeeper alone (None), and wait until every server answers.
 
     `properties` are added to the configuration of every broker, or to that of a ZooKeeper alone. `tiered` gives them a
-    remote storage, which is a folder, so that topics can have `remote.storage.enable`. The servers outlive the caller,
-    unless `owner_pid` names a process. In that case they stop when the process ends. Raises Refused if the sandbox is
-    already running or a server dies while it starts (its log is kept), Busy while another kquota starts or stops it,
-    Unreachable if Kafka cannot be downloaded, and Invalid for an unsupported version or number of brokers.
+    remote storage, which is a folder, so that topics can have `remote.storage.enable`. `metrics` gives them the
+    Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` names a process. In that case they stop
+    when the process ends. Raises Refused if the sandbox is already running or a server dies while it starts (its log is
+    kept), Busy while another kquota starts or stops it, Unreachable if Kafka cannot be downloaded, and Invalid for an
+    unsupported version or number of brokers.
     """
     directory = places.directory(name)
     if kafka is not None:
@@ -135,9 +142,11 @@ def up(
             jars.kafka(kafka, tell)
             if tiered:
                 jars.tiers(kafka, tell)
+            if metrics:
+                jars.metrics_agent(tell)
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
-        planned = _planned(name, kafka, brokers if kafka else 0, properties or {}, directory)
+        planned = _planned(name, kafka, brokers if kafka else 0, properties or {}, directory, metrics=metrics)
         planned = dataclasses.replace(planned, tiered=tiered)
         _save(planned)
         try:
@@ -187,16 +196,23 @@ def _refuse_running(name: str, directory: Path) -> None:
         raise Refused(f"sandbox {name} is already running ({', '.join(alive)}); {use}")
 
 
-def _planned(name: str, kafka: str | None, brokers: int, properties: Mapping[str, str], directory: Path) -> Sandbox:
+def _planned(
+    name: str, kafka: str | None, brokers: int, properties: Mapping[str, str], directory: Path, *, metrics: bool
+) -> Sandbox:
     with_zookeeper = kafka is None or jars.release(kafka).on_zookeeper
-    first, *rest = servers.free_ports(1 + brokers)
+    first, *rest = servers.free_ports(1 + (2 if metrics else 1) * brokers)
+    listeners: list[int] = rest[:brokers]
+    exporters: list[int | None] = [*rest[brokers:]] or [None] * brokers
     return Sandbox(
         name=name,
         kafka=kafka,
         directory=directory,
         zookeeper_port=first if with_zookeeper else None,
         controller_port=None if with_zookeeper else first,
-        brokers=tuple(servers.broker_plan(n, port, directory) for n, port in enumerate(rest, start=1)),
+        brokers=tuple(
+            servers.broker_plan(n, port, directory, exporter)
+            for n, (port, exporter) in enumerate(zip(listeners, exporters, strict=True), start=1)
+        ),
         properties=dict(properties),
         ready=False,
     )
@@ -210,6 +226,8 @@ def _start(plan: Sandbox, where: Java, tell: Tell) -> None:
         _write(servers.zookeeper_files(plan.zookeeper_port, plan.directory, extra))
         plan.keeper.start(servers.zookeeper_command(where.executable, jars.pyspark_jars(), plan.keeper))
         readiness.zookeeper(plan.keeper, plan.zookeeper_port)
+    if any(broker.metrics_port for broker in plan.brokers):
+        _write(servers.metrics_file(plan.directory))
     for broker in plan.brokers:
         _write(servers.broker_files(broker, _metadata(plan, broker), plan.properties, tiers=plan.tiered))
     if plan.controller_port:
@@ -264,7 +282,8 @@ def _start_broker(plan: Sandbox, broker: SandboxBroker, where: Java) -> None:
     assert plan.kafka
     kafka = jars.kafka(plan.kafka, silent)
     more = [jars.tiers(plan.kafka, silent)] if plan.tiered else []
-    broker.process.start(servers.broker_command(where.executable, kafka, broker, *more))
+    agent = jars.metrics_agent(silent) if broker.metrics_port else None
+    broker.process.start(servers.broker_command(where.executable, kafka, broker, *more, agent=agent))
 
 
 def _tie(plan: Sandbox, owner_pid: int) -> None:
@@ -286,7 +305,9 @@ def _save(cluster: Sandbox) -> None:
         "ready": cluster.ready,
         "zookeeper_port": cluster.zookeeper_port,
         "controller_port": cluster.controller_port,
-        "brokers": [{"id": broker.id, "port": broker.port} for broker in cluster.brokers],
+        "brokers": [
+            {"id": broker.id, "port": broker.port, "metrics_port": broker.metrics_port} for broker in cluster.brokers
+        ],
         "properties": dict(cluster.properties),
         "tiered": cluster.tiered,
     }
@@ -298,7 +319,9 @@ def _save(cluster: Sandbox) -> None:
 def _read(directory: Path) -> Sandbox:
     try:
         plan = json.loads((directory / _PLAN).read_text())
-        brokers = tuple(servers.broker_plan(b["id"], b["port"], directory) for b in plan.pop("brokers"))
+        brokers = tuple(
+            servers.broker_plan(b["id"], b["port"], directory, b.get("metrics_port")) for b in plan.pop("brokers")
+        )
         return Sandbox(directory=directory, brokers=brokers, **plan)
     except (OSError, ValueError, KeyError, TypeError) as error:
         again = f"remove it with: kquota sandbox down {directory.name}"

@@ -70,6 +70,16 @@ _TIERS: Final = """<ivy-module version="2.0" xmlns:e="http://ant.apache.org/ivy/
   </dependencies>
 </ivy-module>
 """
+_AGENT: Final = """<ivy-module version="2.0">
+  <info organisation="kquota" module="sandbox-metrics"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+    <dependency org="io.prometheus.jmx" name="jmx_prometheus_javaagent" rev="{version}" conf="default->default"
+                transitive="false"/>
+  </dependencies>
+</ivy-module>
+"""
+_AGENT_VERSION: Final = "1.0.1"
 _PATIENCE: Final = 40.0
 """Seconds without output after which Maven Central is considered unreachable."""
 
@@ -139,6 +149,14 @@ def tiers(version: str, tell: Tell) -> Path:
     main = f"kafka-storage-{version}.jar"
     what = f"the remote storage of Kafka {version}"
     return _folder(f"{version}-tiers", _Wanted(what=what, module=module, jars=1, main=main), tell)
+
+
+def metrics_agent(tell: Tell) -> Path:
+    """Return the Prometheus JMX exporter, an agent for Java. It is downloaded like `kafka`. Raises Unreachable."""
+    main = f"jmx_prometheus_javaagent-{_AGENT_VERSION}.jar"
+    module = _AGENT.format(version=_AGENT_VERSION)
+    what = "the Prometheus JMX exporter"
+    return _folder("metrics-agent", _Wanted(what=what, module=module, jars=1, main=main), tell) / main
 
 
 def _folder(name: str, wanted: _Wanted, tell: Tell) -> Path:

@@ -31,12 +31,21 @@ _given: Final[set[int]] = set()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxBroker:
-    """One broker. `directory` is the folder of the sandbox, which contains its data, configuration and log."""
+    """One broker. `directory` is the folder of the sandbox, which contains its data, configuration and log.
+
+    `metrics_port` is None without the Prometheus JMX exporter.
+    """
 
     id: BrokerId
     port: int
     rack: str
     directory: Path
+    metrics_port: int | None = None
+
+    @property
+    def metrics(self) -> str | None:
+        """The URL of its metrics in the text format of Prometheus. None without an exporter."""
+        return None if self.metrics_port is None else f"http://{HOST}:{self.metrics_port}/metrics"
 
     @property
     def address(self) -> str:
@@ -69,9 +78,15 @@ class SandboxBroker:
         return self.directory / f"broker-{self.id}.properties"
 
 
-def broker_plan(number: int, port: int, directory: Path) -> SandboxBroker:
+def broker_plan(number: int, port: int, directory: Path, metrics_port: int | None = None) -> SandboxBroker:
     """Return the broker with this `number`, counted from 1. Racks are assigned in turn."""
-    return SandboxBroker(id=BrokerId(number), port=port, rack=f"rack-{(number - 1) % RACKS + 1}", directory=directory)
+    return SandboxBroker(
+        id=BrokerId(number),
+        port=port,
+        rack=f"rack-{(number - 1) % RACKS + 1}",
+        directory=directory,
+        metrics_port=metrics_port,
+    )
 
 
 def free_ports(count: int) -> list[int]:
@@ -255,9 +270,20 @@ def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
     return kraft
 
 
-def broker_command(java: Path, jars: Path, broker: SandboxBroker, *more: Path) -> list[str]:
-    """Return the command that starts a broker, with its log at INFO on stderr. Its classes are in `jars` and `more`."""
+def metrics_file(directory: Path) -> dict[Path, str]:
+    """Return the configuration of the Prometheus JMX exporter: every metric under its default name."""
+    return {directory / "exporter.yaml": "rules:\n- pattern: '.*'\n"}
+
+
+def broker_command(java: Path, jars: Path, broker: SandboxBroker, *more: Path, agent: Path | None = None) -> list[str]:
+    """Return the command that starts a broker, with its log at INFO on stderr. Its classes are in `jars` and `more`.
+
+    `agent` is the Prometheus JMX exporter, for a broker with a port for its metrics.
+    """
     options = ["-Xmx384m", *_LEAN, *_logging("info"), broker.process.mark]
+    if agent is not None:
+        (configuration,) = metrics_file(broker.directory)
+        options.append(f"-javaagent:{agent}={HOST}:{broker.metrics_port}:{configuration}")
     classes = os.pathsep.join(f"{folder}/*" for folder in (jars, *more))
     return [str(java), *options, "-cp", classes, "kafka.Kafka", str(broker.configuration)]
 

@@ -81,6 +81,7 @@ BAD = {
     "an unknown version": (["up", "--kafka", "1.0"], 2, "--kafka 1.0: the sandbox runs 4.3.1, 3.9.1, 2.8.2"),
     "Kafka without Kafka": (["up", "--zookeeper-only", "--kafka", "4.3.1"], 2, "--zookeeper-only starts no Kafka"),
     "tiered topics without Kafka": (["up", "--zookeeper-only", "--tiered"], 2, "--zookeeper-only starts no Kafka"),
+    "metrics without Kafka": (["up", "--zookeeper-only", "--metrics"], 2, "--zookeeper-only starts no Kafka"),
     "tiered topics of an old release": (
         ["up", "--kafka", "3.9.1", "--tiered"],
         2,

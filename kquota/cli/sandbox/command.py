@@ -41,6 +41,9 @@ class UpOptions:
     tiered: Annotated[
         bool, typer.Option("--tiered", help="With remote storage in a folder, for tiered topics (Kafka 4.3.1).")
     ] = False
+    metrics: Annotated[
+        bool, typer.Option("--metrics", help="With the Prometheus JMX exporter in each broker, for `kquota quota top`.")
+    ] = False
     properties: Annotated[
         list[str] | None,
         typer.Option("--property", metavar="KEY=VALUE", help="Setting of every broker. Repeatable."),

@@ -45,6 +45,7 @@ class SandboxShown(Part):
     running: bool
     bootstrap: str | None
     zookeeper: str | None
+    metrics: str | None
     directory: Path = key(form=str)
     servers: tuple[ServerShown, ...]
     addresses: str = hidden()
@@ -90,6 +91,7 @@ def _shown(found: Sandbox) -> SandboxShown:
         running=found.running,
         bootstrap=found.bootstrap or None,
         zookeeper=found.zookeeper,
+        metrics=found.metrics or None,
         directory=found.directory,
         servers=tuple(_servers(found)),
         addresses=_addresses(found),
@@ -111,7 +113,8 @@ def _addresses(found: Sandbox) -> str:
     """Return the running servers and their addresses as text."""
     kafka = f"Kafka {found.kafka} on {found.bootstrap}" if found.kafka else ""
     zookeeper = f"ZooKeeper on {found.zookeeper}" if found.zookeeper else ""
-    return ", ".join(filter(None, (kafka, zookeeper)))
+    metrics = f"metrics on {found.metrics}" if found.metrics else ""
+    return ", ".join(filter(None, (kafka, zookeeper, metrics)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +127,11 @@ class StartedSandbox(Sandboxes):
 
 def up(options: UpOptions) -> StartedSandbox:
     """Start a sandbox. Raises Invalid for options of Kafka together with --zookeeper-only."""
-    of_kafka = (options.kafka, options.brokers, options.properties, options.tiered or None)
+    of_kafka = (options.kafka, options.brokers, options.properties, options.tiered or None, options.metrics or None)
     if options.zookeeper_only and any(value is not None for value in of_kafka):
-        raise Invalid("--zookeeper-only starts no Kafka. Leave out --kafka, --brokers, --tiered and --property")
+        raise Invalid(
+            "--zookeeper-only starts no Kafka. Leave out --kafka, --brokers, --tiered, --metrics and --property"
+        )
     with downloading() as tell:
         started = cluster.up(
             name=options.name,
@@ -134,6 +139,7 @@ def up(options: UpOptions) -> StartedSandbox:
             brokers=cluster.BROKERS if options.brokers is None else options.brokers,
             properties=dict(map(_property, options.properties or [])),
             tiered=options.tiered,
+            metrics=options.metrics,
             tell=tell,
         )
     use = f'use it with: eval "$(kquota sandbox env {options.name})"'
@@ -155,7 +161,11 @@ def env(options: EnvOptions) -> Lines:
     if found is None or not found.running:
         hint = f"sandbox {options.name} is not running. Start it with: kquota sandbox up {options.name}"
         return Lines(lines=(), notes=(hint,), code=FAILED)
-    variables = {"KQUOTA_BOOTSTRAP_SERVER": found.bootstrap, "KQUOTA_ZOOKEEPER": found.zookeeper}
+    variables = {
+        "KQUOTA_BOOTSTRAP_SERVER": found.bootstrap,
+        "KQUOTA_ZOOKEEPER": found.zookeeper,
+        "KQUOTA_METRICS": found.metrics,
+    }
     return Lines(lines=tuple(f"export {name}={value}" for name, value in variables.items() if value))
 
 
