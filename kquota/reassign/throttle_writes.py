@@ -187,11 +187,14 @@ def _leave_to(world: World, part: Run, other: Run) -> None:
 def _overwritten(world: World, part: Run, unread: Collection[Setting], others: Sequence[Run]) -> Released:
     """Restore settings of dead brokers through the controllers.
 
-    They cannot be read, so kquota assumes the values that the run wrote last. If another run holds a setting, that run
-    restores it.
+    They cannot be read, so kquota assumes the last value of the run that has to be restored. A later value can be the
+    prior one, and the broker may have died before it was written. If another run holds a setting, that run restores it.
     """
     dead = replace(part, taken={setting: part.taken[setting] for setting in unread})
-    assumed = {setting: taken.ours[-1] for setting, taken in dead.taken.items()}
+    assumed = {
+        setting: next((value for value in reversed(taken.ours) if value != taken.prior), taken.prior)
+        for setting, taken in dead.taken.items()
+    }
     changes = restore_changes(dead, assumed, others)
     try:
         done = world.cluster.overwrite({change.setting: change.after for change in changes})

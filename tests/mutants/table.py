@@ -320,4 +320,11 @@ MUTANTS: Final = (
         new=" for topic in plan.topics for key in THROTTLE_LISTS]",
         tests=(_ACTIONS,),
     ),
+    Mutant(
+        name="the last rate that a run took is assumed on a dead broker",
+        file="reassign/throttle_writes.py",
+        old="next((value for value in reversed(taken.ours) if value != taken.prior), taken.prior)",
+        new="taken.ours[-1]",
+        tests=(_ACTIONS,),
+    ),
 )

@@ -338,6 +338,18 @@ def test_the_controllers_restore_a_dead_broker(world: World) -> None:
     ]
 
 
+def test_the_controllers_restore_a_rate_whose_change_back_to_the_prior_one_was_not_written(world: World) -> None:
+    world.cluster.configs = {rate_of(2): "1000"}
+    world.cluster.controllers = True
+    world.execute(rate=3000)
+    (run,) = world.runs.unfinished()
+    taken = replace(run.taken[rate_of(2)], ours=("3000", "1000"))
+    world.runs.update(replace(run, taken={**run.taken, rate_of(2): taken}))
+    world.cluster.finish(T0)
+    world.cluster.alive.discard(BrokerId(2))
+    assert (world.verify().pending, world.open_runs(), world.cluster.configs) == ({}, 0, {rate_of(2): "1000"})
+
+
 @pytest.mark.parametrize("controllers", [True, False])
 def test_clear_all_removes_every_rate_of_a_dead_broker(world: World, controllers: bool) -> None:
     left = {rate_of(2): "7", rate_of(2, FOLLOWER_RATE): "8"}
