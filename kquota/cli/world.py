@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kquota import folders, library
 from kquota.cli.connection import Connection
@@ -25,6 +25,7 @@ from kquota.terms import SEEN_SECONDS
 
 if TYPE_CHECKING:
     from kquota.election.port import Elections
+    from kquota.errors import Unreachable
     from kquota.quota.entity import Entity
     from kquota.quota.port import Principals
     from kquota.reassign.moves import PartitionReplicas
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from kquota.sizes.replica import LogDir
     from kquota.stores.admin.connection import Wire
     from kquota.stores.admin.controller_configs import ControllerConfigs
+    from kquota.stores.exporters import Exported
     from kquota.stores.login.security import Security
     from kquota.stores.record.choose import Choice, DoubleFence
     from kquota.stores.record.memory import Remembered
@@ -134,6 +136,21 @@ def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[P
 
         with wire(at) as opened:
             yield WireQuotas(opened, unreadable=tell)
+
+
+Exporters: TypeAlias = "Callable[[], list[Exported | Unreachable]]"
+"""Reads the exporters of all brokers once."""
+
+
+def exporters(addresses: str) -> Exporters:
+    """Return a reader of these exporters, separated by commas. Raises Invalid, also if a library is missing."""
+    try:
+        from kquota.stores import exporters
+    except ModuleNotFoundError as error:
+        raise Invalid(
+            f"--metrics: a library is not installed ({error.name}). Run: pip install 'kquota[metrics]'"
+        ) from error
+    return partial(exporters.read, exporters.urls(addresses, "--metrics"))
 
 
 def must_carry(at: Where, entity: Entity) -> None:

@@ -13,6 +13,7 @@ from kquota.cli.help import Group
 from kquota.cli.options import Output, OutputFormat, Prune, QuotaFile, TableFormat, Yes
 from kquota.cli.quota.probe import command as probe
 from kquota.cli.quota.simulate import command as simulate
+from kquota.cli.quota.top import command as top
 
 EPILOG: Final = """Examples:
   kquota quota explain --bootstrap-server localhost:9092 --user alice --client-id billing
@@ -134,5 +135,6 @@ commands.add(app, "export", ExportOptions, epilog=EXPORT_EPILOG, work="run.expor
 commands.add(app, "diff", DiffOptions, epilog=DIFF_EPILOG, work="run.diff")
 commands.add(app, "apply", ApplyOptions, epilog=APPLY_EPILOG, work="run.apply")
 commands.add(app, "explain", ExplainOptions, epilog=EXPLAIN_EPILOG, work="explain.run")
+commands.add(app, "top", top.TopOptions, epilog=top.EPILOG)
 commands.add(app, "simulate", simulate.SimulateOptions, epilog=simulate.EPILOG, headings=simulate.HEADINGS)
 commands.add(app, "probe", probe.ProbeOptions, epilog=probe.EPILOG, headings=probe.HEADINGS)

@@ -1,0 +1,41 @@
+"""`kquota quota top`: show the clients that are nearest to their quotas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import typer
+
+from kquota.cli.connection import Unrecorded
+from kquota.cli.options import Output, TableFormat
+
+EPILOG: Final = """On a terminal, the table is refreshed until Ctrl-C. Elsewhere, kquota prints one reading.
+
+Exit codes: 0 no client is throttled; 8 a client is throttled; 1 a broker could not be read.
+
+Examples:
+  kquota quota top --bootstrap-server localhost:9092 --metrics http://localhost:7071/metrics
+  kquota quota top --cluster prod --metrics http://broker1:7071,http://broker2:7071 --once --output tsv"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopOptions:
+    """Show the clients that are nearest to their quotas, from the metrics of the brokers."""
+
+    connection: Unrecorded
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="URL,…",
+            help="Prometheus JMX exporters of the brokers, separated by commas. [env: KQUOTA_METRICS]",
+        ),
+    ] = None
+    interval: Annotated[
+        str, typer.Option("--interval", metavar="TIME", help="Time between two readings, at least 1s.")
+    ] = "5s"
+    once: Annotated[bool, typer.Option("--once", help="Print one reading, also on a terminal.")] = False
+    limited: Annotated[bool, typer.Option("--limited", help="Show only clients that a quota limits.")] = False
+    lines: Annotated[int, typer.Option("--lines", metavar="N", min=1, help="Most lines of the table for people.")] = 20
+    output: TableFormat = Output.text

@@ -1,0 +1,242 @@
+"""`kquota quota top`: read the exporters and the quotas, and show each client with its quota."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kquota.cli import world
+from kquota.cli.amounts import UNKNOWN
+from kquota.cli.connection import variable
+from kquota.cli.contract import DONE, FAILED, NOT_YET, worded
+from kquota.cli.options import Output
+from kquota.cli.output import Answer, Part, Row, hidden, rounded
+from kquota.cli.output import key as json_key
+from kquota.cli.progress import live
+from kquota.cli.quota.top.command import TopOptions
+from kquota.cli.table import COLUMNS, aligned, columns
+from kquota.errors import Invalid, Unreachable
+from kquota.measure import counted, duration, human_rate
+from kquota.quota.entity import Entity
+from kquota.quota.limits import plain
+from kquota.quota.port import ClusterQuotas
+from kquota.quota.precedence import Per
+from kquota.quota.usage import Reading, Usage, joined, share
+from kquota.quota_keys import QUOTA_KEYS, Model
+
+_SHORTEST: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingShown(Part):
+    """The use of one bucket on one broker. None means that the broker does not report it."""
+
+    broker: str
+    used: float | None = json_key(form=rounded(3))
+    share: float | None = json_key(form=rounded(4))
+    throttle_ms: float | None = json_key(form=rounded(1))
+    tokens: float | None = json_key(form=rounded(3))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientShown(Part):
+    """One bucket: its client, its limit and the quota that sets it, and its use on each broker."""
+
+    key: str
+    user: str | None
+    client_id: str | None
+    per: Per
+    limit: float | None
+    level: int | None
+    entity: Entity | None
+    shared_by: str | None
+    throttled: bool
+    brokers: tuple[ReadingShown, ...]
+    usage: Usage = hidden()
+
+    def line(self) -> Sequence[str]:
+        """Return the columns for people, with the broker that is nearest to the limit."""
+        worst = self.usage.worst
+        part = self.usage.share
+        return (
+            _client(self),
+            self.key,
+            _amount(self.key, worst.used),
+            "unlimited" if self.limit is None else _amount(self.key, self.limit),
+            "" if part is None else f"{part:.0%}",
+            _throttling(worst),
+            worst.broker,
+            "" if self.entity is None else str(self.entity),
+            self.per.value,
+        )
+
+
+_HEADS: Final = ("client", "key", "used", "limit", "of limit", "throttled", "broker", "quota", "counted per")
+_LEFT: Final = frozenset({0, 1, 6, 7, 8})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopClients(Answer):
+    """All clients with a quota metric, nearest to their limit first, and the controller's queue (KIP-599)."""
+
+    HEADER = (
+        "key",
+        *COLUMNS[:2],
+        "per",
+        "broker",
+        "used",
+        "limit",
+        "share",
+        "throttle_ms",
+        "tokens",
+        "level",
+        "entity_user",
+        "entity_client",
+    )
+
+    brokers: tuple[str, ...]
+    controller_queue_ms: float | None = json_key(form=rounded(1))
+    clients: tuple[ClientShown, ...]
+    most: int = hidden()
+
+    def text(self) -> Iterator[str]:
+        """Yield the table, and the queue of the controller if a broker reports it."""
+        if self.clients:
+            yield aligned([one.line() for one in self.clients[: self.most]], _HEADS, _LEFT)
+        else:
+            yield "no client"
+        if (more := len(self.clients) - self.most) > 0:
+            yield f"... and {counted(more, 'client')} more"
+        if self.controller_queue_ms is not None:
+            yield f"queue of the controller: {self.controller_queue_ms:.0f} ms (99th percentile)"
+
+    def rows(self) -> Iterator[Row]:
+        """Yield a row for each client and broker."""
+        for one in self.clients:
+            user, client_id = columns(one.entity)[:2]
+            for at in one.brokers:
+                yield [
+                    one.key,
+                    one.user or "",
+                    one.client_id or "",
+                    one.per.value,
+                    at.broker,
+                    *map(_number, (at.used, one.limit, at.share, at.throttle_ms, at.tokens)),
+                    None if one.level is None else str(one.level),
+                    user,
+                    client_id,
+                ]
+
+
+def run(options: TopOptions) -> Generator[TopClients]:
+    """Read once, or on a terminal until Ctrl-C. Raises Invalid, and Unreachable if no exporter answers."""
+    interval = duration(options.interval, "--interval")
+    if interval < _SHORTEST:
+        raise Invalid(f"--interval {options.interval}: must be at least {_SHORTEST:g}s")
+    given = options.metrics or os.environ.get(variable("metrics"))
+    if not given:
+        raise Invalid("no exporter is given. Give --metrics http://broker1:7071/metrics,…")
+    exporters = world.exporters(given)
+    watched = options.output is Output.text and not options.once and sys.stdout.isatty()
+    with world.quotas(world.where(options.connection)) as quotas:
+        if not watched:
+            yield _read(exporters, quotas, options)
+            return
+        with live() as show:
+            while True:
+                began = time.monotonic()
+                show(_lines(exporters, quotas, options))
+                time.sleep(max(0.0, interval - (time.monotonic() - began)))
+
+
+def _lines(exporters: world.Exporters, quotas: ClusterQuotas, options: TopOptions) -> Iterator[str]:
+    """Yield the lines of one reading. A failure is a line of it, and the next reading tries again."""
+    try:
+        found = _read(exporters, quotas, options)
+    except Unreachable as error:
+        yield f"warning: {worded(error)}; trying again"
+        return
+    yield from found.notes
+    yield from found.text()
+
+
+def _read(exporters: world.Exporters, quotas: ClusterQuotas, options: TopOptions) -> TopClients:
+    found = exporters()
+    answered = [one for one in found if not isinstance(one, Unreachable)]
+    failed = [one for one in found if isinstance(one, Unreachable)]
+    if not answered:
+        raise failed[0]
+    usages = joined(quotas.everything(), (reading for one in answered for reading in one.readings))
+    notes = [f"warning: {worded(one)}" for one in failed]
+    notes += [
+        f"note: broker {one.broker} reports no quota metric. If it has clients, check the rules of its exporter: kquota "
+        "needs the types Produce, Fetch, Request and ControllerMutation of kafka.server"
+        for one in answered
+        if not one.readings
+    ]
+    queues = [one.queue_ms for one in answered if one.queue_ms is not None]
+    shown = tuple(_shown(one) for one in usages if one.limit is not None or not options.limited)
+    throttled = any(one.throttled for one in shown)
+    return TopClients(
+        brokers=tuple(one.broker for one in answered),
+        controller_queue_ms=max(queues, default=None),
+        clients=shown,
+        most=options.lines,
+        notes=tuple(notes),
+        code=FAILED if failed else NOT_YET if throttled else DONE,
+    )
+
+
+def _shown(usage: Usage) -> ClientShown:
+    bucket = usage.bucket
+    return ClientShown(
+        key=bucket.key,
+        user=bucket.user,
+        client_id=bucket.client_id,
+        per=bucket.per,
+        limit=usage.limit,
+        level=usage.level,
+        entity=usage.entity,
+        shared_by=usage.shared_by,
+        throttled=usage.throttled,
+        brokers=tuple(
+            ReadingShown(
+                broker=one.broker,
+                used=one.used,
+                share=share(one, usage.limit),
+                throttle_ms=one.throttle_ms,
+                tokens=one.tokens,
+            )
+            for one in usage.readings
+        ),
+        usage=usage,
+    )
+
+
+def _client(one: ClientShown) -> str:
+    names = (("user", one.user), ("client-id", one.client_id))
+    return " ".join(f"{kind} {name!r}" for kind, name in names if name is not None)
+
+
+def _amount(key: str, value: float | None) -> str:
+    """Return a use or a limit of this key for people."""
+    if value is None:
+        return UNKNOWN
+    row = QUOTA_KEYS[key]
+    if row.in_bytes:
+        return human_rate(value)
+    return f"{value:.3g} %" if row.model is Model.SHARE else f"{value:.3g}/s"
+
+
+def _throttling(one: Reading) -> str:
+    if one.throttle_ms:
+        return f"{one.throttle_ms:,.0f} ms"
+    return f"{-one.tokens:,.0f} tokens over" if one.tokens is not None and one.tokens < 0 else ""
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else plain(float(value))

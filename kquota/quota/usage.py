@@ -1,0 +1,120 @@
+"""The use of quotas as brokers measure it, joined with the quota that limits each bucket (KIP-13, KIP-124, KIP-599)."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kquota.quota.entity import Entity
+from kquota.quota.precedence import Client, LevelState, Per, Quotas, per, rungs, shared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """The client of a quota metric, as its tags name it: a user, a client-id, or both. An absent tag is None."""
+
+    key: str
+    user: str | None
+    client_id: str | None
+
+    @property
+    def per(self) -> Per:
+        """The identity by which the bucket counts. Raises ValueError without a tag, as no client has such a bucket."""
+        if self.user is not None:
+            return Per.USER if self.client_id is None else Per.USER_AND_CLIENT
+        if self.client_id is None:
+            raise ValueError("a bucket needs a user or a client-id")
+        return Per.CLIENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The metrics of a bucket on one broker. None means that the broker does not report the value.
+
+    `used` has the unit of the key, `throttle_ms` is the mean throttle time, and `tokens` are those of KIP-599's bucket,
+    negative while the controller rejects.
+    """
+
+    broker: str
+    used: float | None
+    throttle_ms: float | None = None
+    tokens: float | None = None
+
+    @property
+    def throttled(self) -> bool:
+        """True if the broker delays or rejects this client now."""
+        return bool(self.throttle_ms) or (self.tokens is not None and self.tokens < 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """A bucket with its limit, and its readings by broker. `level`, `entity`, `limit` and `shared_by` are None if no
+    quota limits it.
+    """
+
+    bucket: Bucket
+    level: int | None
+    entity: Entity | None
+    limit: float | None
+    shared_by: str | None
+    readings: tuple[Reading, ...]
+
+    @property
+    def worst(self) -> Reading:
+        """The reading that is nearest to the limit. A throttled one comes before all others."""
+        return max(self.readings, key=lambda one: (one.throttled, one.used or 0.0))
+
+    @property
+    def share(self) -> float | None:
+        """The largest use on one broker, as a share of the limit. None without a limit or a reported use."""
+        return share(self.worst, self.limit)
+
+    @property
+    def throttled(self) -> bool:
+        """True if a broker delays or rejects this client now."""
+        return any(one.throttled for one in self.readings)
+
+    def order(self) -> tuple[bool, float, float, str, str, str]:
+        """The order for display: throttled ones first, then by the share of the limit, then by use and name."""
+        used = max((one.used or 0.0 for one in self.readings), default=0.0)
+        bucket = self.bucket
+        return (not self.throttled, -(self.share or 0.0), -used, bucket.key, bucket.user or "", bucket.client_id or "")
+
+
+def share(reading: Reading, limit: float | None) -> float | None:
+    """Return the use as a share of the limit. None without a limit or a reported use."""
+    return None if limit is None or not limit > 0 or reading.used is None else reading.used / limit
+
+
+def joined(quotas: Quotas, found: Iterable[tuple[Bucket, Reading]]) -> tuple[Usage, ...]:
+    """Return each bucket with the quota that limits it, nearest to its limit first."""
+    by_bucket: defaultdict[Bucket, list[Reading]] = defaultdict(list)
+    for bucket, reading in found:
+        by_bucket[bucket].append(reading)
+    return tuple(sorted((_joined(quotas, one, readings) for one, readings in by_bucket.items()), key=Usage.order))
+
+
+def _joined(quotas: Quotas, bucket: Bucket, readings: Sequence[Reading]) -> Usage:
+    client = Client(user=bucket.user, client_id=bucket.client_id)
+    # The tags tell on which levels the limit can be: brokers leave out the parts that the level ignores.
+    limits = (
+        rung
+        for rung in rungs(quotas, client, bucket.key)
+        if rung.value is not None and rung.state is not LevelState.INAPPLICABLE and per(rung.level) is bucket.per
+    )
+    rung = next(limits, None)
+    return Usage(
+        bucket=bucket,
+        level=None if rung is None else rung.level,
+        entity=None if rung is None else rung.entity,
+        limit=None if rung is None else rung.value,
+        shared_by=None if rung is None else shared(rung.level, client),
+        readings=tuple(sorted(readings, key=lambda one: (not one.broker.isdigit(), one.broker.zfill(12)))),
+    )
+
+
+def reported(value: float) -> float | None:
+    """Return a value of a metric. NaN, which brokers report for a metric without a sample, becomes None."""
+    return value if math.isfinite(value) else None
