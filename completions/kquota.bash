@@ -718,6 +718,20 @@ O	kquota quota explain	--ip	once	free	IP address that the client connects from
 O	kquota quota explain	--all	once	flag	Check all quotas for mistakes and for limits without effect
 O	kquota quota explain	--output	once	text|json|tsv	Format of stdout
 O	kquota quota explain	--help	once	flag	Show this message and exit
+C	kquota quota top	Show the clients that are nearest to their quotas, from the metrics of the brokers
+O	kquota quota top	--bootstrap-server	once	free	Kafka brokers
+O	kquota quota top	--zookeeper	once	free	Kafka'\''s ZooKeeper
+O	kquota quota top	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota quota top	--command-config	once	files	Java properties with the client'\''s security settings
+O	kquota quota top	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
+O	kquota quota top	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
+O	kquota quota top	--metrics	once	free	Prometheus JMX exporters of the brokers, separated by commas
+O	kquota quota top	--interval	once	free	Time between two readings, at least 1s
+O	kquota quota top	--once	once	flag	Print one reading, also on a terminal
+O	kquota quota top	--limited	once	flag	Show only clients that a quota limits
+O	kquota quota top	--lines	once	free	Most lines of the table for people
+O	kquota quota top	--output	once	text|json|tsv	Format of stdout
+O	kquota quota top	--help	once	flag	Show this message and exit
 C	kquota quota simulate	Calculate what a load gets under quotas, request by request, exactly as a broker does
 O	kquota quota simulate	--controller-mutation-rate	once	free	Partitions created or deleted per second (KIP-599)
 O	kquota quota simulate	--producer-byte-rate	once	free	Byte rate of a producer on each broker, for example 10MB/s

@@ -40,6 +40,7 @@ from kquota.settings.resource import TOPICS, Resource, Setting
 from kquota.settings.throttled_lists import entries, merge, throttled_replicas, without
 from kquota.simulate import trace
 from kquota.sizes import bytes_in, history, snapshot
+from kquota.stores import exporters
 from kquota.stores.admin import record_batch
 from kquota.stores.login import jaas, oauth, security, zookeeper
 from kquota.stores.record import choose, lease, memory, sheet
@@ -327,6 +328,12 @@ def _plain(text: str) -> object:
 
 
 _JSON_ERRORS: Final = (ValueError,)
+_METRICS: Final = b"""kafka_server_app_info_StartTimeMs{id="1"} 1.7E12
+kafka_server_Produce_byte_rate{client_id="both",user="ann%20b"} 79857.5
+kafka_server_quota_throttle_time{resource="Fetch",clientId="\\"a:b\\""} 16195.0
+kafka_controller_ControllerEventManager_99thPercentile{name="EventQueueTimeMs"} 69.0
+"""
+
 READERS: Final[dict[str, FuzzedReader]] = {
     # Files of operators.
     "a plan": _file(
@@ -441,6 +448,9 @@ READERS: Final[dict[str, FuzzedReader]] = {
     "a host, or a name that is shown": _argument(_plain, "kafka.example.com", "::1", "10.0.0.1", "a\u202eb"),
     "the holder of a lock": _bytes(
         lambda data: process.holder_of(bounded.json_object(data)), json.dumps(_HOLDER).encode(), errors=_JSON_ERRORS
+    ),
+    "the metrics of a broker": _bytes(
+        lambda data: exporters.parsed(data, "h"), _METRICS, errors=(ValueError, KeyError, IndexError)
     ),
     "gzip": _bytes(lambda data: bounded.expanded(data, 10**6), gzip.compress(_ROWS, mtime=0), errors=_JSON_ERRORS),
 }

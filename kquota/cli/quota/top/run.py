@@ -71,12 +71,11 @@ class ClientShown(Part):
             _throttling(worst),
             worst.broker,
             "" if self.entity is None else str(self.entity),
-            self.per.value,
         )
 
 
-_HEADS: Final = ("client", "key", "used", "limit", "of limit", "throttled", "broker", "quota", "counted per")
-_LEFT: Final = frozenset({0, 1, 6, 7, 8})
+_HEADS: Final = ("client", "key", "used", "limit", "of limit", "throttled", "broker", "quota")
+_LEFT: Final = frozenset({0, 1, 6, 7})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +105,7 @@ class TopClients(Answer):
     def text(self) -> Iterator[str]:
         """Yield the table, and the queue of the controller if a broker reports it."""
         if self.clients:
-            yield aligned([one.line() for one in self.clients[: self.most]], _HEADS, _LEFT)
+            yield from aligned([one.line() for one in self.clients[: self.most]], _HEADS, _LEFT).splitlines()
         else:
             yield "no client"
         if (more := len(self.clients) - self.most) > 0:
@@ -173,8 +172,8 @@ def _read(exporters: world.Exporters, quotas: ClusterQuotas, options: TopOptions
     usages = joined(quotas.everything(), (reading for one in answered for reading in one.readings))
     notes = [f"warning: {worded(one)}" for one in failed]
     notes += [
-        f"note: broker {one.broker} reports no quota metric. If it has clients, check the rules of its exporter: kquota "
-        "needs the types Produce, Fetch, Request and ControllerMutation of kafka.server"
+        f"note: broker {one.broker} reports no quota metric. If it has clients, check the rules of its exporter: it "
+        "must export the types Produce, Fetch, Request and ControllerMutation of kafka.server"
         for one in answered
         if not one.readings
     ]

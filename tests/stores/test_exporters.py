@@ -1,0 +1,134 @@
+"""The metrics of brokers as exporters name them: by default, by the exporter's example rules, in lower case."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from kquota.errors import Invalid, Unreachable
+from kquota.quota.usage import Bucket, Reading, joined
+from kquota.stores.exporters import parsed, read, urls
+from kquota.terms import CONSUMER_BYTE_RATE, CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
+
+DEFAULT_NAMES = b"""# HELP kafka_server_Produce_byte_rate Attribute
+# TYPE kafka_server_Produce_byte_rate untyped
+kafka_server_app_info_StartTimeMs{id="7"} 1.795526187041E12
+kafka_server_Produce_byte_rate{client_id="both",user="ANONYMOUS"} 79857.5
+kafka_server_Produce_throttle_time{client_id="both",user="ANONYMOUS"} 16195.0
+kafka_server_Produce_throttle_time{client_id="free"} NaN
+kafka_server_Fetch_byte_rate{user="ann%20b%2Ac"} 5.0
+kafka_server_Request_request_time{client_id="\\"a:b\\""} 43.25
+kafka_server_ControllerMutation_tokens{client_id="cl1"} -62.5
+kafka_server_ControllerMutation_mutation_rate{client_id="cl1"} 1.5
+kafka_server_socket_server_metrics_connection_accept_throttle_time{listener="CONTROLLER"} 3.0
+kafka_controller_ControllerEventManager_99thPercentile{name="EventQueueTimeMs"} 69.0
+kafka_controller_ControllerEventManager_99thPercentile{name="EventQueueProcessingTimeMs"} 900.0
+"""
+EXAMPLE_RULES = b"""kafka_server_quota_byte_rate{resource="Produce",user="ANONYMOUS",clientId="both"} 79857.5
+kafka_server_quota_throttle_time{resource="Produce",user="ANONYMOUS",clientId="both"} 16195.0
+kafka_server_quota_byte_rate{resource="Fetch",user="ann%20b%2Ac",clientId=""} 5.0
+kafka_server_quota_request_time{resource="Request",clientId="a:b"} 43.25
+kafka_server_quota_tokens{resource="ControllerMutation",clientId="cl1"} -62.5
+kafka_server_quota_mutation_rate{resource="ControllerMutation",clientId="cl1"} 1.5
+kafka_server_app_info_starttimems{id="7"} 1.0
+kafka_controller_controllereventmanager_eventqueuetimems{quantile="0.99"} 69.0
+kafka_controller_controllereventmanager_eventqueuetimems{quantile="0.5"} 1.0
+"""
+FORMS = {
+    "default names": DEFAULT_NAMES,
+    "example rules": EXAMPLE_RULES,
+    "lower case": DEFAULT_NAMES.replace(b"kafka_server_Produce", b"kafka_server_produce").replace(
+        b"ControllerMutation_", b"controllermutation_"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
+def test_the_same_metrics_under_other_names_are_the_same(text: bytes) -> None:
+    found = parsed(text, "host:7071")
+    assert (found.broker, found.queue_ms) == ("7", 69.0)
+    assert dict(found.readings) == {
+        Bucket(key=PRODUCER_BYTE_RATE, user="ANONYMOUS", client_id="both"): Reading(
+            broker="7", used=79857.5, throttle_ms=16195.0
+        ),
+        Bucket(key=CONSUMER_BYTE_RATE, user="ann b*c", client_id=None): Reading(broker="7", used=5.0),
+        Bucket(key=REQUEST_PERCENTAGE, user=None, client_id="a:b"): Reading(broker="7", used=43.25),
+        Bucket(key=CONTROLLER_MUTATION_RATE, user=None, client_id="cl1"): Reading(broker="7", used=1.5, tokens=-62.5),
+    }
+
+
+def test_a_broker_without_its_id_is_named_by_its_exporter() -> None:
+    assert parsed(b"up 1\n", "host:7071").broker == "host:7071"
+
+
+WRONG = {
+    "no scheme": "broker1:7071",
+    "a file": "file:///etc/passwd",
+    "no host": "http:///metrics",
+    "a port out of range": "http://h:99999/",
+    "a blank": "http://h/a b",
+    "a control character": "http://h/\x1b[2J",
+    "nothing": ", ,",
+    "a login": "http://me:secret@h/",
+}
+
+
+@pytest.mark.parametrize("text", WRONG.values(), ids=WRONG)
+def test_addresses_that_are_refused(text: str) -> None:
+    with pytest.raises(Invalid, match="--metrics") as refused:
+        urls(text, "--metrics")
+    assert "secret" not in str(refused.value)
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """An exporter of its own: /metrics answers, /text is no metrics, and the rest is missing."""
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = {"/metrics": DEFAULT_NAMES, "/text": b'kafka_server_Produce_byte_rate{client_id="a"} x y z\n'}
+            self.send_response(200 if self.path in body else 404)
+            self.end_headers()
+            self.wfile.write(body.get(self.path, b""))
+
+        def log_message(self, *given: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Answering) as serving:
+        thread = threading.Thread(target=serving.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{serving.server_port}"
+        serving.shutdown()
+        thread.join()
+
+
+def test_each_exporter_answers_or_says_why_not(server: str) -> None:
+    good, missing, wrong, closed = read(
+        [f"{server}/metrics", f"{server}/absent", f"{server}/text", "http://127.0.0.1:1/metrics"]
+    )
+    assert not isinstance(good, Unreachable)
+    assert good.broker == "7"
+    for failed, why in ((missing, "Not Found"), (wrong, "not the text format"), (closed, "Connection refused")):
+        assert isinstance(failed, Unreachable)
+        assert why in str(failed)
+
+
+def test_ten_thousand_clients_are_read_and_joined_in_time() -> None:
+    lines = [
+        f'kafka_server_{kind}{{client_id="client-{n}",user="user-{n % 97}"}} {value}'
+        for n in range(10_000)
+        for kind, value in (
+            ("Produce_byte_rate", "79857.5"),
+            ("Produce_throttle_time", "NaN"),
+            ("Request_request_time", "0.5"),
+            ("Request_throttle_time", "NaN"),
+        )
+    ]
+    began = time.process_time()
+    found = joined({}, parsed("\n".join(lines).encode(), "h").readings)
+    print(f"{len(found):,} buckets in {time.process_time() - began:.2f} s of CPU")
+    assert len(found) == 20_000
