@@ -116,5 +116,10 @@ def _joined(quotas: Quotas, bucket: Bucket, readings: Sequence[Reading]) -> Usag
 
 
 def reported(value: float) -> float | None:
-    """Return a value of a metric. NaN, which brokers report for a metric without a sample, becomes None."""
-    return value if math.isfinite(value) else None
+    """Return a value of a metric as a float. NaN, which brokers report for a metric without a sample, becomes None, and
+    so does a number that is too large.
+    """
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None

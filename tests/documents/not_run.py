@@ -10,6 +10,7 @@ from typing import Final
 
 _CI: Final = ".ci/run is this very command"
 _PROBE: Final = "tests/cli/test_probe.py probes; a probe takes the better part of a minute"
+_TOP: Final = "tests/cli/test_quota_top.py has brokers with exporters"
 _ENGINES: Final = "tests/spark/test_engines.py has the job done by such servers; there are none of these names"
 _SANDBOX: Final = "tests/sandbox starts these servers"
 
@@ -22,6 +23,8 @@ NOT_RUN: Final[Mapping[str, str]] = {
     " --client-config billing.properties --consume": _PROBE,
     "kquota quota probe --bootstrap-server localhost:9092 --client-id deploy --create-topics --output json": _PROBE,
     "kquota quota probe --bootstrap-server localhost:9092 --find-limit --tenants 10 --overcommit 2": _PROBE,
+    "kquota quota top --bootstrap-server localhost:9092"
+    " --metrics http://broker1:7071/metrics,http://broker2:7071/metrics": _TOP,
     "kquota move estimate --spark-master spark://spark.example.com:7077 --conf spark.executor.memory=4g"
     " --log-dirs 'sizes/*.gz' --reassignment-json-file plan.json --throttle 50MB/s": _ENGINES,
     "kquota move estimate --spark-remote sc://spark.example.com:15002"
@@ -34,6 +37,8 @@ NOT_RUN: Final[Mapping[str, str]] = {
 EXAMPLES_NOT_RUN: Final[Mapping[str, str]] = {
     "kquota sandbox demo": "a minute and a half; .ci/run does it as `make demo`",
     "kquota sandbox demo 2> progress.txt": "as above",
+    "kquota quota top --bootstrap-server localhost:9092 --metrics http://localhost:7071/metrics": _TOP,
+    "kquota quota top --cluster prod --metrics http://broker1:7071,http://broker2:7071 --once --output tsv": _TOP,
 }
 """Maps an example of a help text to the reason."""
 

@@ -1,0 +1,94 @@
+"""`kquota quota top` on real brokers with the Prometheus JMX exporter: a throttled client is first, with its quota."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from kquota.sandbox import cluster as sandbox
+from kquota.sandbox import traffic
+from kquota.sandbox.cluster import Sandbox
+from tests.cli.run import Ran, kquota
+
+pytestmark = pytest.mark.kafka
+
+NAME = "with-metrics"
+SLOW, FREE = "slow-one", "free-one"
+
+
+@pytest.fixture(scope="module", params=["4.3.1", "3.9.1"])
+def servers(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    yield sandbox.up(name=NAME, kafka=request.param, brokers=1, metrics=True, owner_pid=os.getpid())
+    sandbox.down(NAME)
+
+
+def top(servers: Sandbox, *more: str) -> Ran:
+    return kquota("quota", "top", "--bootstrap-server", servers.bootstrap, "--metrics", servers.metrics, *more)
+
+
+def produce(servers: Sandbox, client: str, stop: threading.Event) -> None:
+    producer = Producer(
+        {"bootstrap.servers": servers.bootstrap, "client.id": client, "queue.buffering.max.messages": 500}
+    )
+    while not stop.is_set():
+        try:
+            producer.produce("t", bytes(5_000))
+        except BufferError:
+            producer.poll(0.05)
+        time.sleep(0.001)
+    producer.purge()
+
+
+def test_a_throttled_client_is_first_with_its_quota(servers: Sandbox) -> None:
+    altered = ("--alter", "--entity-type", "clients", "--entity-name", SLOW, "--add-config", "producer_byte_rate=50000")
+    assert kquota("configs", "--bootstrap-server", servers.bootstrap, *altered).code == 0
+    traffic.create(servers.bootstrap, "t", [[1]])
+    stop = threading.Event()
+    clients = [threading.Thread(target=produce, args=(servers, name, stop)) for name in (SLOW, FREE)]
+    for client in clients:
+        client.start()
+    try:
+        give_up = time.monotonic() + 60
+        while top(servers).code != 8 and time.monotonic() < give_up:
+            time.sleep(0.5)
+        found = top(servers, "--output", "json")
+        text, limited = top(servers), top(servers, "--limited", "--output", "tsv")
+    finally:
+        stop.set()
+        for client in clients:
+            client.join()
+    assert (found.code, found.err) == (8, "")
+    first, *others = json.loads(found.out)["clients"]
+    assert (first["key"], first["client_id"], first["level"], first["limit"], first["throttled"]) == (
+        "producer_byte_rate",
+        SLOW,
+        7,
+        50_000,
+        True,
+    )
+    assert first["entity"] == {"client": SLOW}
+    assert [reading["broker"] for reading in first["brokers"]] == ["1"]
+    assert any(one["client_id"] == FREE and one["limit"] is None for one in others)
+    assert text.out.splitlines()[1].startswith(f"client-id '{SLOW}'")
+    assert {line.split("\t")[2] for line in limited.out.splitlines()[1:]} == {SLOW}
+
+
+def test_an_exporter_that_does_not_answer_is_named(servers: Sandbox) -> None:
+    found = top(servers, "--metrics", f"http://127.0.0.1:1/metrics,{servers.metrics}", "--output", "json")
+    assert (found.code, len(json.loads(found.out)["brokers"])) == (1, 1)
+    assert found.err.startswith("kquota: warning: http://127.0.0.1:1/metrics: no metrics (")
+    none = top(servers, "--metrics", "http://127.0.0.1:1/metrics")
+    assert (none.out, len(none.err.splitlines())) == ("", 1)
+    assert none.code != 0
+
+
+@pytest.mark.parametrize("given", ["broker:7071", "http://me:canary@h/"])
+def test_a_wrong_address_is_refused_before_a_connection(given: str) -> None:
+    found = kquota("quota", "top", "--bootstrap-server", "127.0.0.1:1", "--metrics", given)
+    assert (found.code, found.out, len(found.err.splitlines())) == (2, "", 1)
