@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kquota.sizes.replica import LogDir
     from kquota.stores.admin.connection import Wire
     from kquota.stores.admin.controller_configs import ControllerConfigs
-    from kquota.stores.exporters import Exported
+    from kquota.stores.exporters import BrokerMetrics
     from kquota.stores.login.security import Security
     from kquota.stores.record.choose import Choice, DoubleFence
     from kquota.stores.record.memory import Remembered
@@ -138,7 +138,7 @@ def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[P
             yield WireQuotas(opened, unreadable=tell)
 
 
-Exporters: TypeAlias = "Callable[[], list[Exported | Unreachable]]"
+Exporters: TypeAlias = "Callable[[], list[BrokerMetrics | Unreachable]]"
 """Reads the exporters of all brokers once."""
 
 

@@ -12,7 +12,7 @@ from kquota.quota.precedence import Client, LevelState, Per, Quotas, per, rungs,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
+class QuotaBucket:
     """The client of a quota metric, as its tags name it: a user, a client-id, or both. An absent tag is None."""
 
     key: str
@@ -30,7 +30,7 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class BucketUse:
     """The metrics of a bucket on one broker. None means that the broker does not report the value.
 
     `used` has the unit of the key, `throttle_ms` is the mean throttle time, and `tokens` are those of KIP-599's bucket,
@@ -54,15 +54,15 @@ class Usage:
     quota limits it.
     """
 
-    bucket: Bucket
+    bucket: QuotaBucket
     level: int | None
     entity: Entity | None
     limit: float | None
     shared_by: str | None
-    readings: tuple[Reading, ...]
+    readings: tuple[BucketUse, ...]
 
     @property
-    def worst(self) -> Reading:
+    def worst(self) -> BucketUse:
         """The reading that is nearest to the limit. A throttled one comes before all others."""
         return max(self.readings, key=lambda one: (one.throttled, one.used or 0.0))
 
@@ -83,20 +83,20 @@ class Usage:
         return (not self.throttled, -(self.share or 0.0), -used, bucket.key, bucket.user or "", bucket.client_id or "")
 
 
-def share(reading: Reading, limit: float | None) -> float | None:
+def share(reading: BucketUse, limit: float | None) -> float | None:
     """Return the use as a share of the limit. None without a limit or a reported use."""
     return None if limit is None or not limit > 0 or reading.used is None else reading.used / limit
 
 
-def joined(quotas: Quotas, found: Iterable[tuple[Bucket, Reading]]) -> tuple[Usage, ...]:
+def joined(quotas: Quotas, found: Iterable[tuple[QuotaBucket, BucketUse]]) -> tuple[Usage, ...]:
     """Return each bucket with the quota that limits it, nearest to its limit first."""
-    by_bucket: defaultdict[Bucket, list[Reading]] = defaultdict(list)
+    by_bucket: defaultdict[QuotaBucket, list[BucketUse]] = defaultdict(list)
     for bucket, reading in found:
         by_bucket[bucket].append(reading)
     return tuple(sorted((_joined(quotas, one, readings) for one, readings in by_bucket.items()), key=Usage.order))
 
 
-def _joined(quotas: Quotas, bucket: Bucket, readings: Sequence[Reading]) -> Usage:
+def _joined(quotas: Quotas, bucket: QuotaBucket, readings: Sequence[BucketUse]) -> Usage:
     client = Client(user=bucket.user, client_id=bucket.client_id)
     # The tags tell on which levels the limit can be: brokers leave out the parts that the level ignores.
     limits = (

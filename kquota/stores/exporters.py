@@ -17,7 +17,7 @@ from prometheus_client.samples import Sample
 
 from kquota import terms
 from kquota.errors import Invalid, Unreachable
-from kquota.quota.usage import Bucket, Reading, reported
+from kquota.quota.usage import BucketUse, QuotaBucket, reported
 
 _KEYS: Final = {
     "produce": terms.PRODUCER_BYTE_RATE,
@@ -45,13 +45,13 @@ _AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
+class BrokerMetrics:
     """The metrics of one broker. `queue_ms` is the 99th percentile of its wait in the queue of the controller, or None
     if it does not report it.
     """
 
     broker: str
-    readings: tuple[tuple[Bucket, Reading], ...]
+    readings: tuple[tuple[QuotaBucket, BucketUse], ...]
     queue_ms: float | None
 
 
@@ -73,13 +73,13 @@ def urls(text: str, named: str) -> tuple[str, ...]:
     return found
 
 
-def read(addresses: Sequence[str]) -> list[Exported | Unreachable]:
+def read(addresses: Sequence[str]) -> list[BrokerMetrics | Unreachable]:
     """Read all exporters at the same time. The result is in their order, with the error of each that failed."""
     with ThreadPoolExecutor(min(_AT_ONCE, len(addresses))) as pool:
         return list(pool.map(_read, addresses))
 
 
-def _read(url: str) -> Exported | Unreachable:
+def _read(url: str) -> BrokerMetrics | Unreachable:
     try:
         # `urls` accepts only http and https.
         with urllib.request.urlopen(url, timeout=_SECONDS) as answer:  # noqa: S310
@@ -95,10 +95,10 @@ def _read(url: str) -> Exported | Unreachable:
         return Unreachable(f"{url}: no metrics (not the text format of Prometheus: {error})")
 
 
-def parsed(body: bytes, where: str) -> Exported:
+def parsed(body: bytes, where: str) -> BrokerMetrics:
     """Parse the answer of an exporter. `where` names a broker that does not report its id. Raises ValueError."""
     broker, queue = where, None
-    used: dict[Bucket, dict[str, float]] = {}
+    used: dict[QuotaBucket, dict[str, float]] = {}
     for sample in _samples(body):
         name = sample.name.lower()
         if match := _NAME.search(name):
@@ -113,7 +113,7 @@ def parsed(body: bytes, where: str) -> Exported:
     readings = tuple(
         (
             bucket,
-            Reading(
+            BucketUse(
                 broker=broker,
                 used=values.get("used"),
                 throttle_ms=values.get("throttle_time"),
@@ -122,7 +122,7 @@ def parsed(body: bytes, where: str) -> Exported:
         )
         for bucket, values in used.items()
     )
-    return Exported(broker=broker, readings=readings, queue_ms=queue)
+    return BrokerMetrics(broker=broker, readings=readings, queue_ms=queue)
 
 
 def _samples(body: bytes) -> Iterator[Sample]:
@@ -131,7 +131,7 @@ def _samples(body: bytes) -> Iterator[Sample]:
         yield from family.samples
 
 
-def _bucket(kind: str | None, sample: Sample) -> Bucket | None:
+def _bucket(kind: str | None, sample: Sample) -> QuotaBucket | None:
     """Return the bucket of a sample, or None for a metric that counts no client."""
     labels = {name.lower().replace("_", "").replace("-", ""): value for name, value in sample.labels.items()}
     kind = kind or labels.get("resource", labels.get("type", "")).lower()
@@ -139,7 +139,7 @@ def _bucket(kind: str | None, sample: Sample) -> Bucket | None:
     if kind not in _KEYS or not (user or client_id):
         return None
     # Brokers encode the user with percent codes, and JMX quotes names with special characters.
-    return Bucket(key=_KEYS[kind], user=unquote(_plain(user)) or None, client_id=_plain(client_id) or None)
+    return QuotaBucket(key=_KEYS[kind], user=unquote(_plain(user)) or None, client_id=_plain(client_id) or None)
 
 
 def _plain(name: str) -> str:

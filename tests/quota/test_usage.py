@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kquota.quota.entity import Entity
 from kquota.quota.precedence import Client, Quotas, per, rungs, winner
-from kquota.quota.usage import Bucket, Reading, joined
+from kquota.quota.usage import BucketUse, QuotaBucket, joined
 from kquota.terms import CONTROLLER_MUTATION_RATE, DEFAULT, PRODUCER_BYTE_RATE
 
 LEVELS: dict[int, Entity] = {
@@ -31,11 +31,11 @@ TAGS = {
     7: (None, "c"),
     8: (None, "c"),
 }
-IDLE = Reading(broker="1", used=1.0)
+IDLE = BucketUse(broker="1", used=1.0)
 
 
-def bucket(user: str | None, client_id: str | None, key: str = PRODUCER_BYTE_RATE) -> Bucket:
-    return Bucket(key=key, user=user, client_id=client_id)
+def bucket(user: str | None, client_id: str | None, key: str = PRODUCER_BYTE_RATE) -> QuotaBucket:
+    return QuotaBucket(key=key, user=user, client_id=client_id)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -65,7 +65,7 @@ def test_the_order_is_throttled_then_near_the_limit_then_large() -> None:
     quotas: Quotas = {Entity(client_id=name): {PRODUCER_BYTE_RATE: 100.0} for name in ("half", "full", "slowed")}
     used = {"half": 50.0, "full": 99.0, "slowed": 10.0, "free": 900.0, "small": 1.0}
     found = [
-        (bucket(None, name), Reading(broker="1", used=value, throttle_ms=5.0 if name == "slowed" else None))
+        (bucket(None, name), BucketUse(broker="1", used=value, throttle_ms=5.0 if name == "slowed" else None))
         for name, value in used.items()
     ]
     assert [one.bucket.client_id for one in joined(quotas, found)] == ["slowed", "full", "half", "free", "small"]
@@ -73,13 +73,13 @@ def test_the_order_is_throttled_then_near_the_limit_then_large() -> None:
 
 def test_a_negative_token_bucket_is_throttled() -> None:
     key = CONTROLLER_MUTATION_RATE
-    (found,) = joined({}, [(bucket(None, "c", key), Reading(broker="1", used=0.1, tokens=-3.0))])
+    (found,) = joined({}, [(bucket(None, "c", key), BucketUse(broker="1", used=0.1, tokens=-3.0))])
     assert found.throttled
 
 
 def test_the_worst_broker_gives_the_share() -> None:
     quotas: Quotas = {LEVELS[7]: {PRODUCER_BYTE_RATE: 10.0}}
-    readings = [Reading(broker=name, used=used) for name, used in (("10", 2.0), ("2", 8.0), ("host:1", None))]
+    readings = [BucketUse(broker=name, used=used) for name, used in (("10", 2.0), ("2", 8.0), ("host:1", None))]
     (found,) = joined(quotas, [(bucket(None, "c"), one) for one in readings])
     assert ([one.broker for one in found.readings], found.worst.broker, found.share) == (
         ["2", "10", "host:1"],

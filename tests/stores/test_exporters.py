@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from kquota.errors import Invalid, Unreachable
-from kquota.quota.usage import Bucket, Reading, joined
+from kquota.quota.usage import BucketUse, QuotaBucket, joined
 from kquota.stores.exporters import parsed, read, urls
 from kquota.terms import CONSUMER_BYTE_RATE, CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 
@@ -52,12 +52,14 @@ def test_the_same_metrics_under_other_names_are_the_same(text: bytes) -> None:
     found = parsed(text, "host:7071")
     assert (found.broker, found.queue_ms) == ("7", 69.0)
     assert dict(found.readings) == {
-        Bucket(key=PRODUCER_BYTE_RATE, user="ANONYMOUS", client_id="both"): Reading(
+        QuotaBucket(key=PRODUCER_BYTE_RATE, user="ANONYMOUS", client_id="both"): BucketUse(
             broker="7", used=79857.5, throttle_ms=16195.0
         ),
-        Bucket(key=CONSUMER_BYTE_RATE, user="ann b*c", client_id=None): Reading(broker="7", used=5.0),
-        Bucket(key=REQUEST_PERCENTAGE, user=None, client_id="a:b"): Reading(broker="7", used=43.25),
-        Bucket(key=CONTROLLER_MUTATION_RATE, user=None, client_id="cl1"): Reading(broker="7", used=1.5, tokens=-62.5),
+        QuotaBucket(key=CONSUMER_BYTE_RATE, user="ann b*c", client_id=None): BucketUse(broker="7", used=5.0),
+        QuotaBucket(key=REQUEST_PERCENTAGE, user=None, client_id="a:b"): BucketUse(broker="7", used=43.25),
+        QuotaBucket(key=CONTROLLER_MUTATION_RATE, user=None, client_id="cl1"): BucketUse(
+            broker="7", used=1.5, tokens=-62.5
+        ),
     }
 
 

@@ -25,14 +25,14 @@ from kquota.quota.entity import Entity
 from kquota.quota.limits import plain
 from kquota.quota.port import ClusterQuotas
 from kquota.quota.precedence import Per
-from kquota.quota.usage import Reading, Usage, joined, share
+from kquota.quota.usage import BucketUse, Usage, joined, share
 from kquota.quota_keys import QUOTA_KEYS, Model
 
 _SHORTEST: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingShown(Part):
+class TopUse(Part):
     """The use of one bucket on one broker. None means that the broker does not report it."""
 
     broker: str
@@ -43,7 +43,7 @@ class ReadingShown(Part):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientShown(Part):
+class TopClient(Part):
     """One bucket: its client, its limit and the quota that sets it, and its use on each broker."""
 
     key: str
@@ -55,7 +55,7 @@ class ClientShown(Part):
     entity: Entity | None
     shared_by: str | None
     throttled: bool
-    brokers: tuple[ReadingShown, ...]
+    brokers: tuple[TopUse, ...]
     usage: Usage = hidden()
 
     def line(self) -> Sequence[str]:
@@ -99,7 +99,7 @@ class TopClients(Answer):
 
     brokers: tuple[str, ...]
     controller_queue_ms: float | None = json_key(form=rounded(1))
-    clients: tuple[ClientShown, ...]
+    clients: tuple[TopClient, ...]
     most: int = hidden()
 
     def text(self) -> Iterator[str]:
@@ -190,9 +190,9 @@ def _read(exporters: world.Exporters, quotas: ClusterQuotas, options: TopOptions
     )
 
 
-def _shown(usage: Usage) -> ClientShown:
+def _shown(usage: Usage) -> TopClient:
     bucket = usage.bucket
-    return ClientShown(
+    return TopClient(
         key=bucket.key,
         user=bucket.user,
         client_id=bucket.client_id,
@@ -203,7 +203,7 @@ def _shown(usage: Usage) -> ClientShown:
         shared_by=usage.shared_by,
         throttled=usage.throttled,
         brokers=tuple(
-            ReadingShown(
+            TopUse(
                 broker=one.broker,
                 used=one.used,
                 share=share(one, usage.limit),
@@ -216,7 +216,7 @@ def _shown(usage: Usage) -> ClientShown:
     )
 
 
-def _client(one: ClientShown) -> str:
+def _client(one: TopClient) -> str:
     names = (("user", one.user), ("client-id", one.client_id))
     return " ".join(f"{kind} {name!r}" for kind, name in names if name is not None)
 
@@ -231,7 +231,7 @@ def _amount(key: str, value: float | None) -> str:
     return f"{value:.3g} %" if row.model is Model.SHARE else f"{value:.3g}/s"
 
 
-def _throttling(one: Reading) -> str:
+def _throttling(one: BucketUse) -> str:
     if one.throttle_ms:
         return f"{one.throttle_ms:,.0f} ms"
     return f"{-one.tokens:,.0f} tokens over" if one.tokens is not None and one.tokens < 0 else ""
