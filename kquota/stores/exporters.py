@@ -28,11 +28,9 @@ _KEYS: Final = {
 """The quota of each type of metric (ClientQuotaManager)."""
 _USED: Final = ("byte_rate", "request_time", "mutation_rate")
 _WANTED: Final = re.compile(
-    rb"^(?!#)[^\n]*?(?:_(?:byte_rate|request_time|mutation_rate|throttle_time|tokens)\{|eventqueuetime|app_info_)"
-    rb"[^\n]*(?<!nan)$",
-    re.I | re.M,
+    rb"_(?:byte_rate|request_time|mutation_rate|throttle_time|tokens)\{|eventqueuetime|app_info_", re.I
 )
-"""A line of the text format that can have a value of this module. The others are not parsed: a broker has 12,000."""
+"""What a line of the text format contains if this module reads it. The others are not parsed: a broker has 12,000."""
 _NAME: Final = re.compile(
     r"(?:^|_)(?:quota|(produce|fetch|request|controllermutation))_(byte_rate|request_time|mutation_rate|throttle_time|tokens)$"
 )
@@ -126,8 +124,8 @@ def parsed(body: bytes, where: str) -> BrokerMetrics:
 
 
 def _samples(body: bytes) -> Iterator[Sample]:
-    lines = b"\n".join(_WANTED.findall(body)) + b"\n"
-    for family in text_string_to_metric_families(lines.decode()):
+    wanted = [line for line in body.splitlines() if _WANTED.search(line) and line[:1] != b"#" and line[-4:] != b" NaN"]
+    for family in text_string_to_metric_families(b"\n".join([*wanted, b""]).decode()):
         yield from family.samples
 
 
