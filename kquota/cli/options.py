@@ -9,6 +9,9 @@ from typing import Annotated, Any, Final, TypeAlias, get_type_hints
 
 import typer
 
+from kquota.errors import Invalid
+from kquota.measure import duration
+
 
 class Output(StrEnum):
     """The format of the document on stdout."""
@@ -66,6 +69,20 @@ TableFormat: TypeAlias = Annotated[
     Output, typer.Option("--output", metavar=f"[{'|'.join(Output)}]", help="Format of stdout.")
 ]
 """For commands whose document is a table, which can be written in a format of `TABLES`."""
+
+Interval: TypeAlias = Annotated[
+    str, typer.Option("--interval", metavar="TIME", help="Time between two readings, at least 1s.")
+]
+_SHORTEST_INTERVAL: Final = 1.0
+
+
+def interval_seconds(text: str) -> float:
+    """Parse the value of --interval into seconds. Raises Invalid for less than one second."""
+    seconds = duration(text, "--interval")
+    if seconds < _SHORTEST_INTERVAL:
+        raise Invalid(f"--interval {text}: must be at least {_SHORTEST_INTERVAL:g}s")
+    return seconds
+
 
 StateDir: TypeAlias = Annotated[
     Path | None,

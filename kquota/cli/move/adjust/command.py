@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli.connection import Recorded
-from kquota.cli.options import Output, OutputFormat, Reason, StateDir
+from kquota.cli.options import Interval, Output, OutputFormat, Reason, StateDir
 
 EPILOG: Final = """With RATE, kquota sets the throttle and ends. With --broker, --leader and --follower, RATE applies
 only to these brokers and roles, until a RATE without them.
@@ -103,9 +103,7 @@ class AdjustOptions:
             "become slow, or when partitions lose in-sync replicas.",
         ),
     ] = False
-    interval: Annotated[
-        str, typer.Option("--interval", metavar="TIME", help="Time between two readings, at least 1s.")
-    ] = "5s"
+    interval: Interval = "5s"
     pause: Annotated[
         bool, typer.Option("--pause", help="Slow the copies down as far as Kafka can, until --continue or a new rate.")
     ] = False

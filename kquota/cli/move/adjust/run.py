@@ -13,6 +13,7 @@ from kquota.cli import world
 from kquota.cli.contract import say, worded
 from kquota.cli.move.adjust import protection
 from kquota.cli.move.adjust.command import AdjustOptions
+from kquota.cli.options import interval_seconds
 from kquota.cli.output import Answer
 from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.set import run as setting
@@ -32,7 +33,6 @@ from kquota.throttle import set_and_clear
 from kquota.watch.observation import MoveWatch, Observed, WatchPorts
 from kquota.watch.view import WatchedMoveView
 
-_SHORTEST: Final = 1.0
 _TURN_SECONDS: Final = 15.0
 _TURN_STEP: Final = 0.3
 _SETTLING_SECONDS: Final = 15.0
@@ -86,7 +86,7 @@ def _in_turn(work: Callable[[], Answer | Generator[Answer]]) -> Answer | Generat
 
 
 def _finish_evenly(options: AdjustOptions, rate: ByteRate) -> Answer | Generator[Answer]:
-    interval = _interval(options)
+    interval = interval_seconds(options.interval)
     say(f"throttle: {human_rate(rate)}, and less for destinations with less to copy; measuring for {interval:g} s")
     with world.watching(world.where(options.connection), options.state_dir) as (ports, _):
         found = _open_run(ports.runs, options)
@@ -138,7 +138,7 @@ def _pause(options: AdjustOptions) -> ThrottleSet:
 
 
 def _follow(options: AdjustOptions) -> Generator[MovesWatched]:
-    interval = _interval(options)
+    interval = interval_seconds(options.interval)
     low, high = (
         None if text is None else byte_rate(text, option)
         for option, text in (("--min-rate", options.min_rate), ("--max-rate", options.max_rate))
@@ -170,13 +170,6 @@ def _follow(options: AdjustOptions) -> Generator[MovesWatched]:
             days=days,
         )
         yield from readings(watch, ports.clock, interval, options.output, unseen=world.unseen(runs.alone))
-
-
-def _interval(options: AdjustOptions) -> float:
-    interval = duration(options.interval, "--interval")
-    if interval < _SHORTEST:
-        raise Invalid(f"--interval {options.interval}: must be at least {_SHORTEST:g}s")
-    return interval
 
 
 def _open_run(runs: Runs, options: AdjustOptions) -> Run:

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli.connection import Recorded
-from kquota.cli.options import Output, OutputFormat, StateDir
+from kquota.cli.options import Interval, Output, OutputFormat, StateDir
 
 EPILOG: Final = """Without PLAN and --run, kquota watches all open runs, and the moves that other tools started.
 
@@ -28,9 +28,7 @@ class WatchOptions:
     connection: Recorded
     plan: Annotated[Path | None, typer.Argument(metavar="[PLAN]", help="Watch the moves of this plan.")] = None
     run: Annotated[str | None, typer.Option("--run", metavar="ID", help="Watch the moves of this open run.")] = None
-    interval: Annotated[
-        str, typer.Option("--interval", metavar="TIME", help="Time between two readings, at least 1s.")
-    ] = "5s"
+    interval: Interval = "5s"
     once: Annotated[bool, typer.Option("--once", help="Read the cluster once. Throughput is then unknown.")] = False
     state_dir: StateDir = None
     output: OutputFormat = Output.text

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Final
 
 from kquota.cli import world
 from kquota.cli.move.watch.command import WatchOptions
+from kquota.cli.options import interval_seconds
 from kquota.cli.watching.answer import MovesWatched
 from kquota.cli.watching.loop import readings
 from kquota.errors import Invalid
-from kquota.measure import duration
 from kquota.reassign.plan import read
 from kquota.watch.observation import MoveWatch
-
-_SHORTEST: Final = 1.0
 
 
 def run(options: WatchOptions) -> Generator[MovesWatched]:
     """Watch a plan, a run, or every move. Raises Invalid, and Refused for a run that is not open."""
-    interval = duration(options.interval, "--interval")
-    if interval < _SHORTEST:
-        raise Invalid(f"--interval {options.interval}: must be at least {_SHORTEST:g}s")
+    interval = interval_seconds(options.interval)
     if options.plan is not None and options.run is not None:
         raise Invalid("PLAN and --run both select a move: give one of them")
     plan = None if options.plan is None else read(options.plan, world.warn)

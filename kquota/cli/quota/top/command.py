@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli.connection import Unrecorded
-from kquota.cli.options import Output, TableFormat
+from kquota.cli.options import Interval, Output, TableFormat
 
 EPILOG: Final = """On a terminal, the table is refreshed until Ctrl-C. Elsewhere, kquota prints one reading.
 
@@ -32,9 +32,7 @@ class TopOptions:
             help="Prometheus JMX exporters of the brokers, separated by commas. [env: KQUOTA_METRICS]",
         ),
     ] = None
-    interval: Annotated[
-        str, typer.Option("--interval", metavar="TIME", help="Time between two readings, at least 1s.")
-    ] = "5s"
+    interval: Interval = "5s"
     once: Annotated[bool, typer.Option("--once", help="Print one reading, also on a terminal.")] = False
     limited: Annotated[bool, typer.Option("--limited", help="Show only clients that a quota limits.")] = False
     lines: Annotated[int, typer.Option("--lines", metavar="N", min=1, help="Most lines of the table for people.")] = 20

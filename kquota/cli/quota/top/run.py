@@ -13,22 +13,20 @@ from kquota.cli import world
 from kquota.cli.amounts import UNKNOWN
 from kquota.cli.connection import variable
 from kquota.cli.contract import DONE, FAILED, NOT_YET, worded
-from kquota.cli.options import Output
+from kquota.cli.options import Output, interval_seconds
 from kquota.cli.output import Answer, Part, Row, hidden, rounded
 from kquota.cli.output import key as json_key
 from kquota.cli.progress import live
 from kquota.cli.quota.top.command import TopOptions
 from kquota.cli.table import COLUMNS, aligned, columns
 from kquota.errors import Invalid, Unreachable
-from kquota.measure import counted, duration, human_rate
+from kquota.measure import counted, human_rate
 from kquota.quota.entity import Entity
 from kquota.quota.limits import plain
 from kquota.quota.port import ClusterQuotas
 from kquota.quota.precedence import Per
 from kquota.quota.usage import BucketUse, Usage, joined, share
 from kquota.quota_keys import QUOTA_KEYS, Model
-
-_SHORTEST: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +131,7 @@ class TopClients(Answer):
 
 def run(options: TopOptions) -> Generator[TopClients]:
     """Read once, or on a terminal until Ctrl-C. Raises Invalid, and Unreachable if no exporter answers."""
-    interval = duration(options.interval, "--interval")
-    if interval < _SHORTEST:
-        raise Invalid(f"--interval {options.interval}: must be at least {_SHORTEST:g}s")
+    interval = interval_seconds(options.interval)
     given = options.metrics or os.environ.get(variable("metrics"))
     if not given:
         raise Invalid("no exporter is given. Give --metrics http://broker1:7071/metrics,…")
