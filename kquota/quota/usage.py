@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -68,7 +67,7 @@ class Usage:
 
     @property
     def share(self) -> float | None:
-        """The largest use on one broker, as a share of the limit. None without a limit or a reported use."""
+        """The use on the worst broker, as a share of the limit. None without a limit or a reported use."""
         return share(self.worst, self.limit)
 
     @property
@@ -98,7 +97,7 @@ def joined(quotas: Quotas, found: Iterable[tuple[QuotaBucket, BucketUse]]) -> tu
 
 def _joined(quotas: Quotas, bucket: QuotaBucket, readings: Sequence[BucketUse]) -> Usage:
     client = Client(user=bucket.user, client_id=bucket.client_id)
-    # The tags tell on which levels the limit can be: brokers leave out the parts that the level ignores.
+    # The tags show on which levels the limit can be: brokers leave out the parts that the level ignores.
     limits = (
         rung
         for rung in rungs(quotas, client, bucket.key)
@@ -113,13 +112,3 @@ def _joined(quotas: Quotas, bucket: QuotaBucket, readings: Sequence[BucketUse]) 
         shared_by=None if rung is None else shared(rung.level, client),
         readings=tuple(sorted(readings, key=lambda one: (not one.broker.isdigit(), one.broker.zfill(12)))),
     )
-
-
-def reported(value: float) -> float | None:
-    """Return a value of a metric as a float. NaN, which brokers report for a metric without a sample, becomes None, and
-    so does a number that is too large.
-    """
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None

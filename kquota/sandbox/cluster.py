@@ -226,8 +226,6 @@ def _start(plan: Sandbox, where: Java, tell: Tell) -> None:
         _write(servers.zookeeper_files(plan.zookeeper_port, plan.directory, extra))
         plan.keeper.start(servers.zookeeper_command(where.executable, jars.pyspark_jars(), plan.keeper))
         readiness.zookeeper(plan.keeper, plan.zookeeper_port)
-    if any(broker.metrics_port for broker in plan.brokers):
-        _write(servers.metrics_file(plan.directory))
     for broker in plan.brokers:
         _write(servers.broker_files(broker, _metadata(plan, broker), plan.properties, tiers=plan.tiered))
     if plan.controller_port:

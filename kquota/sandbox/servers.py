@@ -26,6 +26,8 @@ its port free again.
 """
 _EACH: Final = 32
 _held: Final[set[int]] = set()
+_EVERY_METRIC: Final = "rules:\n- pattern: '.*'\n"
+"""Rules of an exporter: every metric under its default name."""
 _given: Final[set[int]] = set()
 
 
@@ -76,6 +78,11 @@ class SandboxBroker:
     def configuration(self) -> Path:
         """The file server.properties."""
         return self.directory / f"broker-{self.id}.properties"
+
+    @property
+    def exporter(self) -> Path:
+        """The configuration of its Prometheus JMX exporter."""
+        return self.directory / f"broker-{self.id}.exporter.yaml"
 
 
 def broker_plan(number: int, port: int, directory: Path, metrics_port: int | None = None) -> SandboxBroker:
@@ -214,7 +221,7 @@ def broker_files(
     broker: SandboxBroker, metadata: Mapping[str, Any], extra: Mapping[str, str], *, tiers: bool = False
 ) -> dict[Path, str]:
     """Return a broker's configuration: Kafka's defaults, except where a small cluster that starts fast needs other
-    values.
+    values. A broker with metrics also has the configuration of its exporter.
 
     Listeners in `extra` are added to the sandbox's own listeners, which kquota needs to find the broker again.
     """
@@ -235,7 +242,8 @@ def broker_files(
     }
     ours = properties | (tiered(broker) if tiers else {}) | dict(metadata)
     listeners = {key: f"{ours[key]},{extra[key]}" for key in _LISTENERS if key in ours and key in extra}
-    return {broker.configuration: _lines(ours | dict(extra) | listeners)}
+    exporter = {} if broker.metrics_port is None else {broker.exporter: _EVERY_METRIC}
+    return {broker.configuration: _lines(ours | dict(extra) | listeners), **exporter}
 
 
 def on_zookeeper(broker: SandboxBroker, zookeeper: str) -> dict[str, Any]:
@@ -270,11 +278,6 @@ def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
     return kraft
 
 
-def metrics_file(directory: Path) -> dict[Path, str]:
-    """Return the configuration of the Prometheus JMX exporter: every metric under its default name."""
-    return {directory / "exporter.yaml": "rules:\n- pattern: '.*'\n"}
-
-
 def broker_command(java: Path, jars: Path, broker: SandboxBroker, *more: Path, agent: Path | None = None) -> list[str]:
     """Return the command that starts a broker, with its log at INFO on stderr. Its classes are in `jars` and `more`.
 
@@ -282,8 +285,7 @@ def broker_command(java: Path, jars: Path, broker: SandboxBroker, *more: Path, a
     """
     options = ["-Xmx384m", *_LEAN, *_logging("info"), broker.process.mark]
     if agent is not None:
-        (configuration,) = metrics_file(broker.directory)
-        options.append(f"-javaagent:{agent}={HOST}:{broker.metrics_port}:{configuration}")
+        options.append(f"-javaagent:{agent}={HOST}:{broker.metrics_port}:{broker.exporter}")
     classes = os.pathsep.join(f"{folder}/*" for folder in (jars, *more))
     return [str(java), *options, "-cp", classes, "kafka.Kafka", str(broker.configuration)]
 

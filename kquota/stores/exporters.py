@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import urllib.error
 import urllib.request
@@ -17,7 +18,7 @@ from prometheus_client.samples import Sample
 
 from kquota import terms
 from kquota.errors import Invalid, Unreachable
-from kquota.quota.usage import BucketUse, QuotaBucket, reported
+from kquota.quota.usage import BucketUse, QuotaBucket
 
 _KEYS: Final = {
     "produce": terms.PRODUCER_BYTE_RATE,
@@ -101,7 +102,7 @@ def parsed(body: bytes, where: str) -> BrokerMetrics:
         name = sample.name.lower()
         if match := _NAME.search(name):
             bucket = _bucket(match[1], sample)
-            if bucket is not None and (value := reported(sample.value)) is not None:
+            if bucket is not None and (value := _reported(sample.value)) is not None:
                 what = "used" if match[2] in _USED else match[2]
                 used.setdefault(bucket, {})[what] = value
         elif _BROKER.match(name):
@@ -150,4 +151,14 @@ def _queue(name: str, sample: Sample) -> float | None:
     labels = sample.labels
     by_label = name.endswith("_99thpercentile") and labels.get("name", "").lower().startswith(_QUEUE)
     by_name = _QUEUE in name and (name.endswith("_99thpercentile") or labels.get("quantile") == "0.99")
-    return reported(sample.value) if by_label or by_name else None
+    return _reported(sample.value) if by_label or by_name else None
+
+
+def _reported(value: float) -> float | None:
+    """Return a value of a metric as a float. NaN, which brokers report for a metric without a sample, becomes None, and
+    so does a number that is too large.
+    """
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None

@@ -1,4 +1,4 @@
-"""The quota that limits each bucket, told by the tags of its metric (ClientQuotaManager), and the order of clients."""
+"""The quota that limits each bucket, by the tags of its metric (ClientQuotaManager), and the order of clients."""
 
 from __future__ import annotations
 

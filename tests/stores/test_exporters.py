@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -88,7 +87,7 @@ def test_addresses_that_are_refused(text: str) -> None:
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    """An exporter of its own: /metrics answers, /text is no metrics, and the rest is missing."""
+    """A server with metrics at /metrics and another text at /text. All other paths are missing."""
 
     class Answering(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -119,7 +118,7 @@ def test_each_exporter_answers_or_says_why_not(server: str) -> None:
         assert why in str(failed)
 
 
-def test_ten_thousand_clients_are_read_and_joined_in_time() -> None:
+def test_ten_thousand_clients_are_read_and_joined() -> None:
     lines = [
         f'kafka_server_{kind}{{client_id="client-{n}",user="user-{n % 97}"}} {value}'
         for n in range(10_000)
@@ -130,7 +129,5 @@ def test_ten_thousand_clients_are_read_and_joined_in_time() -> None:
             ("Request_throttle_time", "NaN"),
         )
     ]
-    began = time.process_time()
     found = joined({}, parsed("\n".join(lines).encode(), "h").readings)
-    print(f"{len(found):,} buckets in {time.process_time() - began:.2f} s of CPU")
     assert len(found) == 20_000
