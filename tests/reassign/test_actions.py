@@ -613,6 +613,18 @@ def test_cancelling_a_partition_of_another_run_leaves_entries_that_were_set_befo
     assert (world.cluster.configs, world.open_runs()) == ({FOLLOWERS: "0:3"}, 0)
 
 
+def test_cancelling_a_partition_of_another_run_leaves_entries_that_look_like_those_of_its_move(world: World) -> None:
+    """The run did not set them, so its record has no entry of this topic."""
+    lists = {LEADERS: "0:1,0:2", FOLLOWERS: "0:3"}
+    world.cluster.configs.update(lists)
+    world.execute()
+    wider = Plan(targets={**PLAN.targets, T1: b(1, 2)})
+    cancel(world.cluster, world.runs, world.clock, cancellable(world.cluster, world.runs, wider, force=False))
+    assert {setting: world.cluster.configs.get(setting) for setting in lists} == lists
+    assert world.verify().pending == {}
+    assert (world.cluster.configs, world.open_runs()) == (lists, 0)
+
+
 def test_a_cancelled_plan_with_a_deleted_topic_restores_its_throttle(world: World) -> None:
     plan = Plan(targets={T0: b(1, 3), U0: b(1, 3)})
     world.execute(plan)
