@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from kquota.cli.suggestion import suggested
-from kquota.errors import Busy, Invalid, KquotaError, NextStep, Parameter, QuotaViolatedException, StepFor
+from kquota.errors import Busy, Invalid, KquotaError, NextStep, Parameter, QuotaViolatedException, Refused, StepFor
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -60,6 +60,11 @@ def _worded(part: object) -> str:
             return worded(part)
         case _:
             return str(part)
+
+
+def not_installed(option: str, libraries: str | None, extra: str) -> Refused:
+    """Return the error for libraries that an option needs. `extra` is the extra of kquota that installs them."""
+    return Refused(f"{option}: a library is not installed ({libraries}). Run: pip install 'kquota[{extra}]'")
 
 
 def exit_code(error: KquotaError) -> int:

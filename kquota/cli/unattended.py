@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from kquota.cli.contract import DONE, NOT_YET, TRY_LATER, complain, exit_code, quieten
+from kquota.cli.contract import DONE, NOT_YET, TRY_LATER, complain, exit_code, not_installed, quieten
 from kquota.cli.options import Output
-from kquota.errors import Busy, Invalid, KquotaError, Refused
+from kquota.errors import Busy, Invalid, KquotaError
 from kquota.measure import duration
 
 if TYPE_CHECKING:
@@ -87,9 +87,7 @@ def _metrics(asked: Any) -> MetricsFile:
     try:
         module = importlib.import_module("kquota.cli.metrics_file")
     except ImportError as error:
-        raise Refused(
-            f"--textfile: a library is not installed ({error.name}). Run: pip install 'kquota[metrics]'"
-        ) from error
+        raise not_installed("--textfile", error.name, "metrics") from error
     found: MetricsFile = module.opened(asked)
     return found
 

@@ -17,7 +17,7 @@ from kquota import folders, library
 from kquota.cli.connection import Connection
 from kquota.cli.connection import Where as Where
 from kquota.cli.connection import where as where
-from kquota.cli.contract import say, worded
+from kquota.cli.contract import not_installed, say, worded
 from kquota.cli.progress import throttled
 from kquota.errors import Invalid, KquotaError, Refused
 from kquota.stores.login.arguments import Access, ArgumentNames
@@ -143,13 +143,11 @@ Exporters: TypeAlias = "Callable[[], list[BrokerMetrics | Unreachable]]"
 
 
 def exporters(addresses: str) -> Exporters:
-    """Return a reader of these exporters, separated by commas. Raises Invalid, also if a library is missing."""
+    """Return a reader of these exporters, separated by commas. Raises Invalid, and Refused without the library."""
     try:
         from kquota.stores import exporters
     except ModuleNotFoundError as error:
-        raise Invalid(
-            f"--metrics: a library is not installed ({error.name}). Run: pip install 'kquota[metrics]'"
-        ) from error
+        raise not_installed("--metrics", error.name, "metrics") from error
     return partial(exporters.read, exporters.urls(addresses, "--metrics"))
 
 

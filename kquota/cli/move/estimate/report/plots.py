@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
+from kquota.cli.contract import not_installed
 from kquota.cli.move.estimate.report.curve import ThrottleCurve
-from kquota.errors import Refused
 from kquota.measure import human_bytes, human_duration, human_rate
 from kquota.pace.share import Share, Side
 from kquota.pace.uncertainty import Band
@@ -63,8 +63,7 @@ _DASHES: Final = ((0, (6, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1, 1, 1
 def must_be_installed() -> None:
     """Raises Refused if a library of a page is missing."""
     if missing := [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]:
-        named = " and ".join(missing)
-        raise Refused(f"--report: a library is not installed ({named}). Run: pip install 'kquota[report]'")
+        raise not_installed("--report", " and ".join(missing), "report")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
