@@ -4,7 +4,7 @@ The code is pure. Time is an argument, in ms.
 """
 
 from kquota.simulate.answer import Deploy, Flow, deploy, flow, rate_within
-from kquota.simulate.delay import Bucket, Draft, Mutations, Spread
+from kquota.simulate.delay import Bucket, Draft, Mutations, Spread, most_thread_ms, throttle_time_ms
 from kquota.simulate.load import Manner, Quotas, Request
 
 __all__ = [
@@ -19,5 +19,7 @@ __all__ = [
     "Spread",
     "deploy",
     "flow",
+    "most_thread_ms",
     "rate_within",
+    "throttle_time_ms",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -74,6 +75,24 @@ def percent(thread_ms: float) -> float:
     it.
     """
     return round(thread_ms * 1_000_000) * _PERCENT_OF_A_NANOSECOND
+
+
+def throttle_time_ms(request_ms: int, rejected_ms: Sequence[int], waited_ms: int = 0) -> int:
+    """Return the throttle time in the response to a mutation: max(request, min(topics) - purgatory).
+
+    `request_ms` is the delay under the request quota. `rejected_ms` has the wait of each rejected topic, and is empty
+    if none is rejected. `waited_ms` is the time between the rejection and the response. Source: KIP-599.
+    """
+    return max(request_ms, min(rejected_ms, default=0) - waited_ms, 0)
+
+
+def most_thread_ms(bound: float, connections: int, request_ms: float) -> float:
+    """Return the most thread time, in ms per second on one broker, that a user gets in the long run: max(quota, C x R).
+
+    `bound` is the request_percentage. It is exceeded if each of the connections waits the longest delay of one second
+    after each request, and the requests of `request_ms` together need more. Source: KIP-124.
+    """
+    return max(bound * SAMPLE_MS / 100, connections * request_ms)
 
 
 @dataclass(slots=True)

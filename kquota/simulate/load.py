@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Protocol
 
 from kquota.errors import Invalid
 from kquota.quota_keys import QUOTA_KEYS, Model
-from kquota.simulate.delay import Bucket, Mutations, Throughput, percent, throughput
+from kquota.simulate.delay import Bucket, Mutations, Throughput, percent, throttle_time_ms, throughput
 from kquota.simulate.rate import must_be_positive, must_be_whole
 from kquota.terms import SAMPLES
 
@@ -215,7 +215,7 @@ def rounds(items: Sequence[int], quota: Admission, manner: Manner = Manner()) ->
         last = min(first + (manner.per_request or len(items)), len(items))
         after, wait = (_admitted if manner.quotas.strict else _let_through)(items, first, last, quota, now)
         if requests is not None:
-            wait = max(wait, requests.record(percent(manner.thread_ms), now))
+            wait = throttle_time_ms(requests.record(percent(manner.thread_ms), now), [wait])
         mutations = sum(items[first:after])
         yield Round(at=now, first=first, admitted=after - first, mutations=mutations, wait_ms=wait)
         now, first = now + wait, after

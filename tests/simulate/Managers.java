@@ -1,7 +1,8 @@
 // Kafka's own quota managers under a clock that the test sets: one load a line, one answer a record.
-//   produce|fetch|request|strict|permissive SAMPLES SAMPLE_SECONDS BOUND  then TIME:VALUE …
+//   produce|fetch|request|strict|permissive|topics SAMPLES SAMPLE_SECONDS BOUND  then TIME:VALUE …
 // A record prints the throttle time in ms; a rejected one prints it with a leading x. A fetch that is throttled is taken
-// back, as KafkaApis does; its answer ends with what one fetch may take.
+// back, as KafkaApis does; its answer ends with what one fetch may take. The records of "topics" belong to one request, and
+// its answer ends with the throttle time of the response, at the time of the last word.
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -54,11 +55,20 @@ public class Managers {
             manager.updateQuota(Optional.of(ClientQuotaManager.DEFAULT_USER_ENTITY), Optional.empty(),
                 Optional.of(Quota.upperBound(Double.parseDouble(words[3]))));
             Session session = new Session(new KafkaPrincipal("User", "u"), InetAddress.getLoopbackAddress());
+            ControllerMutationQuota request = words[0].equals("topics")
+                ? ((ControllerMutationQuotaManager) manager).newStrictQuotaFor(session, "c") : null;
             StringBuilder out = new StringBuilder();
             for (int i = 4; i < words.length; i++) {
                 String[] parts = words[i].split(":");
                 now = Long.parseLong(parts[0]);
-                out.append(record(words[0], manager, session, Double.parseDouble(parts[1]))).append(' ');
+                double value = Double.parseDouble(parts[1]);
+                if (request == null) {
+                    out.append(record(words[0], manager, session, value)).append(' ');
+                } else if (i < words.length - 1) {
+                    out.append(record(request, value)).append(' ');
+                } else {
+                    out.append(request.throttleTime());
+                }
             }
             if (words[0].equals("fetch")) {
                 out.append(Math.max(1, (long) manager.maxValueInQuotaWindow(session, "c")));
@@ -77,8 +87,11 @@ public class Managers {
             return String.valueOf(throttle);
         }
         ControllerMutationQuotaManager mutations = (ControllerMutationQuotaManager) manager;
-        ControllerMutationQuota quota = kind.equals("strict")
-            ? mutations.newStrictQuotaFor(session, "c") : mutations.newPermissiveQuotaFor(session, "c");
+        return record(kind.equals("strict")
+            ? mutations.newStrictQuotaFor(session, "c") : mutations.newPermissiveQuotaFor(session, "c"), value);
+    }
+
+    static String record(ControllerMutationQuota quota, double value) {
         try {
             quota.record(value);
             return String.valueOf(quota.throttleTime());

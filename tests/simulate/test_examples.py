@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import heapq
+
 import pytest
 
 from kquota.quota_keys import Model
-from kquota.simulate.delay import Bucket, Draft, Mutations, Spread, delay_ms, throughput
+from kquota.simulate.delay import (
+    Bucket,
+    Draft,
+    Mutations,
+    Spread,
+    delay_ms,
+    most_thread_ms,
+    throttle_time_ms,
+    throughput,
+)
 
 R, B = 5.0, 500
 """KIP-599's example: on average 5 mutations a second, 500 at once; 7 topics of 80 partitions are 560."""
@@ -66,3 +77,45 @@ def test_a_byte_rate_waits_for_the_whole_delay() -> None:
     quota = throughput(Model.RATE, 1_000_000)
     assert quota.record(10_000_000, 0) == 0
     assert quota.record(50_000_000, 0) == 50_000
+
+
+@pytest.mark.parametrize(
+    ("request_ms", "rejected_ms", "waited_ms", "expected"),
+    [
+        (300, [], 0, 300),
+        (300, [12_000, 11_990], 0, 11_990),
+        (300, [12_000, 11_990], 1_990, 10_000),
+        (300, [1_000], 900, 300),
+        (0, [1_000], 4_000, 0),
+    ],
+)
+def test_a_response_has_the_longer_of_both_waits(
+    request_ms: int, rejected_ms: list[int], waited_ms: int, expected: int
+) -> None:
+    """KIP-599: max(request, min(topics) - purgatory)."""
+    assert throttle_time_ms(request_ms, rejected_ms, waited_ms) == expected
+
+
+def thread_ms_per_second(bound: float, connections: int, request_ms: float) -> float:
+    """The thread time of a user whose connections send again as soon as they are not muted, after the first bursts."""
+    quota = throughput(Model.SHARE, bound)
+    free, used, begin, end = [(0.0, n) for n in range(connections)], 0.0, 60_000, 360_000
+    while free[0][0] < end:
+        at, connection = free[0]
+        wait = quota.record(request_ms / 10, int(at + request_ms))
+        used += request_ms if at >= begin else 0
+        heapq.heapreplace(free, (at + request_ms + wait, connection))
+    return used / (end - begin) * 1_000
+
+
+@pytest.mark.parametrize(
+    ("bound", "connections", "request_ms", "expected"),
+    [(1, 1, 5, 10), (50, 5, 10, 500), (1, 5, 100, 500), (0.1, 20, 10, 200)],
+)
+def test_a_user_of_many_connections_gets_the_quota_or_one_request_of_each_per_second(
+    bound: float, connections: int, request_ms: float, expected: float
+) -> None:
+    """KIP-124: max(quota, C x R), because a delay is at most one second. The request itself also takes R."""
+    assert most_thread_ms(bound, connections, request_ms) == expected
+    got = thread_ms_per_second(bound, connections, request_ms)
+    assert expected / (1 + request_ms / 1_000) * 0.99 <= got <= expected * 1.01

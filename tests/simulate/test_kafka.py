@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kquota.simulate.delay import Bucket, Mutations, Throughput
+from kquota.simulate.delay import Bucket, Mutations, Throughput, throttle_time_ms
 from kquota.simulate.rate import Rate
 from tests.cli.kafka_tools import source_command
 
@@ -67,7 +67,7 @@ def test_the_numbers_match_kafka(version: str, overlapping: bool) -> None:
 
 def managed(draw: random.Random) -> tuple[str, int, int, float, list[tuple[int, float]]]:
     """A quota manager, its windows, its limit, and the times and amounts of the requests."""
-    kind = draw.choice(["produce", "fetch", "request", "strict", "permissive"])
+    kind = draw.choice(["produce", "fetch", "request", "strict", "permissive", "topics"])
     samples, seconds = draw.choice([(11, 1), (draw.randint(2, 5), draw.choice([1, 2])), (100, 1)])
     bound = draw.choice([0.1, 1.0, 5.0, float(draw.randint(1, 10**6))])
     now, requests = START + draw.randint(0, 10**6), []
@@ -82,6 +82,8 @@ def answered(kind: str, samples: int, seconds: int, bound: float, requests: list
     throughput = Throughput(bound=bound, longest_ms=seconds * 1_000 if kind == "request" else None, rate=rate)
     mutations = Mutations(Bucket(rate=bound, samples=samples, sample_ms=seconds * 1_000))
     words = []
+    if kind == "topics":
+        return topics(mutations, requests)
     for now, value in requests:
         if kind == "strict":
             wait = mutations.admit(value, now)
@@ -96,6 +98,20 @@ def answered(kind: str, samples: int, seconds: int, bound: float, requests: list
     if kind == "fetch":
         words.append(str(throughput.most))
     return " ".join(words)
+
+
+def topics(mutations: Mutations, requests: list[tuple[int, float]]) -> str:
+    """The waits of the topics of one request, and the throttle time of its response at the time of the last item. Kafka
+    takes the last rejected topic in place of the minimum.
+    """
+    words, last, rejected_at = [], [], 0
+    for now, value in requests[:-1]:
+        wait = mutations.admit(value, now)
+        words.append("0" if wait is None else f"x{wait}")
+        if wait is not None:
+            last, rejected_at = [wait], now
+    answered_at = requests[-1][0]
+    return " ".join([*words, str(throttle_time_ms(0, last, answered_at - rejected_at))])
 
 
 def test_the_waits_match_kafkas_quota_managers() -> None:
