@@ -33,7 +33,7 @@ MOST_SECONDS: Final = 0.06
 _ENDED: Final = 50
 """The number of ended runs in the record."""
 _PARTITIONS: Final = 100
-"""Of each of these runs."""
+"""The partitions of each run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

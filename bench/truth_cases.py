@@ -72,7 +72,7 @@ def _of_release(kafka: str) -> tuple[Case, ...]:
     """The moves that every release makes."""
     return (
         Case(name="small", kafka=kafka, size=20, throttle=10),
-        Case(name="nobody stays", kafka=kafka, size=150, throttle=10),
+        Case(name="no replica stays", kafka=kafka, size=150, throttle=10),
         Case(name="followers stay, producers", kafka=kafka, places=STAYS, size=200, throttle=20, load=2),
         Case(name="IN < T, and it never ends", kafka=kafka, places=STAYS, size=91, throttle=5, load=3),
     )
@@ -85,8 +85,8 @@ CASES: Final = (
     Case(name="largest", size=600, throttle=20),
     Case(name="one partition", size=100, throttle=10, partitions=1),
     Case(name="ten topics", size=150, throttle=10, topics=10, partitions=4),
-    Case(name="nobody stays, producers", size=150, throttle=20, load=3),
-    Case(name="nobody stays, bursts", size=100, throttle=10, load=2, bursts=True),
+    Case(name="no replica stays, producers", size=150, throttle=20, load=3),
+    Case(name="no replica stays, bursts", size=100, throttle=10, load=2, bursts=True),
     Case(name="followers stay", places=STAYS, size=300, throttle=20),
     Case(name="followers stay, producers", places=STAYS, size=100, throttle=10, load=2),
     Case(name="followers stay, bursts", places=STAYS, size=200, throttle=20, load=3, bursts=True),

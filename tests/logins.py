@@ -77,7 +77,7 @@ RIGHT: dict[str, tuple[str, Mapping[str, str]]] = {
 WRONG: dict[str, tuple[str, Mapping[str, str], str]] = {
     "an expired certificate": ("EXPIRED", SSL, "the server's certificate is no longer valid (certificate has expired)"),
     "a certificate for another name": ("ELSEWHERE", SSL, "the server's certificate is for another name (IP address mi"),
-    "an authority nobody knows": (
+    "an unknown authority": (
         "TLS",
         {**SSL, "ssl.truststore.location": "stranger.pem"},
         "is not signed by an authority in the trust store",

@@ -64,7 +64,7 @@ def granted(admin: AdminClient, rights: Sequence[Right]) -> Iterator[None]:
     def stand(wanted: Sequence[Right]) -> None:
         """Waits until the broker applies the rates. The controller applies them earlier."""
         bindings = {right.binding for right in wanted}
-        until(lambda: set(admin.describe_acls(every).result(timeout=30)) == bindings, "the rights are heeded")
+        until(lambda: set(admin.describe_acls(every).result(timeout=30)) == bindings, "brokers enforce the permissions")
 
     for done in admin.create_acls([right.binding for right in rights]).values() if rights else []:
         done.result(timeout=30)

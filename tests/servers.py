@@ -105,7 +105,7 @@ def _heard(servers: Sandbox) -> None:
                 configs.alter([ConfigChange(resource=resource, add=wanted, delete=delete)])
                 give_up = time.monotonic() + _PATIENCE
                 while _own_rate(configs, resource) != value:
-                    assert time.monotonic() < give_up, f"{resource} has not heard of a change in {_PATIENCE:.0f} s"
+                    assert time.monotonic() < give_up, f"{resource} does not show a change after {_PATIENCE:.0f} s"
                     time.sleep(0.05)
 
 
@@ -128,7 +128,9 @@ def agreed(bootstrap: str) -> None:
             silent = [answer for answer in answers if isinstance(answer, KquotaError)]
             if not silent and len(set(map(_quotas, answers))) == 1:
                 return
-            assert time.monotonic() < give_up, f"brokers tell other quotas after {_PATIENCE:.0f} s, or none: {silent}"
+            assert time.monotonic() < give_up, (
+                f"after {_PATIENCE:.0f} s, these brokers still report other quotas or none: {silent}"
+            )
             time.sleep(0.02)
 
 

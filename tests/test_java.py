@@ -147,7 +147,7 @@ def test_authorities_that_hold_no_certificate_are_refused(bare: Path, monkeypatc
 # Invalid states of the file of authorities, and of the folder for Java's own.
 KEPT_FROM_US = {
     "authorities that cannot be read": ("/proc/self/mem", "cache", "/proc/self/mem: cannot be read: .*SSL_CERT_FILE"),
-    "a cache that is no folder": ("authorities.pem", "authorities.pem", r"p12: cannot be written: .*XDG_CACHE_HOME"),
+    "a cache that is not a folder": ("authorities.pem", "authorities.pem", r"p12: cannot be written: .*XDG_CACHE_HOME"),
 }
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Final
 
 THOROUGH: Final = {
-    "2.8.2": "a third generation of brokers; 3.9.1 stands for clusters with ZooKeeper",
-    "kafka_282": "a third generation of brokers; 3.9.1 stands for clusters with ZooKeeper",
+    "2.8.2": "a third generation of brokers; make test runs 3.9.1 for clusters with ZooKeeper",
+    "kafka_282": "a third generation of brokers; make test runs 3.9.1 for clusters with ZooKeeper",
     "test_the_second_start_needs_no_network": "brokers of the oldest release, started twice",
     "test_a_second_execute_names_the_process_of_the_first[3.9.1 ZooKeeper]": "the same processes as on 4.3.1",
     "3.9.1 Admin API": "the same store as on 4.3.1, against older brokers",
     "[3.9.1]": "the same store as on 4.3.1, against older brokers",
     "tests/packaging/": "builds and installs the wheel",
-    "tests/spark/test_engines.py": "Spark on a cluster and over Spark Connect; local mode stands for them",
+    "tests/spark/test_engines.py": "Spark on a cluster and over Spark Connect; make test runs local mode",
     "tests/spark/test_archive.py": "writes class archives of two Javas",
     "tests/spark/test_compact.py": "a history of many files",
     "tests/spark/test_trace.py": "the trace again inside Spark, against the walk in Python",

@@ -19,17 +19,17 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-WIDTH: Final = 112
+WIDTH: Final = 132
 PAGE: Final = (920, 1235)
 """Width and height of the screenshot of a page, in pixels: it ends before the third part of the page."""
 
 _CUT: Final = {
     "record share": "created topic",
-    "move estimate": "Bottleneck",
-    "reassign-partitions --execute": "on record",
+    "move estimate": "Throttle",
+    "move status": "to broker",
 }
-"""The line of each command after which its output is cut, up to a line in `_BEGUN`."""
-_BEGUN: Final = re.compile("Asked again|Successfully started")
+"""The line of each command after which its output is cut, up to a line that `_CONTINUED` matches."""
+_CONTINUED: Final = re.compile("A second estimate|have the replicas of the plan")
 _WHERE: Final = re.compile(r" in /\S+\.journal")
 _HEADING: Final = re.compile(r"\d\. |  Predicted")
 _FORMAT: Final = """\
@@ -97,8 +97,8 @@ def _shortened(lines: list[str]) -> Iterator[str]:
     for line in lines:
         if line.startswith("$ "):
             last = next((end for command, end in _CUT.items() if command in line), "")
-        if cutting and (line.startswith("$ ") or _BEGUN.search(line)):
-            yield from () if _BEGUN.search(line) else ("",)
+        if cutting and (line.startswith("$ ") or _CONTINUED.search(line)):
+            yield from () if _CONTINUED.search(line) else ("",)
             cutting = False
         if not cutting:
             yield _WHERE.sub(" in …", line)

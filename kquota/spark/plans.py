@@ -116,7 +116,7 @@ def _complaint() -> Column:
     out_of_range |= F.array_contains("replicas", F.lit(-1)).isNull()
     entry = F.substring("corrupt", 1, 60)
     return (
-        F.when(F.col("corrupt").isNotNull(), F.concat(entry, F.lit(": is no entry of a plan")))
+        F.when(F.col("corrupt").isNotNull(), F.concat(entry, F.lit(": is not a valid entry of a plan")))
         .when(F.col("topic").isNull(), F.lit("an entry without a topic"))
         .when(~F.col("topic").rlike(_NAME), F.concat(F.substring("topic", 1, 60), F.lit(": is not a valid topic name")))
         .when(F.col("partition").isNull(), F.concat("topic", F.lit(": an entry without a partition's number")))

@@ -84,7 +84,7 @@ class Mortal:
     def stopped(self) -> bool:
         """True if a SIGSTOP has stopped it, as the kernel reports."""
         state = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
-        assert state not in "ZX", "it ended before it could be stopped"
+        assert state not in "ZX", "the command ended before it could be stopped"
         return state == "T"
 
     def wake(self) -> None:
@@ -93,7 +93,7 @@ class Mortal:
     def end(self) -> Ran:
         """Waits for its end. The exit code of a killed process is -9."""
         self._process.join(_LONGEST)
-        assert self._process.exitcode is not None, "it runs on and on"
+        assert self._process.exitcode is not None, "the command does not end"
         out, err = self._texts
         ran = Ran(self._process.exitcode, out.read_text(), err.read_text())
         assert "Traceback" not in ran.err, ran.err

@@ -124,7 +124,7 @@ class Team:
 
     def become(self, wanted: Mapping[Setting, str], *topics: str) -> None:
         """Waits for an effect, because brokers may see later what was written over ZooKeeper."""
-        until(lambda: self.standing(*topics) == wanted, f"{wanted} is all that is set")
+        until(lambda: self.standing(*topics) == wanted, f"{wanted} are the only values that are set")
 
     def closed(self) -> None:
         """No host sees an open run over either connection."""

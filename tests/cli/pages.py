@@ -144,7 +144,7 @@ class Page(HTMLParser):
         self.section, self.open = "", list[str]()
         self.feed(self.source)
         self.close()
-        assert self.open == [], f"left open: {self.open}"
+        assert self.open == [], f"these elements are not closed: {self.open}"
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)

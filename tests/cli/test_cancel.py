@@ -101,7 +101,10 @@ def test_no_replica_returns_to_a_dead_broker(desk: Desk) -> None:
         forced = desk.run("--cancel", plan, "--force")
         assert (forced.code, forced.out) == (1, ""), forced.err
         assert f"Error cancelling partition reassignment for: {topic}-0: Unable to revert" in forced.err
-        until(lambda: [len(desk.hand.lists(name)) for name in (topic, other)] == [2, 0], "one keeps its throttle")
+        until(
+            lambda: [len(desk.hand.lists(name)) for name in (topic, other)] == [2, 0],
+            "one partition keeps its throttle",
+        )
     finally:
         desk.hand.start_broker(2)
     until(lambda: not leaderless(desk, topic), "its partition has a leader")

@@ -75,7 +75,7 @@ def admin(servers: Sandbox) -> AdminClient:
 class Stage:
     """A new topic with one partition on broker 1, a plan that moves it to broker 2, and one host's state folder.
 
-    `files` are those of the commands, by the word that stands for each. TOPIC stands for the topic.
+    `files` are those of the commands, by the word for each in a command. TOPIC is replaced by the name of the topic.
     """
 
     hand: OtherHand
@@ -109,7 +109,7 @@ class Stage:
         assert ran.code == 0, ran.err
         return ran
 
-    # What exists before the command.
+    # The state before the command.
 
     def nothing(self) -> None:
         pass

@@ -99,7 +99,7 @@ class MailOptions:
     write: Annotated[bool, flag("write", "Write a letter.")] = False
     read: Annotated[bool, flag("read", "Read a letter.")] = False
     to: Annotated[str | None, With("write", required=True), value("to", "NAME", "Its reader.")] = None
-    new_only: Annotated[bool, With("read"), flag("new-only", "Only letters that nobody has read.")] = False
+    new_only: Annotated[bool, With("read"), flag("new-only", "Only unread letters.")] = False
 
 
 ACTIONS_REFUSED = {

@@ -138,7 +138,9 @@ def test_a_key_name_of_the_drafts_is_accepted_with_a_notice(tree: Tree) -> None:
     assert json.loads(tree.data("/config/users/alice"))["config"] == {"controller_mutation_rate": "5"}
     gone = tree.kquota("--alter", "--user", "alice", "--delete-config", "controller_mutations_rate")
     assert gone.code == 0
-    assert tree.client.exists("/config/users/alice") is None, "as a broker does, the last quota takes its znode with it"
+    assert tree.client.exists("/config/users/alice") is None, (
+        "like a broker, kquota deletes the znode with the last quota"
+    )
 
 
 def test_brokers_of_an_unknown_release_cause_a_warning(tree: Tree) -> None:
@@ -160,7 +162,7 @@ DRAFTS = {
         ["--user", "a", "--add-config", "controller_mutations_rate=2.5,controller_mutations_burst=500"],
         "a burst of 500 at rate 2.5 needs controller.quota.window.num=200 (200 x 1 s x 2.5)",
     ),
-    "a burst that is no multiple": (
+    "a burst that is not a multiple": (
         ["--user", "a", "--add-config", "controller_mutation_rate=5,controller_mutations_burst=512"],
         "controller.quota.window.num=103 (103 x 1 s x 5 = 515)",
     ),
@@ -172,7 +174,7 @@ DRAFTS = {
         ["--client-defaults", "--add-config", "controller_mutations_burst=110"],
         "a burst of 110 needs controller_mutation_rate=10 (11 x 1 s x 10)",
     ),
-    "a burst that is no number": (
+    "a burst that is not a number": (
         ["--user", "a", "--add-config", "controller_mutations_burst=many"],
         "for example, a burst of 500 at rate 5",
     ),

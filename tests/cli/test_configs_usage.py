@@ -58,15 +58,18 @@ BOTH = {
         ["--describe", TYPES, "topics", "--entity-default"],
         "--entity-default must not be specified with --describe",
     ),
-    "a broker that is no number": (
+    "a broker that is not a number": (
         ["--describe", "--broker", "x"],
         "The entity name for brokers must be a valid integer broker id, but it is: x",
     ),
-    "an ip that is none": (
+    "an invalid IP address": (
         ["--alter", "--ip", "no.such.host.invalid", "--add-config", "connection_creation_rate=1"],
         "The entity name for ips must be a valid IP or resolvable host, but it is: no.such.host.invalid",
     ),
-    "describe an ip that is none": (["--describe", TYPES, "ips", NAME, "a b"], "must be a valid IP or resolvable host"),
+    "describe an invalid IP address": (
+        ["--describe", TYPES, "ips", NAME, "a b"],
+        "must be a valid IP or resolvable host",
+    ),
     "nothing to alter": (
         ["--alter", "--user", "a"],
         "At least one of --add-config, --add-config-file, or --delete-config must be specified with --alter",
@@ -136,7 +139,7 @@ ON_ZOOKEEPER = {
         *("no action", "two actions", "no entity type", "a type twice", "users with ips", "both forms"),
         *("a name too few to alter", "alter all users", "alter all topics", "nothing to alter", "add twice over"),
         *("describe and add", "--add-config twice", "no pair", "an unknown quota of a user", "a user's quota of an ip"),
-        *("a broker that is no number", "an ip that is none"),
+        *("a broker that is not a number", "an invalid IP address"),
     )
 } | {"--all": (["--describe", "--user", "a", "--all"], "--bootstrap-server must be specified for --all")}
 OTHER_WORDS_IN_2_8 = {

@@ -41,7 +41,7 @@ def test_the_jobs_follow_a_move_and_report_that_it_was_taken_back(desk: Desk) ->
     topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     there, back = desk.plan({(topic, 0): (1, 3)}), desk.plan({(topic, 0): (1, 2)})
     assert desk.run("--execute", there, "--throttle", SLOW).code == 0
-    until(lambda: rates(SLOW).items() <= desk.standing(topic).items(), "the throttle stands")
+    until(lambda: rates(SLOW).items() <= desk.standing(topic).items(), "the throttle is set")
     for command in (ALL_RUNS, ("move", "status")):
         ran, found = job(desk, *command)
         assert ran == Ran(8, "", "")
@@ -57,7 +57,7 @@ def test_the_jobs_follow_a_move_and_report_that_it_was_taken_back(desk: Desk) ->
     assert (found["kquota_moves_running"], found[EXIT_CODE]) == (0, 0)
     assert desk.run("--execute", back, "--throttle", FAST).code == 0
     desk.moved(topic, (1, 2))
-    until(lambda: job(desk, *ALL_RUNS)[0] == Ran(0, "", ""), "the run back has ended")
+    until(lambda: job(desk, *ALL_RUNS)[0] == Ran(0, "", ""), "the rollback run has ended")
     until(lambda: desk.standing(topic) == {}, "everything is restored")
     stale = desk.run("--verify", there)
     assert (stale.code, "was taken back" in stale.err, "xecute the plan again" in stale.err) == (1, True, False), stale

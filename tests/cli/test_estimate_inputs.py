@@ -107,7 +107,7 @@ def test_a_missing_history(tmp_path: Path, pattern: str, complaint: str) -> None
 
 TOLD: dict[str, tuple[tuple[str, ...], list[str] | None, set[int], bool]] = {
     # --bytes-in, --history, the brokers that hold a replica: whether kquota samples nothing.
-    "nobody tells": ((), None, {1, 2}, False),
+    "no source": ((), None, {1, 2}, False),
     "of one of two": (("1=3MB/s",), None, {1, 2}, False),
     "of all": (("1=3MB/s", "2=0"), None, {1, 2}, True),
     "of all that hold something": (("1=3MB/s",), None, {1}, True),

@@ -80,7 +80,7 @@ def test_the_band(band: Band | None, line: str | None) -> None:
 
 DISKS: dict[str, tuple[Sequence[Room], str]] = {
     "nothing arrives": ((), ""),
-    "not told": (
+    "unknown": (
         (room(None), room(None, broker=4)),
         "Disk         not checked on brokers 3,4, because the sizes do not contain disk sizes",
     ),

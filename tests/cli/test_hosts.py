@@ -62,7 +62,7 @@ def moving(team: Team, host: Host, *more: str, rate: str = SLOW) -> tuple[TopicP
     """A move in progress that this host started."""
     name, plan = planned(team)
     must_be(0, host.act("--execute", plan, "--throttle", rate, "--force", *more))
-    until(lambda: set(team.hand.replicas(name)) == {1, 2, 3}, "it moves")
+    until(lambda: set(team.hand.replicas(name)) == {1, 2, 3}, "the partition moves")
     return name, plan
 
 
@@ -96,7 +96,7 @@ def test_a_run_continues_over_the_other_connection(team: Team, first: str) -> No
     name, plan = moving(team, host)
     assert [run["state"] for run in other.runs()] == ["moving"]
     assert "created again after" not in must_be(8, other.act("--verify", plan)).err
-    assert team.standing(name.topic) == lists(name) | rates(SLOW), "nothing of a move that runs"
+    assert team.standing(name.topic) == lists(name) | rates(SLOW), "a running move keeps its throttle"
     if other.option == BROKERS:
         aborted = other.move("abort")
         assert aborted.code in (0, 8), aborted
@@ -130,7 +130,7 @@ def test_every_host_sees_a_run_and_any_host_can_end_it(team: Team) -> None:
     assert seen["run"] in three.throttle("show").out
     must_be(8, two.act("--verify", plan))
     three.throttle("doctor", "--fix", "--yes")
-    assert team.standing(name.topic) == lists(name) | rates(SLOW), "doctor leaves what the run holds"
+    assert team.standing(name.topic) == lists(name) | rates(SLOW), "doctor keeps the values of the run"
 
     must_be(0, three.act("--execute", plan, "--throttle", FAST))
     assert [run["run"] for run in one.runs()] == [seen["run"]], "it is the same run"
@@ -153,7 +153,7 @@ def test_either_host_clears_a_throttle_that_two_hosts_set(team: Team) -> None:
     asked = ("set", "--topic", topic, "--all-brokers", "--throttle")
     for host, rate in ((one, "5MB/s"), (two, "9MB/s"), (one, "6MB/s"), (two, "8MB/s")):
         must_be(0, host.throttle(*asked, rate))
-    until(lambda: team.hand.rates() == rates("8000000"), "the last rate")
+    until(lambda: team.hand.rates() == rates("8000000"), "the last rate is set")
     assert len(three.holds(Setting.of_broker(BrokerId(2), LEADER_RATE))) == 1
     must_be(0, one.throttle("clear"))
     team.become(OPERATORS, topic)
@@ -195,7 +195,7 @@ def test_a_rate_that_another_host_set_during_a_move_is_reported(team: Team, shar
     must_be(0, two.throttle("set", "--topic", name.topic, "--all-brokers", "--throttle", "30MB/s"))
     team.hand.arrived({name: (1, 3)})
     ran = one.act("--verify", plan)
-    until(lambda: team.hand.rates() == rates("30000000"), "the second host's rate")
+    until(lambda: team.hand.rates() == rates("30000000"), "the second host's rate is set")
     if shared == NOTHING:
         must_be(8, ran)
         assert all(f"{key} on broker 1,2,3" in ran.err for key in (LEADER_RATE, FOLLOWER_RATE)), ran.err
@@ -237,7 +237,7 @@ def test_the_last_of_three_runs_to_end_restores_the_original_values(team: Team, 
         else:
             must_be(0, team.host((number + 1) % 3).throttle("clear", "--run", ids[number - 1]))
         if number != order[-1]:
-            assert len(team.hand.rates()) == 6, "those that are still open need a rate"
+            assert len(team.hand.rates()) == 6, "the runs that are still open need a rate"
     team.become(OPERATORS, name.topic, *topics)
     team.closed()
 
@@ -292,14 +292,14 @@ def test_a_previous_owner_writes_nothing_after_a_takeover(team: Team) -> None:
     one, two, three = team.hosts()
     name, plan = planned(team)
     paused = one.doomed(PAUSED, "--execute", plan, "--throttle", SLOW, "--force")
-    until(lambda: paused.stopped, "it is stopped")
+    until(lambda: paused.stopped, "the process is stopped")
     who = f"another kquota (reassign-partitions --execute, pid {paused.pid} on {_here()} as "
     assert who in must_be(75, two.act("--verify", plan)).err
     assert who in two.move("status").err
     must_be(1, two.act("--verify", plan, "--preserve-throttles"))
     assert "give --yes" in must_be(2, two.move("resume", "--take-over")).err
     must_be(8, two.move("resume", "--take-over", "--yes"))
-    until(lambda: set(team.hand.replicas(name)) == {1, 2, 3}, "it moves")
+    until(lambda: set(team.hand.replicas(name)) == {1, 2, 3}, "the partition moves")
     team.become(lists(name) | rates(SLOW), name.topic)
     paused.wake()
     woken = paused.end()
@@ -459,7 +459,9 @@ def test_a_record_that_is_deleted_and_created_again(team: Team) -> None:
     assert two.holds(Setting.of_broker(BrokerId(1), LEADER_RATE)) == []
     ran = must_be(0, one.throttle("set", "--topic", topic, "--all-brokers", "--throttle", "6MB/s"))
     assert "was deleted and created again: runs of other hosts may be missing from it" in ran.err
-    assert len(two.holds(Setting.of_broker(BrokerId(1), LEADER_RATE))) == 1, "the open run of this host is in it again"
+    assert len(two.holds(Setting.of_broker(BrokerId(1), LEADER_RATE))) == 1, (
+        "the record contains the open run of this host again"
+    )
     must_be(0, two.throttle("clear"))
     team.become({}, topic)
     assert "no run of `throttle set` is recorded" in must_be(0, one.throttle("clear")).err
@@ -478,7 +480,7 @@ def test_an_open_run_prevents_disabling_or_deleting_the_record(team: Team) -> No
     rate = Setting.of_broker(BrokerId(1), LEADER_RATE)
     assert (len(one.holds(rate)), two.holds(rate)) == (1, [])
     must_be(0, one.throttle(*asked, "6MB/s"))
-    assert two.holds(rate) == one.holds(rate), "the next command puts it on the record"
+    assert two.holds(rate) == one.holds(rate), "the next command writes it to the record"
     refused = must_be(1, three.shared("unshare", "--yes"))
     assert f"runs are open in it ({one.holds(rate)[0]})" in refused.err
     must_be(0, two.throttle("clear"))

@@ -45,7 +45,7 @@ def test_a_running_move_gets_another_throttle(desk: Desk, words: tuple[str, ...]
     topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
     plan = desk.plan({(topic, 0): (1, 3)})
     assert desk.run("--execute", plan, "--throttle", SLOW).code == 0
-    until(lambda: rates(SLOW).items() <= desk.standing(topic).items(), "the throttle stands")
+    until(lambda: rates(SLOW).items() <= desk.standing(topic).items(), "the throttle is set")
     adjusted = move(desk, "adjust", *words)
     # With a deadline, the command has ended with the move, whose throttle is still set.
     assert adjusted.code == (8 if "--deadline" in words else 0), adjusted

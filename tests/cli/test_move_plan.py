@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -80,7 +83,7 @@ def test_the_text_and_the_json_document(name: str, capsys: pytest.CaptureFixture
     """Compared with the file. REWRITE_GOLDEN=1 writes the file again, for review."""
     cluster, wanted, everything = TOLD[name]
     found = plan(cluster, wanted)
-    explain(cluster, wanted, found, "a test", everything=everything)
+    explain(cluster, wanted, found, "a test", file=None, everything=everything)
     told = json.dumps(json.loads(output.document(move_plan(cluster, wanted, found, "a test"))))
     seen = f"--- stderr\n{capsys.readouterr().err}--- document\n{told}\n"
     path = GOLDEN / f"{name}.txt"
@@ -114,7 +117,7 @@ def test_the_text_and_the_json_document_within_a_broker(name: str, capsys: pytes
     dirs, throttle, wanted = WITHIN[name]
     found = balanced(wanted, dirs, held(dirs))
     pace = LogDirPace(work=LogDirWork(broker=1, copies=len(found.moves), bytes=found.bytes), throttle=throttle)
-    explain_log_dirs(found, pace, cordons(dirs), everything=False)
+    explain_log_dirs(found, pace, cordons(dirs), file="my plan.json", everything=False)
     told = json.dumps(json.loads(output.document(log_dir_plan(wanted, found, pace, cordons(dirs)))))
     seen = f"--- stderr\n{capsys.readouterr().err}--- document\n{told}\n"
     path = GOLDEN / f"{name}.txt"
@@ -123,13 +126,36 @@ def test_the_text_and_the_json_document_within_a_broker(name: str, capsys: pytes
     assert seen == path.read_text()
 
 
+PLAN_FILE = """import sys
+from kquota.cli.move.plan.plan_file import plan_file
+from kquota.cli.options import Output
+print(plan_file(Output(sys.argv[1])), file=sys.stderr)
+"""
+
+
+def test_the_plan_file_is_the_one_that_stdout_goes_to(tmp_path: Path) -> None:
+    def named(output: str, stdout: int | IO[str], folder: Path) -> str:
+        words = [sys.executable, "-c", PLAN_FILE, output]
+        return subprocess.run(words, stdout=stdout, stderr=subprocess.PIPE, cwd=folder, text=True, check=True).stderr
+
+    (tmp_path / "inside").mkdir()
+    with (tmp_path / "my plan.json").open("w") as file:
+        assert named("text", file, tmp_path) == "my plan.json\n"
+        assert named("text", file, tmp_path / "inside") == f"{tmp_path / 'my plan.json'}\n"
+        assert named("json", file, tmp_path) == "None\n"
+        (tmp_path / "my plan.json").unlink()
+        assert named("text", file, tmp_path) == "None\n"
+    assert named("text", subprocess.PIPE, tmp_path) == "None\n"
+    assert named("text", subprocess.DEVNULL, tmp_path) == "None\n"
+
+
 WRONG = {
     "no goal": ([], "no goal is given"),
     "no percentage": (["--balance", "--tolerance", "10"], "--tolerance '10': write a percentage"),
     "more than all of a disk": (["--balance", "--disk-limit", "101%"], "--disk-limit '101%': write a percentage"),
-    "a disk that is none": (["--balance", "--disk", "2TBit"], "--disk '2TBit': unknown unit"),
-    "a broker that is no number": (["--drain", "a"], "--drain 'a': write broker ids"),
-    "a broker of no end": (["--drain", "9" * 5000], "write broker ids joined by commas"),
+    "an invalid disk size": (["--balance", "--disk", "2TBit"], "--disk '2TBit': unknown unit"),
+    "a broker that is not a number": (["--drain", "a"], "--drain 'a': write broker ids"),
+    "a broker id with too many digits": (["--drain", "9" * 5000], "write broker ids joined by commas"),
     "no replica at all": (["--replication-factor", "0"], "--replication-factor"),
     "no cluster": (["--balance"], "no cluster is given"),
     "log dirs and another goal": (

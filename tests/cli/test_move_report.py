@@ -27,6 +27,6 @@ def test_the_page_has_the_numbers_and_needs_no_other_file(
     assert "<b>" not in source
     assert source.count("<svg") == 2
     assert not re.search(r"<script|https?:|@import|url\((?!#)", source)
-    page.write_text("a file of somebody else")
+    page.write_text("a file that kquota did not write")
     assert kquota_here(*f"move report {newest()} {BROKER} --report {page}".split()).code == 2
-    assert page.read_text() == "a file of somebody else"
+    assert page.read_text() == "a file that kquota did not write"

@@ -109,7 +109,7 @@ def test_trouble_outside_the_plan_refuses_the_move(desk: Desk) -> None:
             ran = kquota(*words(desk, plan, "--throttle", "50MB/s", *options))
             return ran.code == 1 and "outside the plan" in ran.err and f"{other}-0" in ran.err
 
-        until(lambda: refused("--dry-run"), "the replica out of sync is seen")
+        until(lambda: refused("--dry-run"), "the out-of-sync replica is visible")
         assert refused()
     finally:
         desk.hand.start_broker(2)

@@ -54,7 +54,7 @@ def begun(desk: Desk, plan: str, doom: Doom) -> Mortal:
     where = (*desk.connection, "--state-dir", str(desk.folder / "state"), "--reassignment-json-file", plan)
     arguments = ("reassign-partitions", *where, "--execute", "--throttle", SLOW, "--force")
     mortal = Mortal(*arguments, folder=desk.folder, doom=doom)
-    until(lambda: mortal.stopped, "it is stopped")
+    until(lambda: mortal.stopped, "the process is stopped")
     return mortal
 
 
@@ -114,8 +114,8 @@ def test_a_paused_twin_writes_nothing_after_a_takeover(desk: Desk, n: int) -> No
     if known:
         lists = {Setting.of_topic(topic, LEADER_REPLICAS): "0:1,0:2", Setting.of_topic(topic, FOLLOWER_REPLICAS): "0:3"}
         # The brokers, which the other client asks, see the change later.
-        until(lambda: desk.standing(topic) == lists | rates(SLOW), "the throttle stands")
-        until(lambda: set(desk.hand.replicas(name)) == {1, 2, 3}, "it moves")
+        until(lambda: desk.standing(topic) == lists | rates(SLOW), "the throttle is set")
+        until(lambda: set(desk.hand.replicas(name)) == {1, 2, 3}, "the partition moves")
     before = desk.standing(topic), desk.hand.replicas(name)
     paused.wake()
     woken = paused.end()
@@ -172,15 +172,15 @@ def test_verify_without_the_record_removes_only_what_the_plan_proves(desk: Desk)
     meanwhile = elsewhere(desk).run("--verify", plan)
     assert meanwhile.code == 8
     assert "no run of it is recorded here" in meanwhile.err
-    assert desk.standing(topic) == standing, "nothing of a move that runs"
+    assert desk.standing(topic) == standing, "a running move keeps its throttle"
     assert desk.run("--execute", plan, "--throttle", FAST).code == 0
     desk.moved(topic, (1, 3))
     ours = desk.hand.rates()
     found = elsewhere(desk).run("--verify", plan)
-    assert found.code == 8, "the rates stay, and whose they are is unknown here"
+    assert found.code == 8, "the rates stay, because this host does not know their owner"
     assert "a throttle is still set, and it is unknown who needs it: " in found.err
     assert all(f"{key} on broker 1,2,3" in found.err for key in (LEADER_RATE, FOLLOWER_RATE))
-    until(lambda: desk.standing(topic) == {leaders: "9:9", **ours}, "only the plan's own entries are gone")
+    until(lambda: desk.standing(topic) == {leaders: "9:9", **ours}, "only the plan's own entries are removed")
     assert desk.run("--verify", plan).code == 0
     until(lambda: desk.standing(topic) == {leaders: "9:9"}, "everything is restored")
 
@@ -193,7 +193,7 @@ def test_a_topic_that_grows_during_its_move(desk: Desk) -> None:
     plan = desk.plan({(topic, 0): (1, 3)})
     assert desk.run("--execute", plan, "--throttle", SLOW, "--force").code == 0
     # Kafka limits the number of replicas to those that the moving partition has now, old and new together.
-    until(lambda: len(desk.hand.replicas(TopicPartition(topic, 0))) == 3, "it is seen to move")
+    until(lambda: len(desk.hand.replicas(TopicPartition(topic, 0))) == 3, "the move is visible")
     grown = [2, 1, 3]
     new = NewPartitions(topic, 2, replica_assignment=[grown])
     desk.hand.admin.create_partitions([new])[topic].result(30)
@@ -216,11 +216,11 @@ def test_a_topic_that_is_deleted_and_created_again_during_its_move(desk: Desk, v
         gone = desk.run("--verify", plan, "--preserve-throttles")
         return gone.code == 1 and f"deleted: {topic}-0" in gone.err
 
-    until(told_as_gone, "it is told as gone")
+    until(told_as_gone, "the topic is reported as deleted")
     again = NewTopic(topic, num_partitions=1, replica_assignment=[[1, 2]])
-    until(lambda: desk.hand.admin.create_topics([again])[topic].exception(30) is None, "it is there again")
+    until(lambda: desk.hand.admin.create_topics([again])[topic].exception(30) is None, "the topic exists again")
     # On ZooKeeper its move stays recorded forever, because a controller never removes the move of a deleted topic.
-    until(lambda: desk.hand.replicas(TopicPartition(topic, 0)) == [1, 2], "its replicas are told")
+    until(lambda: desk.hand.replicas(TopicPartition(topic, 0)) == [1, 2], "its replicas are reported")
     theirs = {Setting.of_topic(topic, LEADER_REPLICAS): "0:1,0:2", Setting.of_topic(topic, FOLLOWER_REPLICAS): "0:3"}
     for setting, value in theirs.items():
         desk.hand.write(setting, value)

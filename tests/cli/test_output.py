@@ -155,7 +155,7 @@ def test_a_watching_command_ends_when_its_reader_closes_the_pipe(monkeypatch: py
         try:
             yield Seen(what="a", count=1, interim=True)
         except GeneratorExit:
-            closed.append("said how to go on")
+            closed.append("named the next step")
             raise
 
     def gone(*_: object, **__: object) -> None:
@@ -164,4 +164,4 @@ def test_a_watching_command_ends_when_its_reader_closes_the_pipe(monkeypatch: py
     monkeypatch.setattr("builtins.print", gone)
     with pytest.raises(BrokenPipeError):
         show(followed(), Output.text)
-    assert closed == ["said how to go on"]
+    assert closed == ["named the next step"]

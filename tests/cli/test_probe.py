@@ -304,7 +304,7 @@ from kquota.probe import Kind, probe
 signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 with connect(sys.argv[1]) as cluster:
     probe(cluster, Kind.PRODUCE, rate=1e5)
-    print("nobody ended it")
+    print("the probe was not interrupted")
 """
 
 
@@ -315,7 +315,7 @@ def test_the_scratch_topic_is_deleted_however_the_probe_ends(
     """The command, and in parallel a program that SIGTERM ends by SystemExit, because of its own handler."""
     process = started("quota", "probe", *at, "--produce", "100kB/s")
     program = python(PROGRAM, kafka_431.bootstrap)
-    until(lambda: len(probes(kafka_431)) == 2, "their topics are there")
+    until(lambda: len(probes(kafka_431)) == 2, "their topics exist")
     process.send_signal(how)
     program.send_signal(how)
     out, err = process.communicate(timeout=60)
@@ -323,7 +323,7 @@ def test_the_scratch_topic_is_deleted_however_the_probe_ends(
     assert "kquota: removing the topics of the probe\n" in err
     out, err = program.communicate(timeout=60)
     assert (program.returncode, out) == (-signal.SIGINT if how is signal.SIGINT else code, "")
-    until(lambda: probes(kafka_431) == [], "their topics are gone")
+    until(lambda: probes(kafka_431) == [], "their topics are deleted")
 
 
 def test_only_expired_topics_of_killed_probes_are_removed(kafka_431: Sandbox, at: tuple[str, str]) -> None:
@@ -334,7 +334,7 @@ def test_only_expired_topics_of_killed_probes_are_removed(kafka_431: Sandbox, at
         made = {old: scratch.configs(old), foreign: {"min.compaction.lag.ms": "7"}, running: scratch.configs(running)}
         topics = WireTopics(wire)
         topics.send([Creation(topic=t, partitions=1, configs=configs) for t, configs in made.items()], 30)
-        until(lambda: sorted(probes(kafka_431)) == sorted(made), "they are there")
+        until(lambda: sorted(probes(kafka_431)) == sorted(made), "the topics exist")
         dry = kquota("quota", "probe", *at, "--clean-up", "--dry-run")
         assert (dry.code, dry.out) == (8, f"Would remove topic {old}.\n")
         told = json.loads(kquota("quota", "probe", *at, "--clean-up", "--dry-run", "--output", "json").out)
@@ -345,9 +345,12 @@ def test_only_expired_topics_of_killed_probes_are_removed(kafka_431: Sandbox, at
         assert f"removed topics of an older probe: {old}\n" in ran.err
         assert f"topic {foreign}: kept, because it has the name of a probe" in ran.err
         assert f"topic {running}: kept, because its probe may run until" in ran.err
-        until(lambda: sorted(probes(kafka_431)) == sorted({foreign, running}), "the old one is gone, the others not")
+        until(
+            lambda: sorted(probes(kafka_431)) == sorted({foreign, running}),
+            "the old topic is deleted, the others are not",
+        )
         topics.send([Deletion(topic=topic, partitions=1) for topic in (foreign, running)], 30)
-    until(lambda: probes(kafka_431) == [], "all are gone")
+    until(lambda: probes(kafka_431) == [], "all topics are deleted")
     assert kquota("quota", "probe", *at, "--clean-up") == Ran(0, "", "")
 
 

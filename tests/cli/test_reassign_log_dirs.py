@@ -61,12 +61,12 @@ def test_one_replica_changes_its_log_dir_and_another_its_broker(desk: Desk) -> N
         f"Reassignment of replica {topic}-0-1 is still in progress."
         in peer(desk, "--reassignment-json-file", plan, "--verify", "--preserve-throttles").out
     )
-    assert log_dir_rate(desk, 1) == SLOW, "Kafka would have taken its rate away"
+    assert log_dir_rate(desk, 1) == SLOW, "Kafka's tool would have removed its rate"
     assert desk.run("--execute", plan, "--replica-alter-log-dirs-throttle", "50MB/s").code == 0
     until(lambda: (Path(there) / f"{topic}-0").is_dir(), "the replica is in its new log dir")
-    until(lambda: desk.run("--verify", plan).code == 0, "it has ended")
+    until(lambda: desk.run("--verify", plan).code == 0, "the move has ended")
     assert (Path(chosen) / f"{topic}-0").is_dir()
-    until(lambda: log_dir_rate(desk, 1) == "123456789", "the rate is what it was")
+    until(lambda: log_dir_rate(desk, 1) == "123456789", "the rate has its previous value")
     desk.hand.write(Setting.of_broker(BrokerId(1), LOG_DIR_RATE), None)
     assert log_dir_rate(desk, 3) is None
     assert desk.standing(topic) == {}
@@ -83,7 +83,7 @@ def test_a_copy_between_log_dirs_is_cancelled(desk: Desk) -> None:
     assert stopped.code == 0, stopped.err
     assert stopped.out.startswith("None of the specified partition reassignments are active.\n")
     assert f"Successfully started moving log directory to {here} for replica {topic}-0 with broker 2 \n" in stopped.out
-    until(lambda: log_dir_rate(desk, 2) is None, "the rate is taken back")
+    until(lambda: log_dir_rate(desk, 2) is None, "the rate is restored")
     assert desk.run("--verify", plan).code == 1
     assert json.loads(desk.run("--verify", plan, "--output", "json").out)["log_dirs"][0]["log_dir"] == here
     assert not set(rates(SLOW).items()) & set(desk.standing(topic).items())

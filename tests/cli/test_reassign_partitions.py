@@ -95,7 +95,7 @@ def test_a_throttled_move_restores_each_value(desk: Desk) -> None:
     assert "throttle: 20000 bytes per second (20 kB/s)" in first.err
     assert "If a unit is missing, write 20000kB/s" in first.err
     throttled = {leaders: "7:7,0:1,0:2", followers: "0:3", **rates("20000")}
-    until(lambda: desk.standing(topic) == throttled, "the throttle stands")
+    until(lambda: desk.standing(topic) == throttled, "the throttle is set")
 
     moving = desk.run("--verify", plan)
     assert (moving.code, moving.out) == (

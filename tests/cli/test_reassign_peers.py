@@ -55,7 +55,7 @@ def test_kafkas_tool_verifies_and_rolls_back_a_move_of_kquota(desk: Desk) -> Non
     assert desk.run("--execute", back).code == 0
     desk.moved(topic, (1, 2))
     assert desk.run("--verify", back).code == 0
-    until(lambda: desk.standing(topic) == {}, "no throttle stands")
+    until(lambda: desk.standing(topic) == {}, "no throttle is set")
 
 
 def test_kquota_verifies_and_rolls_back_a_move_of_kafkas_tool(desk: Desk) -> None:
@@ -71,13 +71,15 @@ def test_kquota_verifies_and_rolls_back_a_move_of_kafkas_tool(desk: Desk) -> Non
     assert desk.hand.lists(topic)
     done = desk.run("--verify", plan)
     assert done.code == 8
-    assert f"{LEADER_RATE} on broker 1,2,3" in done.err, "kquota did not set it, and does not know who needs it"
+    assert f"{LEADER_RATE} on broker 1,2,3" in done.err, (
+        "kquota did not set the throttle, and does not know what needs it"
+    )
     until(lambda: desk.hand.lists(topic) == {}, "the plan proves the entries of the lists")
-    assert desk.standing(topic) == rates("50000000"), "no plan proves whose the rates are"
+    assert desk.standing(topic) == rates("50000000"), "no plan proves which move owns the rates"
     peer(desk, "--reassignment-json-file", plan, "--verify")
     back = saved(desk, started.out)
     if desk.hand.servers.kafka == "4.3.1":
-        assert "/" in Path(back).read_text(), "Kafka's tool of today names log dirs"
+        assert "/" in Path(back).read_text(), "the tool of this Kafka release writes log dirs"
     rolled = desk.run("--execute", back)
     assert rolled.code == 0, rolled.err
     desk.moved(topic, (1, 2))

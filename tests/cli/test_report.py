@@ -47,7 +47,7 @@ CASES = {
     "a move that finishes": (Case(deadline="3m", nic="1Gbit/s", impact="10%"), SECTIONS, PLOTS),
     "never": (Case(throttle="5MB/s"), SECTIONS, PLOTS),
     "unknown writes": (Case(writes=None), SECTIONS, [PLOTS[0], PLOTS[1], PLOTS[3]]),
-    "nobody writes": (Case(writes=0.0), SECTIONS, PLOTS),
+    "no writes": (Case(writes=0.0), SECTIONS, PLOTS),
     "the throttle of a deadline": (Case(throttle=None, deadline="10m"), SECTIONS, PLOTS),
     "more brokers than a picture holds": (Case(links=FLEET, throttle="1MB/s"), SECTIONS, PLOTS),
     "nothing to move": (Case(links=()), [SECTIONS[n] for n in (1, 5, 6)], PLOTS[:1]),
@@ -158,7 +158,7 @@ def test_commands_are_shown_only_if_they_do_what_the_page_says() -> None:
     assert lines.commands == []
     assert "kquota reassign-partitions does not accept" in lines.text["Commands in their order"]
     waves = shown(Case(throttle="20MB/s", waves=3))
-    assert len(waves.commands) == 6
+    assert len(waves.commands) == 7
     assert "These commands move the whole plan at once." in waves.text["Commands in their order"]
 
 
@@ -207,15 +207,16 @@ def test_the_commands_are_valid_for_a_shell_and_for_kquota() -> None:
         *options,
         *("--reassignment-json-file", "a b/$(id)`id`.json", "--execute", "--throttle", "8MB/s"),
     ]
-    assert [line[: 2 if line[0] == "move" else 1] for line in words] == [
+    assert [line[: 2 if line[0] in ("move", "throttle") else 1] for line in words] == [
         *[["reassign-partitions"]] * 2,
         ["move", "status"],
+        ["throttle", "set"],
         ["reassign-partitions"],
         ["move", "resume"],
         ["move", "abort"],
     ]
     for line in words[1:]:
-        known = kquota(*line[: 2 if line[0] == "move" else 1], "--help").out
+        known = kquota(*line[: 2 if line[0] in ("move", "throttle") else 1], "--help").out
         assert [word for word in line if word.startswith("--") and word not in known] == []
 
 

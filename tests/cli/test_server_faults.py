@@ -47,7 +47,9 @@ STEP: Final = 6
 
 
 class Phase(enum.Enum):
-    """What the killed kquota had done. `move run` needs brokers, so waves do not exist over ZooKeeper alone."""
+    """The steps that the killed kquota had completed. Over ZooKeeper alone there are no waves, because `move run` needs
+    brokers.
+    """
 
     RECORDED = "recorded"
     SUBMITTED = "submitted"

@@ -135,7 +135,7 @@ WRONG = {
     ),
     "no ZooKeeper port": (["configs", "--describe", "--user", "a", "--zookeeper", "localhost/x"], "not host:port"),
     "log-dirs without an action": (["log-dirs"], "--describe, --snapshot DIR and --compact DIR"),
-    "a broker that is no number": (["log-dirs", "--describe", "--broker-list", "1,x"], "broker ids"),
+    "a broker that is not a number": (["log-dirs", "--describe", "--broker-list", "1,x"], "broker ids"),
     "an empty topic": (["log-dirs", "--describe", "--topic-list", "a,"], "a name is empty"),
     "log-dirs on ZooKeeper": (["log-dirs", "--describe"], "no cluster is given"),
 }

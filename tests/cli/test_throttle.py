@@ -91,7 +91,7 @@ def test_doctor_removes_leftovers_and_nothing_else(desk: Desk) -> None:
         Setting.of_broker(THREE, FOLLOWER_RATE): "5000000",
     }
     # On ZooKeeper the brokers, which the other client asks, see the change later.
-    until(lambda: desk.standing(ours) == held, "all four values")
+    until(lambda: desk.standing(ours) == held, "all four values are set")
 
     desk.hand.write(leaders, "0:1,0:2,7:7")
     desk.hand.write(followers, "0:2")
@@ -121,18 +121,18 @@ def test_doctor_removes_leftovers_and_nothing_else(desk: Desk) -> None:
     desk.let_pass(hours=2)
     fixed = desk.throttle("doctor", "--fix", "--yes", "--older-than", "1h")
     assert (fixed.code, fixed.out) == (0, ""), fixed.err
-    until(lambda: desk.standing(topic, ours) == held, "what was left over is gone, what a run holds is not")
+    until(lambda: desk.standing(topic, ours) == held, "leftovers are removed, values of a run are not")
     assert desk.hand.value(retention) == "123456789"
     assert desk.throttle("clear").code == 0
-    until(lambda: desk.standing(topic, ours) == {}, "all is restored")
+    until(lambda: desk.standing(topic, ours) == {}, "everything is restored")
 
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API", "3.9.1 ZooKeeper"])
 def test_a_list_on_a_broker_is_reported(desk: Desk) -> None:
     misplaced(desk.hand, AlterConfigOpType.SET)
-    until(lambda: "list-on-broker" in desk.rules()[1], "the list on a broker is told")
+    until(lambda: "list-on-broker" in desk.rules()[1], "doctor reports the list on a broker")
     misplaced(desk.hand, AlterConfigOpType.DELETE)
-    until(lambda: desk.rules() == (0, set()), "the list on a broker is gone")
+    until(lambda: desk.rules() == (0, set()), "the list on a broker is removed")
 
 
 @pytest.mark.parametrize("way", ["4.3.1 Admin API"])
@@ -149,11 +149,11 @@ def test_clear_restores_the_previous_throttle(desk: Desk) -> None:
         assert desk.throttle("set", *asked).code == 0
     (run,) = desk.told("show", "--sample", "0")[1]["runs"]
     assert desk.throttle("set", "--run", run["run"], "--throttle", "7MB/s").code == 0
-    until(lambda: desk.hand.value(Setting.of_broker(ONE, LEADER_RATE)) == "7000000", "the rate is another")
+    until(lambda: desk.hand.value(Setting.of_broker(ONE, LEADER_RATE)) == "7000000", "the rate has changed")
     assert desk.throttle("clear").code == 0
-    until(lambda: desk.standing(topic) == prior, "all is as it was")
+    until(lambda: desk.standing(topic) == prior, "all values are as before")
     assert desk.throttle("clear", "--all", "--yes").code == 0
-    until(lambda: desk.standing(topic) == {}, "nothing stands")
+    until(lambda: desk.standing(topic) == {}, "no throttle is set")
 
 
 REFUSED: dict[str, tuple[tuple[str, ...], int, str]] = {
@@ -218,12 +218,12 @@ def test_a_returning_broker_is_throttled_until_it_is_in_sync(desk: Desk) -> None
         assert told[3]["SumReplicaLag"] > 0
         return bool(told[3]["FollowerReplicationThrottledRate"] and told[1]["LeaderReplicationThrottledRate"])
 
-    until(flows, "copies that flow")
+    until(flows, "copies make progress")
 
     faster = desk.throttle("set", "--recovering", "3", "--throttle", "50MB/s")
     assert faster.code == 0, faster.err
     assert "in sync everywhere" in faster.err
-    until(lambda: desk.standing(topic) == {}, "nothing of it is left")
+    until(lambda: desk.standing(topic) == {}, "no value of the move is left")
     assert desk.told("set", *asked, "--once")[0] == 0
 
 
@@ -246,7 +246,7 @@ def test_a_broker_that_never_returns_can_be_released(desk: Desk) -> None:
     assert "runs without a move also hold throttles (" in status.err
     ran = kquota("reassign-partitions", *desk.connection, "--execute", "--throttle", "3MB/s", "--force", *moved)
     assert ran.code == 0, ran.err
-    until(lambda: desk.hand.replicas(TopicPartition(topic, 0)) == [1, 3], "it is moved")
+    until(lambda: desk.hand.replicas(TopicPartition(topic, 0)) == [1, 3], "the partition is moved")
     for alive in (desk.throttle("clear", "--gone", "3"), kquota(*move, "--gone", "2,3")):
         assert (alive.code, alive.out) == (1, "")
         assert "is alive, so its throttle can be restored. Nothing was written" in alive.err
@@ -270,4 +270,4 @@ def test_a_broker_that_never_returns_can_be_released(desk: Desk) -> None:
         desk.hand.start_broker(3)
     assert set(desk.standing(topic)) == {rate, Setting.of_broker(THREE, FOLLOWER_RATE)}
     assert desk.throttle("doctor", "--fix", "--yes").code == 0
-    until(lambda: desk.standing(topic) == {}, "doctor takes away what it came back with")
+    until(lambda: desk.standing(topic) == {}, "doctor removes the rate of the returned broker")

@@ -1,4 +1,4 @@
-"""--timeout in real processes: a server that never answers, and a process that cannot be told by a signal."""
+"""--timeout in real processes: a server that never answers, and a process that does not react to a signal."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_the_words_are_kafkas(desk: Desk, kafka_tools: Tools) -> None:
         f"kquota: error: topic {one} has 3 partitions, and Kafka cannot remove partitions; nothing was sent\n",
     )
     assert desk.run("--delete", "--topic", one).code == 0
-    until(lambda: desk.names() == [], "it is gone")
+    until(lambda: desk.names() == [], "the topic is deleted")
 
 
 def test_the_words_are_kafkas_while_a_topic_moves(

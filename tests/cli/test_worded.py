@@ -26,11 +26,11 @@ def test_each_next_step_has_a_command() -> None:
 
 def test_an_error_and_its_cause_name_options() -> None:
     inner = Refused("t-0 is moving: wait, or give ", Parameter("force"))
-    outer = Incomplete((inner, "; ", NextStep.RESUME, " goes on"), done=[], undone=[])
-    assert str(outer) == "t-0 is moving: wait, or give force; resuming goes on"
+    outer = Incomplete((inner, "; ", NextStep.RESUME, " continues it"), done=[], undone=[])
+    assert str(outer) == "t-0 is moving: wait, or give force; resuming continues it"
     assert (
         worded(outer)
-        == "t-0 is moving: wait, or give --force; `kquota move resume --bootstrap-server HOST:PORT` goes on"
+        == "t-0 is moving: wait, or give --force; `kquota move resume --bootstrap-server HOST:PORT` continues it"
     )
 
 

@@ -77,7 +77,7 @@ def test_host_names_are_checked_unless_switched_off(
 
 
 WRONG: dict[str, tuple[Mapping[str, str], str]] = {
-    "an authority nobody knows": (
+    "an unknown authority": (
         {**TLS, "zookeeper.ssl.truststore.location": "stranger.pem"},
         "the server's certificate is not signed by an authority in the trust store",
     ),

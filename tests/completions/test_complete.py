@@ -93,7 +93,7 @@ def test_the_keys_match_real_brokers(kafka_431: Sandbox) -> None:
 
 
 NOBODY = {
-    "nobody there": ["--bootstrap-server", "127.0.0.1:1"],
+    "no server": ["--bootstrap-server", "127.0.0.1:1"],
     "a cluster that config.toml has not": ["--cluster", "nowhere"],
     "a file that is not there": ["--bootstrap-server", "127.0.0.1:1", "--command-config", "nowhere"],
     "no ZooKeeper": ["--zookeeper", "127.0.0.1:1"],

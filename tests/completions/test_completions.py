@@ -63,7 +63,9 @@ CASES = {
     "no hidden option": Offer("kquota configs --broker", exactly=("--broker", "--broker-defaults")),
     "an option once": Offer("kquota configs --alter --al", exactly=("--all",)),
     "with its value, too": Offer("kquota configs --zookeeper=z:1 --zo", exactly=()),
-    "one that may stand again": Offer("kquota configs --entity-type users --entity-t", exactly=("--entity-type",)),
+    "an option that can be repeated": Offer(
+        "kquota configs --entity-type users --entity-t", exactly=("--entity-type",)
+    ),
     "by its other name it is the same": Offer("kquota quota explain --client x --cli", exactly=()),
     "no option where a value belongs": Offer("kquota configs --user ", exactly=()),
     "a value that looks like a command": Offer("kquota move status --run plan --ou", exactly=("--output",)),
@@ -120,7 +122,7 @@ CASES = {
     "no cluster, no names": Offer("kquota configs --topic ", exactly=()),
     "releases": Offer("kquota sandbox up --kafka 4", exactly=("4.3.1",)),
     "no command's name for an argument": Offer("kquota quota diff a.yaml ", exactly=()),
-    "somebody else's option": Offer("kquota configs --nonsense=", exactly=()),
+    "an option of another program": Offer("kquota configs --nonsense=", exactly=()),
 }
 FILES = {
     "a plan": Offer("kquota reassign-partitions --reassignment-json-file ", some=("plan.json",)),

@@ -43,8 +43,8 @@ EXAMPLES_NOT_RUN: Final[Mapping[str, str]] = {
 """Maps an example of a help text to the reason."""
 
 ENDS: Final[Mapping[str, tuple[str, str]]] = {
-    "kquota quota diff --bootstrap-server localhost:9092 quotas.yaml": ("exit 8", "nobody has applied it yet"),
-    "kquota quota diff --zookeeper localhost:2181 quotas.yaml --prune --output tsv": ("exit 8", "nor now"),
+    "kquota quota diff --bootstrap-server localhost:9092 quotas.yaml": ("exit 8", "the file is not applied yet"),
+    "kquota quota diff --zookeeper localhost:2181 quotas.yaml --prune --output tsv": ("exit 8", "as above"),
     "kquota reassign-partitions --bootstrap-server localhost:9092 --verify --all-runs --quiet": (
         "exit 8 until",
         "the move that the example before it has started is done",

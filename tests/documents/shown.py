@@ -80,7 +80,7 @@ def mentions(name: str, markdown: str) -> list[Command]:
 def prints(output: Iterable[str], printed: str) -> bool:
     """True if the output matches, line by line.
 
-    `…` stands for any text, a line of `…` alone for any number of lines.
+    `…` matches any text, and a line with only `…` matches any number of lines.
     """
     pattern = "".join(
         "(?:.*\n)*" if line.strip() == "…" else ".*".join(map(re.escape, line.rstrip().split("…"))) + "\n"
@@ -118,7 +118,7 @@ def _steps(name: str, fence: _Fence) -> Iterator[Step]:
                 yield from _script(name, _found(numbered, _EXEC))
             for number, line in numbered:
                 if fence.words[:1] in ((), ("text",)) and _SHOWS_A_COMMAND.match(line):
-                    raise ValueError(f"{name}:{number}: a command that nobody runs; call the fence sh or console")
+                    raise ValueError(f"{name}:{number}: no test runs this command; call the fence sh or console")
 
 
 def _found(lines: Iterable[tuple[int, str]], pattern: re.Pattern[str]) -> list[tuple[int, str]]:

@@ -9,7 +9,7 @@ from tests.documents.shown import Command, File, Step, prints, story
 STORIES: dict[str, tuple[str, list[Step]]] = {
     "a line is a command": ("```sh\na b\nc\n```", [Command(text="a b", where="D:2"), Command(text="c", where="D:3")]),
     "a comment is none": ("```sh\n# why\n\na\n```", [Command(text="a", where="D:4")]),
-    "a line that goes on": ("```sh\na \\\n  b\n```", [Command(text="a \\\n  b", where="D:2")]),
+    "a continued line": ("```sh\na \\\n  b\n```", [Command(text="a \\\n  b", where="D:2")]),
     "a loop": ("```sh\nfor a in 1\ndo b\ndone\n```", [Command(text="for a in 1\ndo b\ndone", where="D:2")]),
     "a here-document": (
         "```sh\ncat <<E\n$ x\nE\nb\n```",
@@ -29,7 +29,7 @@ STORIES: dict[str, tuple[str, list[Step]]] = {
         "```console\n$ a # exit 8 until it is done\nb\n```",
         [Command(text="a # exit 8 until it is done", where="D:2", codes=(8,), until=True, output=("b",))],
     ),
-    "a session's line that goes on": (
+    "a continued line of a session": (
         "```console\n$ a \\\n> b\nc\n```",
         [Command(text="a \\\nb", where="D:2", output=("c",))],
     ),
@@ -57,10 +57,10 @@ def test_the_steps_of_a_document(markdown: str, steps: list[Step]) -> None:
 
 
 WRONG = {
-    "a command that nobody runs": "```\nkquota configs\n```",
+    "a command in a fence that is not run": "```\nkquota configs\n```",
     "a command as text": "```text\n$ a\n```",
     "no end": "```sh\na \\\n```",
-    "printed by nobody": "```console\na\n```",
+    "output without a command": "```console\na\n```",
 }
 
 

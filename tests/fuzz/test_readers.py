@@ -90,7 +90,7 @@ READS = re.compile(r"\b(bounded\.(json_value|json_object|file_bytes|file_text|ex
 
 
 def test_every_module_that_reads_outside_text_is_in_the_table() -> None:
-    """A module that calls a reader of `bounded` or `text_file` is imported by the table, or stands here."""
+    """A module that calls a reader of `bounded` or `text_file` is imported by the table, or listed here."""
     table = (Path(__file__).parent / "readers.py").read_text()
     others = {
         *("bounded.py", "text_file.py", "java_properties.py"),  # called by the others

@@ -37,7 +37,7 @@ def test_generated_pages_are_identical() -> None:
     made = dict(pages())
     stand = {path: path.read_text(encoding="utf-8") for path in COMMITTED}
     differing = {path.name for path in made.keys() | stand if made.get(path) != stand.get(path)}
-    assert not differing, "make them anew: make man"
+    assert not differing, "the man pages are out of date: run make man"
 
 
 def test_each_command_has_its_page_and_its_prose() -> None:

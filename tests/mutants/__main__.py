@@ -28,7 +28,7 @@ NOBODY = "nothing"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The first test that fails, and the first round. None stands for tests that pass."""
+    """The first test that fails, and the first round. None means that the tests pass."""
 
     test: str | None
     round: str | None

@@ -22,7 +22,7 @@ CASES: dict[str, tuple[list[Volume], list[Arrival], float | None, list[tuple[int
     "enough until producers come": ([volume(3, "/a", 405)], [arrival(3, 400)], 10, [(5, -5)]),
     "writes unknown": ([volume(3, "/a", 500)], [arrival(3, 400, writes=None)], 10, [(100, None)]),
     "time unknown": ([volume(3, "/a", 500)], [arrival(3, 400)], None, [(100, None)]),
-    "no volume told": ([], [arrival(3, 400)], 10, [(None, None)]),
+    "no known volume": ([], [arrival(3, 400)], 10, [(None, None)]),
     "below Kafka 3.3": ([volume(3, "/a", None, None)], [arrival(3, 400)], 10, [(None, None)]),
     "one of two is silent": ([volume(3, "/a", 500), volume(3, "/b", None)], [arrival(3, 400)], 10, [(None, None)]),
     "two volumes, the broker chooses": (
@@ -75,7 +75,7 @@ APART: dict[str, tuple[list[Volume], list[Arrival], list[int | None]]] = {
         [100, 300],
     ),
     "too much for both": ([volume(3, "/a", 500), volume(3, "/b", 500)], [arrival(3, 1100)], [-100]),
-    "not told": ([], [arrival(3, 600)], [None]),
+    "unknown": ([], [arrival(3, 600)], [None]),
 }
 
 

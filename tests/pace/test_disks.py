@@ -15,7 +15,7 @@ CASES = {
     "none": ([], {}),
     "two volumes": ([volume("/a", 10), volume("/b", 20)], {1: 30}),
     "two log dirs of one volume": ([volume("/a", 10, 4), volume("/b", 10, 4)], {1: 10}),
-    "one that is not told": ([volume("/a", 10), volume("/b", None, None)], {}),
+    "an unknown volume": ([volume("/a", 10), volume("/b", None, None)], {}),
 }
 
 

@@ -65,7 +65,7 @@ SEEN: dict[str, tuple[Work, int, float, int, Side]] = {
         3,
         Side.DESTINATION,
     ),
-    "producers, nobody stays": (
+    "producers, no replica stays": (
         moved({(1, 3): (146.7, 4), (2, 3): (146.7, 4), (4, 3): (146.8, 4)}, writes=3),
         12,
         56.2,
@@ -133,12 +133,15 @@ READ = Enforcement(
 TOLD: dict[str, tuple[list[dict[str, str | None]], Enforcement]] = {
     "alike": ([{**SETTINGS}, {**SETTINGS}], READ),
     "the slower of two counts": ([{**SETTINGS}, {**SETTINGS, "replica.fetch.backoff.ms": "100"}], READ),
-    "one does not tell": ([{**SETTINGS}, {**SETTINGS, "replica.fetch.backoff.ms": None}], AS_SHIPPED),
-    "one tells nothing": ([{**SETTINGS}, {}], AS_SHIPPED),
+    "one broker does not report a setting": (
+        [{**SETTINGS}, {**SETTINGS, "replica.fetch.backoff.ms": None}],
+        AS_SHIPPED,
+    ),
+    "one broker reports nothing": ([{**SETTINGS}, {}], AS_SHIPPED),
     "not a number": ([{**SETTINGS, "replication.quota.window.num": "many"}], AS_SHIPPED),
     "no broker": ([], AS_SHIPPED),
     "one has a throttle": ([{**SETTINGS}, {**SETTINGS, LEADER_RATE: "1"}], replace(READ, throttled=True)),
-    "a throttle is all that one tells": ([{**SETTINGS}, {FOLLOWER_RATE: "1"}], replace(AS_SHIPPED, throttled=True)),
+    "one broker reports only a throttle": ([{**SETTINGS}, {FOLLOWER_RATE: "1"}], replace(AS_SHIPPED, throttled=True)),
     "no throttle": ([{**SETTINGS, LEADER_RATE: None}], READ),
 }
 

@@ -11,7 +11,7 @@ MB = 1_000_000
 LARGEST = {
     "KIP-73: 5 nodes, a quota of 1 MB/s, GbE": (5, 1 * MB, 100 * MB, 10 * MB),
     "KIP-73: 500 nodes, where the network is the narrow place": (500, 1 * MB, 100 * MB, 2 * MB),
-    "no NIC told": (500, 1 * MB, None, 10 * MB),
+    "unknown network rate": (500, 1 * MB, None, 10 * MB),
 }
 
 

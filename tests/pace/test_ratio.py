@@ -26,7 +26,7 @@ def move_time(quota: int, bytes_in: float | None, moved: int = 25, total: int = 
 
 CASES = {
     # quota, max(BytesInPerSec): MoveTime, IN < T
-    "nobody writes": (10 * MB, 0.0, 1000.0, True),
+    "no writes": (10 * MB, 0.0, 1000.0, True),
     "writes eat half of it": (10 * MB, 5.0 * MB, 2000.0, True),
     "writes eat all of it: never": (10 * MB, 10.0 * MB, None, False),
     "writes are more than it: never": (10 * MB, 11.0 * MB, None, False),

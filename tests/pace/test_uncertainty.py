@@ -121,7 +121,7 @@ def test_the_band_of_waves(bands: list[Band | None], band: Band | None) -> None:
 
 
 PEAKS: dict[str, tuple[dict[int, float], tuple[int, ...]]] = {
-    "nobody told": ({}, ()),
+    "unknown": ({}, ()),
     "enough is left": ({1: 2.0, 2: 2.0}, ()),
     # Leader 1 carries 2 MB/s of follower traffic and 1 MB/s of writes: seven times that is above 20 MB/s.
     "its own throttle is spent": ({1: 7.0, 2: 7.0}, (1,)),

@@ -75,7 +75,7 @@ def kquota(place: Path, *arguments: str) -> Ran:
 
 def test_the_sdist_has_all_that_git_has(source: Path) -> None:
     if not (REPOSITORY / ".git").exists():
-        pytest.skip("this is no clone: nothing tells what git has")
+        pytest.skip("not a git clone, so the files in git are unknown")
     tracked = done("git", "ls-files", folder=REPOSITORY).splitlines()
     assert [path for path in tracked if (REPOSITORY / path).exists() and not (source / path).exists()] == []
 

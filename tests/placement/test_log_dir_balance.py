@@ -235,7 +235,7 @@ def test_every_move_brings_the_log_dirs_closer_to_the_band(dirs: list[LogDir]) -
         for move in some:
             then[move.source] += move.size
             then[move.destination] -= move.size
-        assert off(found, then.values()) > off(found, loads(found)), "these moves are needless"
+        assert off(found, then.values()) > off(found, loads(found)), "these moves are not necessary"
 
 
 @given(brokers(volumes=True))

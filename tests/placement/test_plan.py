@@ -41,7 +41,7 @@ CASES = {
     "drain a leader: of two that could lead, the broker that leads less": Case(
         now=[[3, 1], [1, 2]], wanted={"drain": ids(3)}, then={0: (2, 1)}, copied=100
     ),
-    "drain the preferred leader while another leads: who leads goes on and is first": Case(
+    "drain the preferred leader while another broker leads: that broker stays leader and becomes first": Case(
         now=[[3, 1], [2, 1]], wanted={"drain": ids(3)}, then={0: (1, 2)}, copied=100, given={"dead": [3]}
     ),
     "drain the only replica": Case(now=[[3], [1]], wanted={"drain": ids(3)}, then={0: (2,)}, copied=100),
@@ -278,8 +278,8 @@ def test_a_size_is_that_of_the_leader_else_the_largest_else_unknown() -> None:
 DISKS = {
     "two volumes count together": ([(1000, 400), (2000, 500)], Disk(total=3000, used=2100)),
     "two log dirs on one volume count once": ([(1000, 400), (1000, 400)], Disk(total=1000, used=600)),
-    "one that is not told hides them all": ([(1000, 400), None], None),
-    "none told": ([], None),
+    "one unknown volume makes the disk unknown": ([(1000, 400), None], None),
+    "no volume": ([], None),
 }
 
 

@@ -43,7 +43,7 @@ HELD = {
     "throttled by its quota": (9, 10.0, Verdict.AS_EXPLAINED),
     "never throttled": (0, 10.0, Verdict.NOT_REACHED),
     "no quota": (0, None, Verdict.AS_EXPLAINED),
-    "throttled by nobody": (9, None, Verdict.THROTTLED),
+    "throttled, without a quota": (9, None, Verdict.THROTTLED),
 }
 
 

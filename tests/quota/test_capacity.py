@@ -56,8 +56,8 @@ MUTATIONS = {
     "all of the quorum are brokers": ([TOLD, TOLD], 100),
     "a broker beside the quorum says otherwise": ([TOLD, TOLD, OTHER], 100),
     "the quorum says different things": ([TOLD, OTHER], None),
-    "one of the quorum is no live broker": ([TOLD], None),
-    "who is in the quorum is not told": ([TOLD | {"controller.quorum.voters": ""}] * 2, None),
+    "a controller of the quorum is not a live broker": ([TOLD], None),
+    "the quorum is unknown": ([TOLD | {"controller.quorum.voters": ""}] * 2, None),
     "ZooKeeper, where any broker may be the controller": ([ZOOKEEPER, ZOOKEEPER], 100),
     "ZooKeeper, and brokers say different things": (
         [ZOOKEEPER, ZOOKEEPER | {"controller.quota.window.num": "7"}],

@@ -283,9 +283,12 @@ REFUSED = {
         "3:1: not YAML: found character that cannot start any token",
     ),
     "a control character": ("version: 1\n# \x1b[31m\n", r"2:3: the character '\x1b' must be written as an escape"),
-    "a pattern of nobody's": ("version: 1\nowns: ['group:x']", "2:8: owns: 'group:x': unknown kind before the colon"),
+    "a pattern of an unknown kind": (
+        "version: 1\nowns: ['group:x']",
+        "2:8: owns: 'group:x': unknown kind before the colon",
+    ),
     "an empty pattern": ("version: 1\nprotect: ['user:']", "2:11: protect: 'user:': the pattern is empty"),
-    "patterns that are no list": ("version: 1\nowns: team-*", "2:7: owns: must be a list"),
+    "patterns that are not a list": ("version: 1\nowns: team-*", "2:7: owns: must be a list"),
     "a thousand brackets": ("version: 1\nusers: " + "[" * 1000, "2:8: users: must be a mapping"),
 }
 

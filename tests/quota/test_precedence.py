@@ -65,8 +65,8 @@ WHO = {
     "no client-id": (Client(user="u", client_id=""), Entity(user="u")),
     "another user's same client-id": (Client(user="v", client_id="c"), Entity(user=DEFAULT, client_id="c")),
     "an unnamed user's same client-id": (Client(user=None, client_id="c"), Entity(user=DEFAULT, client_id="c")),
-    "nobody known": (Client(user=None, client_id=None), Entity(user=DEFAULT, client_id=DEFAULT)),
-    "nobody known, no client-id": (Client(user=None, client_id=""), Entity(user=DEFAULT)),
+    "unknown client": (Client(user=None, client_id=None), Entity(user=DEFAULT, client_id=DEFAULT)),
+    "unknown user, no client-id": (Client(user=None, client_id=""), Entity(user=DEFAULT)),
 }
 
 

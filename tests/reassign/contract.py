@@ -42,7 +42,7 @@ def eventually(done: Callable[[], bool]) -> None:
     """Reads may lag behind writes, so wait for the effect."""
     deadline = time.monotonic() + 60
     while not done():
-        assert time.monotonic() < deadline, "not so within 60 s"
+        assert time.monotonic() < deadline, "still not true after 60 s"
         time.sleep(0.02)
 
 

@@ -160,7 +160,7 @@ class MemoryCluster:
         if not self._reachable(change.setting):
             return Unreachable(f"broker {change.setting.name} is not alive")
         if self.configs.get(change.setting) != change.before:
-            return Conflict(f"{change.setting} was changed by somebody else")
+            return Conflict(f"{change.setting} was changed by another client")
         return None
 
     # From here on: direct access for tests.

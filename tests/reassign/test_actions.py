@@ -219,7 +219,7 @@ BROKEN = {
     "the list is refused": (LEADERS, Refused("policy says no"), Refused),
     "a rate is refused": (rate_of(2), Refused("policy says no"), Refused),
     "a broker goes away": (rate_of(3), Unreachable("broker 3 went away"), Unreachable),
-    "somebody writes without end": (rate_of(1), Conflict("changed"), Conflict),
+    "another client writes without end": (rate_of(1), Conflict("changed"), Conflict),
 }
 
 
@@ -550,7 +550,7 @@ NOT_PROVEN = {
     "a whole topic's throttle names the same on both sides": ("0:1,0:3", "0:1,0:3"),
     "no follower": ("0:1,0:2", None),
     "a follower that is not in the plan": ("0:1,0:2", "0:4"),
-    "a replica that stays is no leader": ("0:2", "0:3"),
+    "a replica that stays is not the leader": ("0:2", "0:3"),
     "all of it": ("*", "0:3"),
 }
 
@@ -596,7 +596,7 @@ def test_entries_of_another_tool_are_removed_with_the_cancelled_move(
     world.cluster.submit({T0: b(1, 3)})
     world.cluster.configs.update(lists)
     assert world.verify().restored == ()
-    assert world.cluster.configs == lists, "it moves: nothing may be taken from it"
+    assert world.cluster.configs == lists, "the partition moves, so its throttle must stay"
     what = cancellable(world.cluster, world.runs, PLAN, force=False)
     cancel(world.cluster, world.runs, world.clock, what)
     assert world.cluster.partitions[T0].replicas == b(1, 2)

@@ -146,7 +146,7 @@ class TestKilledAtEveryStep:
             cancelled = name == "cancel"
             stage.resume(stage.cluster, stage.runs)
             if not begun and name == "execute":
-                assert stage.throttled() == {}, f"step {n}: neither on record nor taken back"
+                assert stage.throttled() == {}, f"step {n}: neither recorded nor restored"
                 stage.clock.sleep(1)
                 stage.execute(stage.cluster, stage.runs)
             stage.finish()

@@ -30,7 +30,7 @@ CASES = {
     "... and 8 MB/s": (held(1, 2), b(1, 3), 91 * MB, 3 * MB, 8, True, 6),
     "a follower out of sync eats nothing yet": (held(1, 2, isr=(1,)), b(1, 3), 91 * MB, 3 * MB, 5, True, 3),
     "two copies at once": (held(1), b(2, 3), MB, 2 * MB, 4, False, 4),
-    "nobody writes": (held(1, 2), b(3, 4), MB, 0, 1, True, 0),
+    "no writes": (held(1, 2), b(3, 4), MB, 0, 1, True, 0),
     "the leader is not the first": (held(1, 2, leader=2), b(1, 3), MB, 3 * MB, 5, False, 6),
 }
 

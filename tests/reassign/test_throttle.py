@@ -79,8 +79,8 @@ def test_without(current: str | None, gone: tuple[str, ...], prior: str | None, 
 # Changes by others to a list since a run set it, and the value that a second run must then restore.
 CHANGED_SINCE = {
     "nothing": ("8:8, 9:9,0:1", "8:8, 9:9"),
-    "taken theirs away": ("0:1", ""),
-    "taken one of theirs away": ("9:9,0:1", "9:9"),
+    "removed the run's entries": ("0:1", ""),
+    "removed one of the run's entries": ("9:9,0:1", "9:9"),
     "added one": ("8:8,9:9,0:1,7:7", "8:8,9:9,7:7"),
 }
 
@@ -149,7 +149,7 @@ def test_a_raised_rate_is_restored_to_the_first_value() -> None:
 def test_a_rate_that_an_operator_set_during_the_run_is_the_new_prior() -> None:
     first = take(RATE, None, ("10",), None, ())
     assert take(RATE, "7", ("20",), first, ()).prior == "7"
-    assert take(RATE, "", ("20",), first, ()).prior == "", "somebody emptied it: that is a value, and no list"
+    assert take(RATE, "", ("20",), first, ()).prior == "", "an empty value is a value, and not a missing list"
 
 
 @pytest.mark.parametrize("older_first", [True, False], ids=["older ends first", "younger ends first"])

@@ -77,7 +77,7 @@ BAD = {
     "status of a name that climbs": (["status", "../x"], 2, "'../x' is not a valid sandbox name"),
     "no broker": (["up", "--brokers", "0"], 2, "--brokers 0: a sandbox has 1 to 9 brokers"),
     "too many brokers": (["up", "--brokers", "10"], 2, "--brokers 10: a sandbox has 1 to 9 brokers"),
-    "brokers that are no number": (["up", "--brokers", "x"], 2, "--brokers"),
+    "brokers that are not a number": (["up", "--brokers", "x"], 2, "--brokers"),
     "an unknown version": (["up", "--kafka", "1.0"], 2, "--kafka 1.0: the sandbox runs 4.3.1, 3.9.1, 2.8.2"),
     "Kafka without Kafka": (["up", "--zookeeper-only", "--kafka", "4.3.1"], 2, "--zookeeper-only starts no Kafka"),
     "tiered topics without Kafka": (["up", "--zookeeper-only", "--tiered"], 2, "--zookeeper-only starts no Kafka"),

@@ -11,7 +11,7 @@ def until(seen: Callable[[], bool], seconds: float = 60.0) -> None:
     """Returns as soon as the condition holds. Fails after the deadline."""
     deadline = time.monotonic() + seconds
     while not seen():
-        assert time.monotonic() < deadline, "it did not happen"
+        assert time.monotonic() < deadline, "the expected state was not reached"
         time.sleep(0.01)
 
 

@@ -134,7 +134,7 @@ def test_bytes_threads_and_mutations_of_one_client_are_counted_side_by_side() ->
         # 25 tokens are missing, at 5 a second.
         (0, 0, 5_000, "mutation rate"),
         (5_000, 80, 0, None),
-        # 12 kB in 10 s; 16 % of a thread's second are 1.6 times too much, and told is one sample at most.
+        # 12 kB in 10 s; 16 % of a thread's second are 1.6 times too much. The reported delay is at most one sample.
         (5_000, 0, 2_000, "byte rate"),
         # Until 10 s have passed the rate stays the same, and an empty request waits as long again.
         (7_000, 0, 2_000, "byte rate"),

@@ -122,11 +122,11 @@ def test_the_long_run_begins_after_two_windows_and_takes_one(lasts: int) -> None
 NO_QUOTAS: dict[str, Callable[[], object]] = {
     "a rate of 0": lambda: Quotas(producer_byte_rate=0),
     "a rate below 0": lambda: Quotas(consumer_byte_rate=-1),
-    "a rate that is no number": lambda: Quotas(request_percentage=math.nan),
+    "a rate that is not a number": lambda: Quotas(request_percentage=math.nan),
     "a rate without end": lambda: Quotas(controller_mutation_rate=math.inf),
     "a bucket that nothing fills": lambda: Bucket(rate=0),
     "a draft that nothing fills": lambda: Draft(spread=Spread.EVEN, rate=0, samples=11),
-    "no topic in a request, for ever": lambda: Manner(per_request=-1),
+    "no topic in any request": lambda: Manner(per_request=-1),
     "a deploy under no percentage": lambda: Manner(quotas=Quotas(request_percentage=0)),
     "no sample": lambda: Quotas(samples=0),
     "both sides of one connection": lambda: Quotas(producer_byte_rate=1, consumer_byte_rate=1),

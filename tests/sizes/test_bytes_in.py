@@ -31,7 +31,7 @@ READ = {
     ),
     "JSON by broker": ('{"1": "24Mbit/s", "2": 7.5}', {1: BytesIn(mean=3 * MB), 2: BytesIn(mean=7.5)}),
     "JSON by broker, percentiles": ('{"1": {"bytes_in": 5, "low": 2}}', {1: BytesIn(mean=5.0, low=2.0)}),
-    "a percentile of 0 is told": ('{"1": {"bytes_in": 5, "low": 0}}', {1: BytesIn(mean=5.0, low=0.0)}),
+    "a percentile of 0 is known": ('{"1": {"bytes_in": 5, "low": 0}}', {1: BytesIn(mean=5.0, low=0.0)}),
     "null and nothing are not": ('{"1": {"bytes_in": 5, "low": null, "high": ""}}', {1: BytesIn(mean=5.0)}),
     "JSON rows": ('[{"broker": 1, "bytes_in": 5, "high": "1MB/s"}]', {1: BytesIn(mean=5.0, high=MB)}),
     "a vector": (answered(({"broker_id": "3"}, [0, "1.5"])), {3: BytesIn(mean=1.5)}),

@@ -21,7 +21,7 @@ def reading(
 
 CASES = {
     "grows": (reading(100, 0, 10), reading(150, 0, 15), 50),
-    "stands still": (reading(100, 0, 10), reading(100, 0, 10), 0),
+    "does not grow": (reading(100, 0, 10), reading(100, 0, 10), 0),
     "is cut only": (reading(100, 0, 10), reading(50, 5, 10), 0),
     "grows and is cut: an offset has the mean size of those that are there": (
         reading(100, 0, 10),
@@ -31,7 +31,7 @@ CASES = {
     "grows by less than it is compacted": (reading(100, 0, 10), reading(90, 0, 15), 30),
     "grows and all is cut": (reading(100, 0, 10), reading(0, 20, 20), None),
     "made anew": (reading(100, 0, 10), reading(10, 0, 1), None),
-    "truncated by less than it grew afterwards, which no snapshot tells": (
+    "truncated by less than it grew afterwards, which no snapshot shows": (
         reading(100, 0, 10),
         reading(110, 0, 11),
         10,
@@ -42,7 +42,7 @@ CASES = {
     "without offsets a shrink is retention": (reading(100), reading(70), None),
     "with one offset only": (reading(100), reading(130, 0, 13), 30),
     "it was not in sync: a copy's traffic": (reading(100, 0, 10, in_sync=False), reading(200, 0, 20), None),
-    "nobody told whether it was in sync": (reading(100, 0, 10, in_sync=None), reading(200, 0, 20), 100),
+    "unknown whether it was in sync": (reading(100, 0, 10, in_sync=None), reading(200, 0, 20), 100),
     "it was not there": (None, reading(100, 0, 10), None),
     "tiered, local segments are deleted": (reading(80, 0, 100, local=92), reading(80, 0, 105, local=97), 50),
     "tiered, a follower": (reading(80, None, 100, local=92), reading(80, None, 105, local=97), 50),

@@ -165,7 +165,7 @@ RATES: dict[str, tuple[list[LogDir], list[LogDir], float | None]] = {
         led(8_600, 90, 1_050, local=920),
         300,
     ),
-    "nobody told where the local log starts": (led(10, 0, 1), _without_local(led(1_000, 0, 100)), None),
+    "unknown start of the local log": (led(10, 0, 1), _without_local(led(1_000, 0, 100)), None),
 }
 
 

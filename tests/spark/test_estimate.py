@@ -140,13 +140,13 @@ def all_partitions(*rates: float) -> dict[TopicPartition, float]:
 
 BUSIEST: dict[str, tuple[Rates, float | None]] = {
     # Broker 1 leads t-0 and t-1, broker 2 u-0.
-    "nobody told": (Rates(), None),
+    "no rates": (Rates(), None),
     "both by broker": (Rates(by_broker={1: 5.0, 2: 3.0}), 5.0),
     "one of two by broker": (Rates(by_broker={1: 5.0}), None),
     "a broker that leads nothing": (Rates(by_broker={1: 5.0, 2: 3.0, 9: 100.0}), 5.0),
     "by partition": (Rates(by_partition=all_partitions(3.0, 4.0, 5.0)), 7.0),
     "but one partition": (Rates(by_partition=all_partitions(3.0, 4.0)), None),
-    "the partition that lacks is of a broker that is told": (
+    "the missing partition is on a broker with a known rate": (
         Rates(by_broker={2: 1.0}, by_partition=all_partitions(3.0, 4.0)),
         7.0,
     ),

@@ -100,8 +100,8 @@ def test_packed_lines_and_parquet_are_the_same_plan(spark: SparkSession, tmp_pat
 
 
 WRONG = {
-    "no JSON": ("topic t", "topic t: is no entry of a plan"),
-    "cut off": (ENTRY[:30], "is no entry of a plan"),
+    "no JSON": ("topic t", "topic t: is not a valid entry of a plan"),
+    "cut off": (ENTRY[:30], "is not a valid entry of a plan"),
     "no topic": ('{"partition":0,"replicas":[1]}', "an entry without a topic"),
     "no topic's name": ('{"topic":"a b","partition":0,"replicas":[1]}', "a b: is not a valid topic name"),
     "no partition": ('{"topic":"t","replicas":[1]}', "t: an entry without a partition's number"),

@@ -42,7 +42,7 @@ def until(done: Callable[[], bool], what: str, seconds: float = _PATIENCE) -> No
     """Wait for an effect, not for a time."""
     give_up = time.monotonic() + seconds
     while not done():
-        assert time.monotonic() < give_up, f"{what}: not so within {seconds:.0f} s"
+        assert time.monotonic() < give_up, f"{what}: still not true after {seconds:.0f} s"
         time.sleep(0.05)
 
 
@@ -131,7 +131,7 @@ class OtherHand:
     def delete(self, topic: str) -> None:
         """Deletes it. When this returns, it is also deleted in ZooKeeper, which brokers forget earlier."""
         self._delete([topic])
-        until(lambda: topic not in self.admin.list_topics(timeout=_PATIENCE).topics, f"{topic} is gone")
+        until(lambda: topic not in self.admin.list_topics(timeout=_PATIENCE).topics, f"{topic} is deleted")
 
     def _delete(self, topics: Sequence[str]) -> None:
         if not self.servers.zookeeper:

@@ -77,7 +77,7 @@ class TestAdminApi(ConfigsContract):
         add = {LEADER_REPLICAS: "0:1", "retention.ms": "86400000"} if of_a_topic else {LOG_DIR_RATE: HARMLESS}
         stage.configs.alter([ConfigChange(resource=resource, add=add)])
         until(lambda: held_by_librdkafka(resource) == add, f"{add} is seen")
-        until(lambda: stage.held(resource) == add, f"{add} is seen by whichever broker is asked")
+        until(lambda: stage.held(resource) == add, f"{add} is visible on every broker")
 
     def test_the_broker_refuses_in_its_own_words(self, stage: Stage) -> None:
         topic = stage.topic()
@@ -97,7 +97,7 @@ class TestAdminApi(ConfigsContract):
             stage.configs.alter(changes)
         assert told.value.done == (str(topic),)
         assert set(told.value.undone) == {"broker '9'", "topic 'nobody-s'"}
-        until(lambda: stage.held(topic) == {LEADER_REPLICAS: "0:1"}, "the part that was done")
+        until(lambda: stage.held(topic) == {LEADER_REPLICAS: "0:1"}, "the completed part is visible")
         with pytest.raises(Refused):
             stage.configs.alter(changes[1:])
 

@@ -78,4 +78,4 @@ def test_new_connections_are_limited_and_then_no_more(way: tuple[Sandbox, bool],
         assert comes_true(lambda: not all(served(broker) for _ in range(MANY))), "never limited"
     finally:
         actions.alter(quotas, QuotaChange(entity=entity, delete=(CONNECTION_CREATION_RATE,)), attempts())
-    assert comes_true(lambda: all(served(broker) for _ in range(MANY))), "limited for good"
+    assert comes_true(lambda: all(served(broker) for _ in range(MANY))), "limited permanently"

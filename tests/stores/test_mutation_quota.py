@@ -59,7 +59,9 @@ def test_one_client_sends_at_most_a_tenth_in_vain_and_waits_no_longer_than_the_b
     with Wire(cluster.bootstrap, {"client_id": client}) as wire:
         pace, served = MutationPace(quota=RATE), WireTopics(wire)
         outcomes = carry_out(served, time, todo, pace, seconds=60, on_wait=lambda _, wait: waits.append(wait))
-        until(lambda: sum(t.name.startswith(client) for t in served.topics(None)) == topics, "a broker tells of all")
+        until(
+            lambda: sum(t.name.startswith(client) for t in served.topics(None)) == topics, "a broker reports all topics"
+        )
     assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
     assert todo.sent <= 1.1 * topics
     assert sum(waits) <= 1.1 * (topics * partitions - partitions - BURST) / RATE
@@ -74,7 +76,7 @@ def test_the_program_in_the_readme_works(cluster: Sandbox, client: str, tmp_path
             connected, [Creation(topic=name, partitions=2, replication_factor=1) for name in (one, two)]
         )
         assert made == {one: None, two: None}
-        until(lambda: len(connected.topics.topics([one, two])) == 2, "they are told")
+        until(lambda: len(connected.topics.topics([one, two])) == 2, "the topics are reported")
         assert create_partitions(connected, {one: 3}) == {one: None}
         again = create_topics(connected, [Creation(topic=two)], validate_only=True)
         assert str(again[two]).startswith("TopicAlreadyExists (36)")

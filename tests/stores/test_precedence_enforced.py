@@ -153,7 +153,7 @@ def test_clients_that_share_a_bucket_wait_for_each_other(
         return throttled(cluster, topic, str(other.client_id), b"small")
 
     if bucket(level, spender) == bucket(level, other):
-        until(both, "the other waits, too")
+        until(both, "the other client also waits")
     else:
         assert not both()
 

@@ -121,7 +121,7 @@ CASES: dict[str, tuple[Standing, Expected]] = {
         standing(MOVING, limits={ONE: {LEADER_RATE: rate("1000")}}),
         [("rates-differ-between-sides", "broker 1", False)],
     ),
-    "a side that a run set and another that somebody did": (
+    "one side set by a run, the other by an operator": (
         standing(
             MOVING,
             {},

@@ -71,10 +71,10 @@ def test_where_throughput_is_counted() -> None:
 
 
 UNKNOWN: dict[str, tuple[dict[int, int], dict[int, int], set[str]]] = {
-    "all tell": ({1: 9, 2: 9, 3: 0}, {1: 9, 2: 9, 3: 5}, set()),
-    "a follower does not tell": ({1: 9, 2: 9}, {1: 10, 2: 10}, {"follower", "lag", "leader"}),
-    "the leader does not tell": ({2: 9, 3: 0}, {2: 10, 3: 5}, {"bytes_in", "lag", "keep_up"}),
-    "nobody tells": ({}, {}, {"bytes_in", "follower", "lag", "leader", "keep_up"}),
+    "all brokers report": ({1: 9, 2: 9, 3: 0}, {1: 9, 2: 9, 3: 5}, set()),
+    "a follower does not report": ({1: 9, 2: 9}, {1: 10, 2: 10}, {"follower", "lag", "leader"}),
+    "the leader does not report": ({2: 9, 3: 0}, {2: 10, 3: 5}, {"bytes_in", "lag", "keep_up"}),
+    "no broker reports": ({}, {}, {"bytes_in", "follower", "lag", "leader", "keep_up"}),
 }
 
 

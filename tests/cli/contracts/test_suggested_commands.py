@@ -46,6 +46,7 @@ SAMPLES = {
     "quota": "controller_mutation_rate=1",
     "self.run": "20260301T123000Z-6a6b28d658e6",
     "rate": "5MB/s",
+    "plan": "PLAN",
     "shlex.quote(str(options.file))": "FILE.yaml",
     "' --prune' if options.prune else ''": " --prune",
 }
@@ -167,7 +168,7 @@ def filled(command: str, folder: Path) -> list[str]:
 
 @contextmanager
 def _nobody(*_: object) -> Iterator[NoReturn]:
-    raise Unreachable("nobody is there")
+    raise Unreachable("the cluster does not answer")
     yield
 
 

@@ -67,4 +67,4 @@ def test_kquota_reaches_a_broker_with_a_real_limit(kafka_431: Sandbox) -> None:
             until(closed, "the limit is in force")
         finally:
             actions.alter(quotas, QuotaChange(entity=change.entity, delete=(CONNECTION_CREATION_RATE,)), attempts())
-            until(lambda: not closed(), "it is in force no more: other tests do not expect to wait")
+            until(lambda: not closed(), "the limit is removed, because other tests do not expect to wait")

@@ -151,6 +151,6 @@ def test_kafkas_tool_sees_and_cancels_the_moves_of_kquota(real_stage: RealStage,
 
     assert actions.start(real_stage.dirs, SystemClock(), wanted).begun == {(name, one): there}
     real_stage.fast(one)
-    until(lambda: place() == Place(current=there), "the copy is there")
+    until(lambda: place() == Place(current=there), "the copy exists")
     assert kafka("--verify", "--preserve-throttles") == ours()
     assert ours().count("completed successfully.") == 2

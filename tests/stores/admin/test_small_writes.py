@@ -1,4 +1,4 @@
-"""Small writes to real brokers: each partition answers, and a topic that somebody deletes is noticed."""
+"""Small writes to real brokers: each partition answers, and the deletion of the topic is noticed."""
 
 from __future__ import annotations
 

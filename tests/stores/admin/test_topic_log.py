@@ -116,7 +116,7 @@ def test_a_fresh_reader_equals_a_live_reader_after_compaction(cluster: Sandbox, 
         assert {key: value for key, value in newest(items).items() if value is not None} == live.there
         return items[0].offset > 0 and len(items) < len(live.items)
 
-    until(compacted, "the first offsets are gone", 120)
+    until(compacted, "the first offsets are removed", 120)
     assert live.there.keys() == {"a", "c", "lock", "beat"}
     fresh = handle(wire, name)
     fresh.read()
@@ -141,7 +141,7 @@ def test_the_sequence_outlives_every_record_of_its_batch(cluster: Sandbox, wire:
         foreign += 1
         return handle(wire, name).read() == []
 
-    until(emptied, "the deletion itself is gone", 180)
+    until(emptied, "the tombstone is removed", 180)
     fresh = handle(wire, name)
     assert fresh.read() == []
     assert fresh.foreign >= 1

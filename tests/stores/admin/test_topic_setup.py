@@ -203,7 +203,7 @@ def test_read_and_write_are_enough(carol: Wire, admin: AdminClient, shared: str)
             return False
 
     grant(admin, shared, AclOperation.READ)
-    until(allowed, "READ is heeded")
+    until(allowed, "brokers enforce READ")
     log = handle(carol, shared)
     assert [item.key for item in log.read()] == ["a"]
     with pytest.raises(Forbidden, match="needs READ and WRITE"):
@@ -221,7 +221,7 @@ def test_read_and_write_are_enough(carol: Wire, admin: AdminClient, shared: str)
             return False
         return True
 
-    until(written, "WRITE is heeded")
+    until(written, "brokers enforce WRITE")
     assert [item.key for item in log.read()] == ["b"]
 
 

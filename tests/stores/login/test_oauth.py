@@ -167,7 +167,7 @@ BAD: dict[str, tuple[Callable[[], tuple[int, dict[str, str], bytes]], type[Kquot
         "does not answer with HTTP. Check",
     ),
     "a token that would break out of its frame": (given(f"{CANARY}\x01auth=x"), Refused, "returned no token"),
-    "a token that is no text": (given(7), Refused, "returned no token"),
+    "a token that is not text": (given(7), Refused, "returned no token"),
 }
 
 

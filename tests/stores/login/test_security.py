@@ -147,7 +147,7 @@ TOLD: dict[str, tuple[Mapping[str, str], str]] = {
         {"sasl.mechanism": "PLAIN"},
         "protocol is PLAINTEXT, so these have no effect: sasl.mechanism",
     ),
-    "lines that are no properties": (
+    "lines that are not properties": (
         {"acks": "all", CANARY: "", "EyJ.a.b": "x"},
         "acks, 2 line(s) that are not properties",
     ),
@@ -422,7 +422,7 @@ def bad_stores(folder: Path, ours: Certified, own: Certified) -> dict[str, tuple
             {"ssl.keystore.certificate.chain": own.pem},
             "ssl.keystore.key is missing; chain and key must be set together",
         ),
-        "a key of somebody else": (
+        "a key that does not belong to the certificate": (
             {"ssl.keystore.certificate.chain": own.pem, "ssl.keystore.key": other.key_pem()},
             "its key does not belong to its first certificate",
         ),
@@ -443,7 +443,7 @@ BAD = [
     "no key password",
     "no key password inline",
     "a chain without a key",
-    "a key of somebody else",
+    "a key that does not belong to the certificate",
     "no certificate to trust",
 ]
 
@@ -473,9 +473,7 @@ def test_librdkafka_logs_in(secured: Secured, tmp_path: Path, listener: str, pro
     assert set(client.list_topics(timeout=20).brokers) == {1}
 
 
-@pytest.mark.parametrize(
-    "name", ["a certificate for another name", "an authority nobody knows", "a wrong SCRAM password"]
-)
+@pytest.mark.parametrize("name", ["a certificate for another name", "an unknown authority", "a wrong SCRAM password"])
 def test_librdkafka_cannot_log_in(secured: Secured, tmp_path: Path, name: str) -> None:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient

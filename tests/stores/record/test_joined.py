@@ -39,15 +39,15 @@ CASES = {
     "ended here": (kept(3, (HERE, 1, 3), ended=True), None, "local", False, False),
     "only there": (None, at(2), "shared", False, False),
     "the same": (kept(3, (HERE, 1, 3)), at(3), "shared", False, False),
-    "another host went on": (kept(3, (HERE, 1, 3)), at(7), "shared", False, False),
+    "another host continued": (kept(3, (HERE, 1, 3)), at(7), "shared", False, False),
     "another host ended it": (kept(3, (HERE, 1, 3)), at(5, ended=True), "shared", False, False),
     "ended there, at a lower version": (kept(3), at(2, ended=True), "shared", False, True),
     "one line ahead: it died before it shared it": (kept(4, (HERE, 1, 4)), at(3, MINE), "local", True, False),
     "ended here, one line ahead": (kept(4, (HERE, 1, 4), ended=True), at(3, MINE), "local", True, False),
     "one line ahead of what another host wrote": (kept(6, (HERE, 6, 6)), at(5), "local", True, False),
-    "two lines ahead, and another host went on": (kept(4, (HERE, 1, 4)), at(3), "shared", False, True),
+    "two lines ahead, and another host continued": (kept(4, (HERE, 1, 4)), at(3), "shared", False, True),
     "ahead: it could not see the record": (kept(6, (HERE, 1, 3)), at(3, MINE), "local", True, False),
-    "ahead, and another host went on": (kept(6, (HERE, 1, 3)), at(5), "shared", False, True),
+    "ahead, and another host continued": (kept(6, (HERE, 1, 3)), at(5), "shared", False, True),
     "behind, and it wrote alone": (kept(5, (HERE, 1, 3)), at(7), "shared", False, True),
 }
 

@@ -67,7 +67,7 @@ def test_a_leader_that_hangs_delays_the_append_and_appends_nothing_later(kafka_4
         finally:
             os.kill(pid, signal.SIGCONT)
         log.append([("a", b"3")])
-        until(lambda: in_sync(wire, log._partition.name) == 3, "the broker is back")
+        until(lambda: in_sync(wire, log._partition.name) == 3, "the broker is running again")
         log.append([("a", b"4")])
         assert entries(log.read()) == [("a", b"%d" % n) for n in (1, 2, 3, 4)]
         fresh = handle(wire, log._partition.name)

@@ -325,7 +325,7 @@ def test_a_large_plan_is_written_once_and_never_in_part(team: Team) -> None:
         runs.begin(run)
         before = len(team.topic.items)
         runs.update(replace(run, handed_over=frozenset(list(run.plan.targets)[:3])))
-        assert len(team.topic.items) - before == 2, "the sheet and a sign of life"
+        assert len(team.topic.items) - before == 2, "the sheet and a heartbeat"
         team.topic.compact()
     (found,) = team.process("b").unfinished()
     assert (found.plan, found.rollback, len(found.handed_over)) == (run.plan, run.rollback, 3)
@@ -354,7 +354,7 @@ FORGED = {
     "another format": (lambda d: {**d, "format": 2}, "it has format 2, and this kquota reads 1"),
     "another cluster": (lambda d: {**d, "cluster": "x"}, "it belongs to another cluster"),
     "another run": (lambda d: {**d, "run": {**d["run"], "id": "elsewhere"}}, "it contains another run"),
-    "a config that is no throttle": (
+    "a config that is not a throttle": (
         lambda d: {**d, "run": {**d["run"], "taken": [{"kind": "topic", "name": "t", "key": "retention.ms"}]}},
         "is not a throttle key",
     ),

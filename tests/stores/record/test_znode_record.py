@@ -99,8 +99,8 @@ def test_another_host_continues_a_run_and_ends_it_for_all(hosts: tuple[Host, Hos
         assert other.cluster.change([Change(setting=RATE, before="5", after=None)]) == {}
         other.runs.update(replace(submitted, finished=RUN.begun))
     assert one.runs.unfinished() == ()
-    assert [run.finished for run in one.runs.every()] == [RUN.begun], "the host that began it learns of its end"
-    assert Path(other.runs.place(RUN)).is_file(), "it keeps a journal of what it did"
+    assert [run.finished for run in one.runs.every()] == [RUN.begun], "the host that started the run sees its end"
+    assert Path(other.runs.place(RUN)).is_file(), "it keeps a journal of its own run"
 
 
 def test_a_run_that_ended_elsewhere_cannot_be_begun_again_by_a_stale_host(hosts: tuple[Host, Host]) -> None:
@@ -237,7 +237,7 @@ def test_every_host_sees_a_large_plan_and_only_its_end_remains(hosts: tuple[Host
 
 # Content of a run's znode that kquota did not write, and the reported reasons.
 FORGED = {
-    "a config that is no throttle": ({"kind": "topic", "name": "t", "key": "retention.ms"}, "is not a throttle key"),
+    "a config that is not a throttle": ({"kind": "topic", "name": "t", "key": "retention.ms"}, "is not a throttle key"),
     "a planet": ({"kind": "planet", "name": "t", "key": LEADER_RATE}, "is neither a topic nor a broker"),
     "a broker's key on a topic": ({"kind": "topic", "name": "t", "key": LEADER_RATE}, "is not a throttle key"),
     "a topic with a slash": ({"kind": "topic", "name": "../x", "key": "x"}, "is not a valid topic name"),

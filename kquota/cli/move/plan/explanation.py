@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -9,6 +10,7 @@ from typing import Final
 
 from kquota.cli.contract import printable, say
 from kquota.cli.move.cordons import cordon_notes
+from kquota.cli.move.plan.plan_file import UNSAVED, saving
 from kquota.cli.suggestion import suggested
 from kquota.cli.table import aligned
 from kquota.list_text import few, joined, named_brokers
@@ -34,8 +36,13 @@ _WORDS: Final = {
 }
 
 
-def explain(cluster: ClusterLayout, goal: Goal, found: Planned, source: str, *, everything: bool) -> None:
-    """Print the explanation: the answer first, then the tables. Long tables are cut unless `everything` is set."""
+def explain(
+    cluster: ClusterLayout, goal: Goal, found: Planned, source: str, *, file: str | None, everything: bool
+) -> None:
+    """Print the explanation: the answer first, then the tables. Long tables are cut unless `everything` is set.
+
+    `file` receives the plan. None means that stdout does not go to a file.
+    """
     most = sys.maxsize if everything else FIRST
     for line in (*_answer(found), *_unknown(cluster, goal, found), *_remarks(cluster, goal, found, most)):
         say(line)
@@ -46,7 +53,9 @@ def explain(cluster: ClusterLayout, goal: Goal, found: Planned, source: str, *, 
         _show(_brokers_table(touched), 0, "")
         untouched = len(found.brokers) - len(touched)
         print(f"({counted(untouched, 'broker')} without changes not shown)\n" if untouched else "", file=sys.stderr)
-        say(f"next: {suggested('reassign-partitions --execute --reassignment-json-file FILE --throttle RATE')}")
+        plan = shlex.quote(file or UNSAVED)
+        estimate = suggested(f"move estimate --reassignment-json-file {plan} --throttle RATE")
+        say(f"next: {saving(file)}estimate the move, with a throttle in place of RATE: {estimate}")
 
 
 def _show(lines: Sequence[str], more: int, what: str) -> None:

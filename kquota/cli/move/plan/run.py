@@ -16,6 +16,7 @@ from kquota.cli.move.plan.command import PlanOptions
 from kquota.cli.move.plan.explanation import explain
 from kquota.cli.move.plan.log_dirs.answer import LogDirPlan, log_dir_plan
 from kquota.cli.move.plan.log_dirs.explanation import explain_log_dirs
+from kquota.cli.move.plan.plan_file import plan_file
 from kquota.errors import Invalid, Refused
 from kquota.list_text import joined
 from kquota.measure import byte_size, percentage
@@ -75,7 +76,7 @@ def run(options: PlanOptions) -> MovePlan | LogDirPlan:
         disk_limit=full,
     )
     planned = planner.plan(found, goal)
-    explain(found, goal, planned, source, everything=options.explain)
+    explain(found, goal, planned, source, file=plan_file(options.output), everything=options.explain)
     return move_plan(found, goal, planned, source)
 
 
@@ -103,7 +104,7 @@ def _within_broker(options: PlanOptions, broker: BrokerId) -> LogDirPlan:
         found = balanced(goal, dirs, moves.snapshot(held).partitions)
     work = LogDirWork(broker=broker, copies=len(found.moves), bytes=found.bytes)
     pace = paced(work, throttle, broker_settings(options.connection, [work]) if found.moves else {})
-    explain_log_dirs(found, pace, cordons(dirs), everything=options.explain)
+    explain_log_dirs(found, pace, cordons(dirs), file=plan_file(options.output), everything=options.explain)
     return log_dir_plan(goal, found, pace, cordons(dirs))
 
 

@@ -32,11 +32,17 @@ def cluster(connection: Connection, environment: Mapping[str, str] = os.environ)
 def commands(options: tuple[str, ...], plan: str, throttle: ByteRate) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return each command with its purpose, on one line and quoted."""
     at, of_plan = _words(*options), _words("--reassignment-json-file", plan)
-    execute = ("kquota reassign-partitions", *at, *of_plan, f"--execute --throttle {exact_rate(throttle)}")
+    rate = exact_rate(throttle)
+    execute = ("kquota reassign-partitions", *at, *of_plan, f"--execute --throttle {rate}")
     return (
         ("Check the move. Nothing is written.", (*execute, "--dry-run")),
-        ("Start the move. To change its throttle later, run this command again with another --throttle.", execute),
-        ("Watch the move. Exit code 8: it is moving. Exit code 0: no run is open.", ("kquota move status", *at)),
+        ("Start the move.", execute),
+        ("Show the progress. Exit code 8: the run is open. Exit code 0: no run is open.", ("kquota move status", *at)),
+        (
+            "Only if the move is too slow or affects clients: change the throttle. Write the new rate in place of "
+            f"{rate}.",
+            ("kquota throttle set", *at, *of_plan, f"--throttle {rate}"),
+        ),
         (
             "Verify the move until the exit code is 0. Exit code 8: replicas are moving. Exit code 0: all replicas are "
             "in sync, and the throttle is restored.",

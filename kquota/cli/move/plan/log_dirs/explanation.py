@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from kquota.cli.contract import printable, say
 from kquota.cli.move.cordons import cordon_notes
 from kquota.cli.move.log_dir_time import time_lines
+from kquota.cli.move.plan.plan_file import UNSAVED, saving
 from kquota.cli.suggestion import suggested
 from kquota.cli.table import aligned
 from kquota.list_text import few
@@ -22,8 +24,13 @@ FIRST: Final = 20
 _NAMED: Final = 5
 
 
-def explain_log_dirs(found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...], *, everything: bool) -> None:
-    """Print the explanation: the answer first, then the tables. Long tables are cut unless `everything` is set."""
+def explain_log_dirs(
+    found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...], *, file: str | None, everything: bool
+) -> None:
+    """Print the explanation: the answer first, then the tables. Long tables are cut unless `everything` is set.
+
+    `file` receives the plan. None means that stdout does not go to a file.
+    """
     most = sys.maxsize if everything else FIRST
     for line in (*_answer(found), *_remarks(found), *cordon_notes(cordons)):
         say(line)
@@ -34,11 +41,13 @@ def explain_log_dirs(found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cor
     _show(_moves_table(found, most))
     _show(_log_dirs_table(found))
     print(file=sys.stderr)
+    chosen = ", with a limit in place of RATE" if pace.throttle is None else ""
     rate = "RATE" if pace.throttle is None else exact_rate(pace.throttle)
-    command = suggested(
-        f"reassign-partitions --execute --reassignment-json-file FILE --replica-alter-log-dirs-throttle {rate}"
+    plan = shlex.quote(file or UNSAVED)
+    execute = suggested(
+        f"reassign-partitions --execute --reassignment-json-file {plan} --replica-alter-log-dirs-throttle {rate}"
     )
-    say(f"next: {command}")
+    say(f"next: {saving(file)}start the move{chosen}: {execute}")
 
 
 def _answer(found: LogDirsPlanned) -> Iterator[str]:

@@ -1,0 +1,38 @@
+"""The file to which `move plan` writes its plan, for the commands that its messages suggest."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from kquota.cli.options import Output
+
+UNSAVED: Final = "plan.json"
+"""The file in suggested commands if stdout is not a file with only the plan."""
+_STDOUT: Final = 1
+
+
+def plan_file(output: Output) -> str | None:
+    """Return the path of the file that receives the plan from stdout, relative to the current folder if it is below it.
+
+    Return None if stdout is not a regular file, if the system does not show its path, or if `output` is not the plan
+    itself.
+    """
+    if output is not Output.text:
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(_STDOUT).st_mode):
+            return None
+        path = Path(f"/proc/self/fd/{_STDOUT}").readlink()
+        if not path.samefile(f"/proc/self/fd/{_STDOUT}"):
+            return None
+        return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    except OSError:
+        return None
+
+
+def saving(file: str | None) -> str:
+    """Return the words before a next step that needs the plan in a file."""
+    return f"save the plan in {UNSAVED}, then " if file is None else ""
