@@ -85,7 +85,7 @@ def json_value(data: str | bytes) -> Any:
     if len(data) > _SMALL and _containers(data) * _CONTAINER > len(data):
         raise ValueError("it has too many lists and objects for its length")
     try:
-        found = json.loads(data, parse_constant=_no_constant)
+        found = _JSON.decode(data if isinstance(data, str) else _decoded(data))
         if _escapes_halves(data):
             json.dumps(found, ensure_ascii=False).encode()
         return found
@@ -146,5 +146,14 @@ def _escapes_halves(data: str | bytes) -> bool:
     return (_HALF.search(data) if isinstance(data, str) else _HALF_BYTES.search(data)) is not None
 
 
+def _decoded(data: bytes) -> str:
+    """Return the text of JSON in UTF-8, UTF-16 or UTF-32. Raises ValueError for bytes that are not in it."""
+    return data.decode(json.detect_encoding(data))
+
+
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+_JSON: Final = json.JSONDecoder(parse_constant=_no_constant)
+"""One decoder for all texts. `json.loads` with a `parse_constant` makes a new one for each text."""

@@ -25,6 +25,7 @@ from kquota.stores.record.runs import RecordedRuns
 from kquota.stores.record.shared import Unshared
 from kquota.stores.record.topic import TopicRecord
 from kquota.stores.record.znodes import LOCK, ZnodeLock, ZnodeRecord
+from kquota.stores.state.journal import Kept
 from kquota.stores.state.log import Entry, Item
 from kquota.stores.state.process import Holder
 from kquota.stores.state.runs import RunFiles
@@ -366,6 +367,11 @@ class ProcessFiles(RunFiles):
 
         return self._process.step(Step.JOURNAL, write, torn=torn)
 
+    def _read(self, path: Path) -> tuple[Kept | None, int]:
+        key = "journal", path, path.read_bytes()
+        found: tuple[Kept | None, int] = self._process.stage.remembered.of(key, lambda: RunFiles._read(self, path))
+        return found
+
 
 class ProcessCluster:
     """The cluster as a process sees it. Implements `MoveCluster`; like the real stores it checks before each write."""
@@ -458,7 +464,7 @@ class ProcessCluster:
 def _joined(now: PartitionReplicas, move: PartitionReplicas | None) -> PartitionReplicas:
     """A partition as `kquota.stores.admin.moves` reads it: the metadata names neither added nor removed replicas."""
     if move is None:
-        return replace(now, adding=(), removing=())
+        return replace(now, adding=(), removing=()) if now.moving else now
     return replace(now, replicas=move.replicas, adding=move.adding, removing=move.removing)
 
 

@@ -30,6 +30,7 @@ from kquota.stores.zookeeper import moves, znodes
 from tests.hosts.commands import COMMANDS, OFTEN, resume, throttle_clear, verify_plan
 from tests.hosts.coverage import Met
 from tests.hosts.process import Fate, Fault, Process
+from tests.hosts.remembered import decoded_once
 from tests.hosts.stage import Violation, stage
 
 _PAIRS = tuple((name, fault) for name in COMMANDS for fault in Fault)
@@ -282,7 +283,8 @@ def play(seed: int, folder: Path, met: Met) -> Played:
     played = Round(seed, folder / str(seed), met)
     violation = None
     try:
-        played.run()
+        with decoded_once() as played.stage.remembered:
+            played.run()
     except Exception as error:  # noqa: BLE001 - every error of a round is a violation
         violation = f"{type(error).__name__}: {error}"
     finally:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.plan import Plan
@@ -34,6 +35,7 @@ from kquota.terms import (
     TopicPartition,
 )
 from kquota.throttle.fixes import Sightings
+from tests.hosts.remembered import Remembered
 from tests.hosts.schedule import Schedule
 from tests.hosts.tree import MemoryZnodes, TreeCluster
 from tests.reassign.fake import MemoryCluster
@@ -206,6 +208,7 @@ class Stage:
     used: int = 0
     """The highest term of the lock whose holder has sent any request to the cluster, over ZooKeeper any write."""
     trace: list[str] = field(default_factory=list)
+    remembered: Remembered[Any] = field(default_factory=Remembered)
     seen: Counter[str] = field(default_factory=Counter)
 
     @property

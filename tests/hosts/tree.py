@@ -39,11 +39,40 @@ class Znode:
     session: int | None = None
 
 
+class ZnodesByPath(dict[str, Znode]):
+    """The znodes by their paths, with an index of the children, because most reads count them."""
+
+    _index: dict[str, list[str]] | None = None
+
+    def below(self, path: str) -> Sequence[str]:
+        """The names of the children of a znode."""
+        if self._index is None:
+            self._index = {}
+            for one in self:
+                parent, _, name = one.rpartition("/")
+                self._index.setdefault(parent, []).append(name)
+        return self._index.get(path.rstrip("/"), ())
+
+    def copy(self) -> ZnodesByPath:
+        found = ZnodesByPath(self)
+        found._index = self._index  # never changed, only built again
+        return found
+
+    def __setitem__(self, path: str, node: Znode) -> None:
+        if path not in self:
+            self._index = None
+        super().__setitem__(path, node)
+
+    def __delitem__(self, path: str) -> None:
+        self._index = None
+        super().__delitem__(path)
+
+
 @dataclass
 class MemoryTree:
     """The znodes, and the sessions that are open. `wrote` is called after each change, with the changed paths."""
 
-    nodes: dict[str, Znode] = field(default_factory=dict)
+    nodes: ZnodesByPath = field(default_factory=ZnodesByPath)
     open: set[int] = field(default_factory=set)
     zxid: int = 0
     sequence: int = 0
@@ -78,9 +107,9 @@ class MemoryTree:
 
     def commit(self, operations: Sequence[tuple[Any, ...]], session: int) -> list[Any]:
         """All operations or none, with kazoo's results."""
-        before: dict[str, Znode] = self.nodes
+        before = self.nodes
         changed: list[str] = []
-        self.nodes = dict(before)
+        self.nodes = before.copy()
         self.zxid += 1
         for n, operation in enumerate(operations):
             try:
@@ -115,7 +144,7 @@ class MemoryTree:
         if kind == "check":
             return None
         if kind == "delete":
-            if any(other.startswith(f"{path}/") for other in self.nodes):
+            if self.nodes.below(path):
                 raise kazoo_errors.NotEmptyError
             del self.nodes[path]
         else:
@@ -183,12 +212,10 @@ class MemoryClient:
         children = len(self._children(path))
         return node.data, SimpleNamespace(version=node.version, numChildren=children, czxid=node.made)
 
-    def _children(self, path: str) -> list[str]:
+    def _children(self, path: str) -> Sequence[str]:
         if path != "/" and path not in self.tree.nodes:
             raise kazoo_errors.NoNodeError
-        prefix = f"{path.rstrip('/')}/"
-        below = [one.removeprefix(prefix) for one in self.tree.nodes if one.startswith(prefix)]
-        return [one for one in below if "/" not in one]
+        return self.tree.nodes.below(path)
 
 
 class MemoryZnodes(Znodes):

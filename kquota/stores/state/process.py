@@ -92,6 +92,7 @@ def holder_of(document: Mapping[str, Any]) -> Holder:
     )
 
 
+@functools.cache
 def boot() -> str | None:
     """Return the id of this boot of this machine, or None if the system does not report it."""
     try:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -42,7 +43,7 @@ class RunFiles:
         self.cluster_id = cluster_id
         self.folder = root / cluster_id
         self._known: dict[str, tuple[Run, int]] = {}  # with the size of the journal
-        self._seen: dict[Path, tuple[tuple[int, int, int], Kept | None]] = {}
+        self._seen: dict[str, tuple[tuple[int, int, int], Kept | None]] = {}
 
     @contextmanager
     def hold(self, doing: str) -> Iterator[None]:
@@ -78,18 +79,14 @@ class RunFiles:
         A run with a truncated first line never began. Raises Refused if the folder or a journal cannot be read, or if a
         newer kquota wrote it. With `unread`, a journal that cannot be read is added there by the id of its run.
         """
-        try:
-            paths = sorted(self.folder.glob(f"*{_SUFFIX}"))
-        except OSError as error:
-            raise _unusable(self.folder, "read", error) from error
         found = {}
-        for path in paths:
+        for file in self._files():
             try:
-                kept = self._unchanged(path)
+                kept = self._unchanged(file)
             except Refused as error:
                 if unread is None:
                     raise
-                unread[path.name.removesuffix(_SUFFIX)] = str(error)
+                unread[file.name.removesuffix(_SUFFIX)] = str(error)
                 continue
             if kept is not None:
                 found[kept.run.id] = kept
@@ -130,6 +127,16 @@ class RunFiles:
         if not is_run_id(run_id):
             raise Refused(f"run id {run_id[:40]!r} cannot name a journal (letters, digits and '-')")
         return self.folder / f"{run_id}{_SUFFIX}"
+
+    def _files(self) -> list[os.DirEntry[str]]:
+        """Return the journals, sorted by name. Raises Refused if the folder exists and cannot be read."""
+        try:
+            with os.scandir(self.folder) as found:
+                return sorted((file for file in found if file.name.endswith(_SUFFIX)), key=attrgetter("name"))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _unusable(self.folder, "read", error) from error
 
     def _make_folder(self) -> None:
         try:
@@ -172,16 +179,16 @@ class RunFiles:
             return None, 0
         return kept.run, whole
 
-    def _unchanged(self, path: Path) -> Kept | None:
+    def _unchanged(self, file: os.DirEntry[str]) -> Kept | None:
         """Return the run of a journal. Reads it again only if the file changed, because commands ask several times."""
         try:
-            now = path.stat()
+            now = file.stat()
         except OSError as error:
-            raise _unusable(path, "read", error) from error
+            raise _unusable(Path(file.path), "read", error) from error
         mark = (now.st_ino, now.st_size, now.st_mtime_ns)
-        if path not in self._seen or self._seen[path][0] != mark:
-            self._seen[path] = (mark, self._read(path)[0])
-        return self._seen[path][1]
+        if file.name not in self._seen or self._seen[file.name][0] != mark:
+            self._seen[file.name] = (mark, self._read(Path(file.path))[0])
+        return self._seen[file.name][1]
 
     def _read(self, path: Path) -> tuple[Kept | None, int]:
         try:

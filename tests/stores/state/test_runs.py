@@ -8,9 +8,11 @@ import resource
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -198,6 +200,25 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         files.begin(run())
     with pytest.raises(Refused, match="writes the record of a run before each step"), files.hold("execute"):
         pass
+
+
+@pytest.fixture
+def unlisted() -> Iterator[Path]:
+    """A state folder whose journals this user cannot list. root, whom no permission stops, becomes another user."""
+    before = os.geteuid()
+    with TemporaryDirectory() as made:
+        Path(made).chmod(0o755)
+        (Path(made) / "c").mkdir(mode=0o311)
+        if before == 0:
+            os.seteuid(65534)
+        yield Path(made)
+        os.seteuid(before)
+        (Path(made) / "c").chmod(0o700)
+
+
+def test_a_folder_that_cannot_be_read_does_not_count_as_one_without_runs(unlisted: Path) -> None:
+    with pytest.raises(Refused, match=r"cannot be read \(Permission denied\)"):
+        alone(unlisted, "c").unfinished()
 
 
 @pytest.mark.parametrize("name", ["", "x" * 300, "../x", "a.b", "a\0"])
