@@ -176,6 +176,7 @@ def _nobody(*_: object) -> Iterator[NoReturn]:
 def test_a_suggested_command_runs_as_it_is_pasted(
     at: dict[str, str], house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(world, "record", _nobody)
     monkeypatch.setattr(confirmation, "must_have_terminal", lambda *_: None)
     monkeypatch.setattr(confirmation, "must_agree", lambda _: None)
