@@ -157,10 +157,8 @@ def _restore(world: World, part: Run, *, certain: bool = False) -> Released:
         for heir in heirs:
             _leave_to(world, part, heir)
         changes = restore_changes(part, now, others)
-        errors: dict[Setting, KquotaError] = {}
         everything = changes if certain else (*changes, *repeat_changes(part, now, others))
-        for batch in lists_first(everything):
-            errors |= written(world, batch)
+        errors = _written(world, everything)
         done += [change for change in changes if change.setting not in errors]
         pending |= {setting: str(error) for setting, error in errors.items()}
         if not any(isinstance(error, Conflict) for error in errors.values()):
@@ -241,11 +239,24 @@ def _unread_before(change: Change, by: str) -> str:
     )
 
 
-def written(world: World, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
-    """Write the changes and read them back. Return the errors of those that were not written or not seen."""
-    errors = dict(world.cluster.change(changes)) if changes else {}
-    for change in _unseen(world, [c for c in changes if c.setting not in errors]):
-        errors[change.setting] = Unknown(f"was written, but not seen within {SEEN_SECONDS:.0f} s")
+def write(world: World, changes: Sequence[Change]) -> Released:
+    """Make each change if its `before` is still set, lists before rates, and wait until it is visible. There are no
+    retries.
+    """
+    errors = _written(world, changes)
+    return Released(
+        restored=tuple(change for change in changes if change.setting not in errors),
+        pending={setting: str(error) for setting, error in errors.items()},
+    )
+
+
+def _written(world: World, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
+    """Write lists, then rates, and read them back. Return the errors of those that were not written or not seen."""
+    errors: dict[Setting, KquotaError] = {}
+    for batch in filter(None, lists_first(changes)):
+        errors |= world.cluster.change(batch)
+        for change in _unseen(world, [c for c in batch if c.setting not in errors]):
+            errors[change.setting] = Unknown(f"was written, but not seen within {SEEN_SECONDS:.0f} s")
     return errors
 
 

@@ -21,7 +21,7 @@ from kquota.reassign.throttle_writes import (
     release,
     release_ended,
     wait_until,
-    written,
+    write,
 )
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
@@ -98,7 +98,7 @@ def verify(
     if run is not None:
         done = _of_a_run(world, run, look if plan.targets == run.goal.targets else _back(look, run, dirs))
     else:
-        done = _without_a_record(world, _provable(world, plan, look, cancelled))
+        done = _of_released(write(world, _provable(world, plan, look, cancelled)))
     if clear_all:
         done = _cleared(world, plan, look.seen, done, unfinished)
     reported = _reported(world, plan, look, done, runs.unfinished())
@@ -305,13 +305,6 @@ def _provable(world: World, plan: Plan, look: _Look, cancelled: Iterable[Move]) 
     return list(proven_removals(done, now, stopped))
 
 
-def _without_a_record(world: World, changes: Sequence[Change]) -> Verification:
-    errors = written(world, changes)
-    given = tuple(change for change in changes if change.setting not in errors)
-    pending = {setting: str(error) for setting, error in errors.items()}
-    return _of_released(Released(restored=given, pending=pending))
-
-
 def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfinished: Sequence[Run]) -> Verification:
     """Clear all throttles, including those of other tools, as Kafka's --verify does, once all moves have ended."""
     if seen.running:
@@ -322,15 +315,13 @@ def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfin
     ]
     now = world.cluster.values(settings)
     changes = [Change(setting=s, before=now[s], after=None) for s in settings if now.get(s) is not None]
-    errors = written(world, changes)
-    given = tuple(change for change in changes if change.setting not in errors)
+    released = write(world, changes)
     dead = clear_dead(world.cluster, _dead(seen), THROTTLE_RATES)
-    pending = {setting: str(error) for setting, error in errors.items()}
-    cleared_of = {run.id for change in given for run in unfinished if held([run], change.setting)}
+    cleared_of = {run.id for change in released.restored for run in unfinished if held([run], change.setting)}
     return replace(
         done,
-        restored=(*done.restored, *given),
-        pending={**done.pending, **pending, **dead.pending},
+        restored=(*done.restored, *released.restored),
+        pending={**done.pending, **released.pending, **dead.pending},
         cleared_of=tuple(sorted(cleared_of)),
         notes=(*done.notes, *dead.notes),
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kquota.errors import Refused
 from kquota.reassign.port import Clock, MoveCluster
 from kquota.reassign.run import Run
-from kquota.reassign.throttle_writes import World, written
+from kquota.reassign.throttle_writes import Released, World, write
 from kquota.settings.actions import describe_all
-from kquota.settings.change import Change, lists_first
+from kquota.settings.change import Change
 from kquota.settings.rates import StoredRate, stored_rates
 from kquota.settings.resource import BROKERS, TOPICS, Setting
 from kquota.sizes.port import LogDirs
@@ -109,25 +109,9 @@ def leftovers(ports: Ports, standing: Standing, clock: Clock, older_than: float)
     return Leftovers(values=every, sightings=sightings, changes=changes(standing, old), young=old != every)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
-    """The changes that were made and are visible, and the reason for each that was not, or may not have been, made."""
-
-    done: tuple[Change, ...]
-    undone: Mapping[Setting, str] = field(default_factory=dict)
-
-
-def remove(ports: Ports, clock: Clock, wanted: Sequence[Change]) -> Removal:
-    """Make each change if its `before` is still set, lists before rates, and wait until it is visible. There are no
-    retries.
-    """
-    done: list[Change] = []
-    undone: dict[Setting, str] = {}
-    for batch in lists_first(wanted):
-        errors = written(World(cluster=ports.cluster, runs=ports.runs, clock=clock), batch)
-        undone |= {setting: str(error) for setting, error in errors.items()}
-        done += [change for change in batch if change.setting not in errors]
-    return Removal(done=tuple(done), undone=undone)
+def remove(ports: Ports, wanted: Sequence[Change]) -> Released:
+    """Make these changes as `write` does. Settings that may still be set are pending."""
+    return write(World(cluster=ports.cluster, runs=ports.runs, clock=ports.clock), wanted)
 
 
 def _reading(log_dirs: LogDirs, topics: Sequence[str], clock: Clock) -> FlowReading:

@@ -190,7 +190,7 @@ def doctor(process: Process) -> None:
     standing = actions.read(ports)
     left = actions.leftovers(ports, standing, process.clock, 0.0)
     unread = doctor_rates.removable_unread(standing.after(left.changes))
-    actions.remove(ports, process.clock, left.changes)
+    actions.remove(ports, left.changes)
     clear_dead(process.cluster, unread, REPLICATION_RATES)
 
 

@@ -11,6 +11,7 @@ from kquota.cli.contract import DONE, FAILED, NOT_YET
 from kquota.cli.output import Answer, Part, hidden, spread
 from kquota.cli.reassign_partitions import plan_option, remarks
 from kquota.cli.reassign_partitions.command import ReassignOptions
+from kquota.cli.throttle.changes import Pending, pending
 from kquota.errors import Invalid
 from kquota.reassign import log_dirs, words
 from kquota.reassign.moves import Replicas
@@ -67,14 +68,6 @@ class LogDirShown(Part):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PendingRestore(Part):
-    """A setting that is still to be restored, and the reason."""
-
-    setting: Setting = spread()
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownThrottle(Part):
     """A throttle that stays set, because it is unknown which run needs it."""
 
@@ -94,7 +87,7 @@ class Verified(Answer):
     partitions: tuple[PartitionShown, ...]
     log_dirs: tuple[LogDirShown, ...]
     given_back: tuple[Change, ...]
-    pending: tuple[PendingRestore, ...]
+    pending: tuple[Pending, ...]
     waiting: tuple[TopicPartition, ...]
     unknown: tuple[UnknownThrottle, ...]
     unread_brokers: tuple[BrokerId, ...]
@@ -129,7 +122,7 @@ def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
         partitions=tuple(partitions),
         log_dirs=tuple(in_dirs),
         given_back=found.restored,
-        pending=tuple(PendingRestore(setting=setting, why=why) for setting, why in sorted(found.pending.items())),
+        pending=pending(found.pending),
         waiting=found.waiting,
         unknown=tuple(UnknownThrottle(setting=s, value=value) for s, value in sorted(found.unknown.items())),
         unread_brokers=found.unread,

@@ -125,12 +125,12 @@ def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared
             released = Released(restored=wanted)
         else:
             dead = clear_dead(ports.cluster, standing.unread, THROTTLE_RATES)
-            removal = actions.remove(ports, ports.clock, wanted)
+            removal = actions.remove(ports, wanted)
             ours = [run for run in ports.runs.unfinished() if run.purpose is Purpose.THROTTLE]
             closed = Released()
-            if not removal.undone:
+            if not removal.pending:
                 closed = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ours)
-            released = Released(restored=removal.done, pending={**removal.undone, **closed.pending})
+            released = replace(removal, pending={**removal.pending, **closed.pending})
     cleared = () if options.dry_run else cleared_of(standing.unread, dead)
     nothing = () if wanted or standing.unread else ("nothing is throttled",)
     notes = [*unread(standing, cleared), *dead.notes, *nothing]

@@ -72,29 +72,29 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
         candidates = _dead(standing, left.changes, older_than)
         if asks and (left.changes or candidates):
             _ask(left.changes, candidates, lambda: _changes(ports, older_than))
-        removal = actions.remove(ports, ports.clock, left.changes)
+        removal = actions.remove(ports, left.changes)
         standing = actions.read(ports)
         dead = clear_dead(ports.cluster, candidates, REPLICATION_RATES)
         found = doctor.findings(standing)
         hidden = actions.hidden_topics(ports.cluster, ports.log_dirs, standing)
         sightings = actions.leftovers(ports, standing, ports.clock, older_than).sightings
     cleared = cleared_of(candidates, dead)
+    undone = {**removal.pending, **dead.pending}
     notes = [
         *unread(standing, cleared),
         *dead.notes,
-        *(f"removed: {line}" for line in difference(removal.done)),
+        *(f"removed: {line}" for line in difference(removal.restored)),
     ]
     notes += [
-        f"warning: {setting} may still be set ({why}). Run the same command again"
-        for setting, why in {**removal.undone, **dead.pending}.items()
+        f"warning: {setting} may still be set ({why}). Run the same command again" for setting, why in undone.items()
     ]
     if left.young:
         notes.append(f"some leftovers stay, because doctor first saw them less than {older_than:g} s ago")
     return examination(
         found,
         sightings,
-        fixed=removal.done,
-        undone={**removal.undone, **dead.pending},
+        fixed=removal.restored,
+        undone=undone,
         unread=[broker for broker in standing.unread if broker not in cleared],
         cleared=cleared,
         hidden=hidden,
