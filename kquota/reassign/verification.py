@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from kquota.reassign import log_dirs
 from kquota.reassign.moves import Move
@@ -20,7 +19,6 @@ from kquota.reassign.throttle_writes import (
     record,
     release,
     release_ended,
-    wait_until,
     write,
 )
 from kquota.settings.change import Change
@@ -35,9 +33,6 @@ from kquota.terms import (
     BrokerId,
     TopicPartition,
 )
-
-SETTLED: Final = 3.0
-"""Seconds after which other replicas count as final: reads on KRaft were stale for 0.27 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,18 +235,13 @@ def _log_dirs(dirs: ReplicaDirs | None, plan: Plan, seen: Snapshot) -> tuple[log
 
 
 def _settled(cluster: MoveCluster, clock: Clock, plan: Plan) -> tuple[tuple[PartitionStatus, ...], Snapshot]:
-    """Return statuses in which "elsewhere" is not a stale read. A KRaft broker may show the old state for a while."""
-    found: tuple[PartitionStatus, ...] = ()
-    seen: Snapshot | None = None
-
-    def certain() -> bool:
-        nonlocal found, seen
+    """Read the state of the plan, and read it again after `stale_seconds` if it is "elsewhere"."""
+    seen = cluster.snapshot(plan.topics)
+    found = statuses(plan, seen.partitions, seen.running)
+    if verdict(found) is Progress.ELSEWHERE and cluster.stale_seconds:
+        clock.sleep(cluster.stale_seconds)
         seen = cluster.snapshot(plan.topics)
         found = statuses(plan, seen.partitions, seen.running)
-        return verdict(found) is not Progress.ELSEWHERE
-
-    wait_until(certain, clock, SETTLED)
-    assert seen is not None
     return found, seen
 
 

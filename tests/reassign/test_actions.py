@@ -69,6 +69,11 @@ def test_a_plan_that_has_just_finished_has_nothing_to_move(world: World) -> None
     assert world.execute().run is None
 
 
+def test_verify_does_not_take_a_stale_read_for_a_failure(world: World) -> None:
+    _move_that_has_just_ended(world)
+    assert world.verify().verdict is Progress.DONE
+
+
 def test_replicas_that_change_with_each_read_are_refused(world: World) -> None:
     world.cluster.stale_seconds, world.cluster.seconds = 0.5, world.clock.monotonic
 
