@@ -726,6 +726,8 @@ O	kquota quota top	--command-config	once	files	Java properties with the client'\
 O	kquota quota top	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota top	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota quota top	--metrics	once	free	Prometheus JMX exporters of the brokers, separated by commas
+O	kquota quota top	--prometheus	once	free	Prometheus that scrapes the exporters, with the labels of this cluster as parameters, for example http://prometheus:9090?job=kafka
+O	kquota quota top	--snapshot	once	folders	Also add each reading to the usage snapshots in DIR
 O	kquota quota top	--interval	once	free	Time between two readings, at least 1s
 O	kquota quota top	--once	once	flag	Print one reading, also on a terminal
 O	kquota quota top	--limited	once	flag	Show only clients that a quota limits

@@ -88,6 +88,8 @@ class Where:
     zk_sasl_config_file: Path | None = None
     record: str | None = None
     controllers: str | None = None
+    metrics: str | None = None
+    prometheus: str | None = None
 
 
 OPTIONS: Final[Mapping[str, Any]] = hints(Connection)
@@ -103,6 +105,8 @@ ThroughControllers: TypeAlias = Annotated[Connection, Only(*REACHING, CONTROLLER
 """For commands that work through the controllers alone."""
 _ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file")
 _ADDRESSES: Final = ("bootstrap_server", "zookeeper")
+METRICS: Final = ("metrics", "prometheus")
+"""The two sources of metrics. They are options of only some commands, and also keys of config.toml."""
 ThroughBrokers: TypeAlias = Annotated[Connection, Only(*(name for name in REACHING if name not in _ON_ZOOKEEPER))]
 """For commands that work only through the brokers. They have no option for ZooKeeper."""
 
@@ -137,7 +141,7 @@ def where(
     bootstrap, zookeeper = found.get("bootstrap_server"), found.get("zookeeper")
     if not bootstrap and not zookeeper:
         raise Invalid("no cluster is given. Give --bootstrap-server HOST:PORT, --zookeeper HOST:PORT or --cluster NAME")
-    files = {key: Path(value) for key, value in found.items() if key not in (*_ADDRESSES, _RECORD)}
+    files = {key: Path(value) for key, value in found.items() if key not in (*_ADDRESSES, _RECORD, *METRICS)}
     for key in files:
         # --command-config works with both: over ZooKeeper a shared record is read from the brokers.
         if key.startswith("zk_") and not zookeeper:
@@ -149,6 +153,8 @@ def where(
         zookeeper=zookeeper or None,
         record=_topic(found),
         controllers=controllers,
+        metrics=found.get("metrics"),
+        prometheus=found.get("prometheus"),
         **files,
     )
 
@@ -197,8 +203,8 @@ def _of_environment(given: Mapping[str, str], environment: Mapping[str, str]) ->
         for name in _ADDRESSES:
             if not found.keys() & set(_ADDRESSES) and (value := environment.get(variable(name))):
                 found[name] = value
-    for name in (*REACHING, _RECORD):
-        fits = name == _RECORD or name.startswith("zk_") == ("zookeeper" in found)
+    for name in (*REACHING, _RECORD, *METRICS):
+        fits = name in (_RECORD, *METRICS) or name.startswith("zk_") == ("zookeeper" in found)
         if name not in (*_ADDRESSES, "cluster", *found) and fits and (value := environment.get(variable(name))):
             found[name] = value
     return found

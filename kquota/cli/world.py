@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kquota.errors import Unreachable
     from kquota.quota.entity import Entity
     from kquota.quota.port import Principals
+    from kquota.quota.usage import BucketUse, QuotaBucket
     from kquota.reassign.moves import PartitionReplicas
     from kquota.reassign.port import MoveCluster, ReplicaDirs
     from kquota.reassign.run import Run
@@ -138,17 +139,39 @@ def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[P
             yield WireQuotas(opened, unreadable=tell)
 
 
-Exporters: TypeAlias = "Callable[[], list[BrokerMetrics | Unreachable]]"
-"""Reads the exporters of all brokers once."""
+UsageReader: TypeAlias = "Callable[[], list[BrokerMetrics | Unreachable]]"
+"""Reads the quota metrics of all brokers once."""
 
 
-def exporters(addresses: str) -> Exporters:
-    """Return a reader of these exporters, separated by commas. Raises Invalid, and Refused without the library."""
+def usage_reader(metrics: str | None, prometheus: str | None) -> UsageReader:
+    """Return a reader of these exporters, separated by commas, or of a Prometheus server. Raises Invalid, and Refused
+    without the library.
+    """
     try:
         from kquota.stores import exporters
+        from kquota.stores import prometheus as server
     except ModuleNotFoundError as error:
-        raise not_installed("--metrics", error.name, "metrics") from error
-    return partial(exporters.read, exporters.urls(addresses, "--metrics"))
+        raise not_installed("--prometheus" if metrics is None else "--metrics", error.name, "metrics") from error
+    if metrics is not None:
+        return partial(exporters.read, exporters.urls(metrics, "--metrics"))
+    assert prometheus is not None
+    return partial(server.read, server.server(prometheus, "--prometheus"))
+
+
+def usage_snapshot(
+    directory: Path, cluster_id: str, time: datetime, found: Iterable[tuple[QuotaBucket, BucketUse]]
+) -> tuple[Path, int]:
+    """Add one reading to the usage snapshots in a folder. Returns its file and the number of rows. Raises Invalid, and
+    Refused for errors of the disk.
+    """
+    from kquota.stores.state import usage_files
+
+    try:
+        return usage_files.add(directory, cluster_id, time, found)
+    except Invalid as error:
+        raise Invalid(f"--snapshot: {error}") from error
+    except Refused as error:
+        raise Refused(f"--snapshot: {error}") from error
 
 
 def must_carry(at: Where, entity: Entity) -> None:
@@ -335,7 +358,8 @@ def _over_zookeeper(stack: ExitStack, at: Where, root: Path, holding: Hold | Non
     from kquota.stores.record.topic import TopicRecord
     from kquota.stores.record.znodes import ZnodeLock, ZnodeRecord
     from kquota.stores.state.runs import RunFiles
-    from kquota.stores.zookeeper.moves import ZooKeeperMoves, cluster_id
+    from kquota.stores.zookeeper.moves import ZooKeeperMoves
+    from kquota.stores.zookeeper.topics import cluster_id
 
     znodes = stack.enter_context(_znodes(at))
     files = RunFiles(root, cluster_id(znodes))

@@ -50,7 +50,7 @@ report them.
 
 
 class Principals(ClusterQuotas, Protocol):
-    """The users and their credentials, and the release of Kafka. Only `kquota configs` needs them."""
+    """The users and their credentials, the release of Kafka, and the id of the cluster."""
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
         """Return the users of this name, or all users, with their limits and their SCRAM credentials."""
@@ -58,4 +58,8 @@ class Principals(ClusterQuotas, Protocol):
 
     def release(self) -> tuple[int, ...] | None:
         """Return the brokers' release, for example (3, 9), never newer than the real one. None if it is unknown."""
+        ...
+
+    def cluster_id(self) -> str:
+        """Return the id of the cluster, which is the same over brokers and over ZooKeeper."""
         ...

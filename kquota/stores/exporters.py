@@ -6,7 +6,7 @@ import math
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -38,6 +38,7 @@ _NAME: Final = re.compile(
 _BROKER: Final = re.compile(r"kafka_server_app_info_\w+$")
 _ESCAPED: Final = re.compile(r"\\(.)")
 _QUEUE: Final = "eventqueuetime"
+_EXAMPLE: Final = "http://broker1:7071/metrics"
 _MOST_BYTES: Final = 256 * 2**20
 _SECONDS: Final = 10.0
 _AT_ONCE: Final = 16
@@ -58,18 +59,23 @@ def urls(text: str, named: str) -> tuple[str, ...]:
     """Parse the addresses of exporters, separated by commas. Raises Invalid, naming the option `named`."""
     found = tuple(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
     for one in found:
-        try:
-            parts = urlsplit(one)
-            valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            valid = False
-        if not valid or not one.isprintable() or " " in one:
-            raise Invalid(f"{named} {one!r}: not a URL. Write it like http://broker1:7071/metrics")
-        if parts.username is not None or parts.password is not None:
-            raise Invalid(f"{named}: a URL with a login is refused, because others can read the command line")
+        must_be_url(one, named, _EXAMPLE)
     if not found:
-        raise Invalid(f"{named}: no URL is given. Write it like http://broker1:7071/metrics")
+        raise Invalid(f"{named}: no URL is given. Write it like {_EXAMPLE}")
     return found
+
+
+def must_be_url(text: str, named: str, example: str) -> None:
+    """Raise Invalid, naming the option `named`, for a text that is not an http or https URL, or has a login."""
+    try:
+        parts = urlsplit(text)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid or not text.isprintable() or " " in text:
+        raise Invalid(f"{named} {text!r}: not a URL. Write it like {example}")
+    if parts.username is not None or parts.password is not None:
+        raise Invalid(f"{named}: a URL with a login is refused, because others can read the command line")
 
 
 def read(addresses: Sequence[str]) -> list[BrokerMetrics | Unreachable]:
@@ -96,9 +102,14 @@ def _read(url: str) -> BrokerMetrics | Unreachable:
 
 def parsed(body: bytes, where: str) -> BrokerMetrics:
     """Parse the answer of an exporter. `where` names a broker that does not report its id. Raises ValueError."""
+    return metrics_of(_samples(body), where)
+
+
+def metrics_of(samples: Iterable[Sample], where: str) -> BrokerMetrics:
+    """Return the metrics of one broker from its samples, whatever rules have named them."""
     broker, queue = where, None
     used: dict[QuotaBucket, dict[str, float]] = {}
-    for sample in _samples(body):
+    for sample in samples:
         name = sample.name.lower()
         if match := _NAME.search(name):
             bucket = _bucket(match[1], sample)

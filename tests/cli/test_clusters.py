@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kquota.cli.connection import Connection, Where, names_a_cluster, where
+from kquota.cli.quota.metrics_source import MetricsSource
 from kquota.errors import Invalid
 from tests.canary import CANARY
 from tests.cli.run import kquota
@@ -69,6 +70,11 @@ MEANT: dict[str, tuple[Connection, dict[str, str], Where]] = {
         {"KQUOTA_RECORD": "runs"},
         Where(bootstrap="b:1", zookeeper=None, record="runs"),
     ),
+    "metrics from a variable": (
+        Connection(bootstrap_server="b:1"),
+        {"KQUOTA_METRICS": "http://b:7071"},
+        Where(bootstrap="b:1", zookeeper=None, metrics="http://b:7071"),
+    ),
     "an empty variable is none": (
         Connection(bootstrap_server="b:1"),
         {"KQUOTA_COMMAND_CONFIG": "", "KQUOTA_CLUSTER": ""},
@@ -119,6 +125,20 @@ def test_an_option_may_repeat_or_extend_a_named_cluster(tmp_path: Path) -> None:
     options = Connection(cluster="prod", bootstrap_server="b:1", command_config=Path("mine"))
     found = where(options, environment(tmp_path, bare))
     assert found == Where(bootstrap="b:1", zookeeper=None, command_config=Path("mine"))
+
+
+def test_metrics_of_a_named_cluster_and_options_that_replace_them(tmp_path: Path) -> None:
+    text = '[clusters.prod]\nbootstrap-server = "b:1"\nprometheus = "http://p:9090"\n'
+    found = where(Connection(cluster="prod"), environment(tmp_path, text, KQUOTA_METRICS="http://other"))
+    assert found == Where(bootstrap="b:1", zookeeper=None, prometheus="http://p:9090")
+    assert MetricsSource().of(found) == MetricsSource(prometheus="http://p:9090")
+    assert MetricsSource(metrics="http://b:7071").of(found) == MetricsSource(metrics="http://b:7071")
+
+
+@pytest.mark.parametrize("given", [MetricsSource(), MetricsSource(metrics="http://b", prometheus="http://p")])
+def test_no_source_of_metrics_and_two_are_refused(given: MetricsSource) -> None:
+    with pytest.raises(Invalid, match="--metrics"):
+        given.of(Where(bootstrap="b:1", zookeeper=None))
 
 
 REFUSED: dict[str, tuple[Connection, dict[str, str], str]] = {
@@ -187,6 +207,10 @@ WRONG_FILES = {
     "an empty address": ('[clusters.prod]\nbootstrap-server = ""\n', "must be a non-empty string"),
     "no address": ('[clusters.prod]\ncommand-config = "f"\n', "needs either bootstrap-server or zookeeper"),
     "two addresses": ('[clusters.prod]\nbootstrap-server = "b:1"\nzookeeper = "z:1"\n', "needs either"),
+    "two sources of metrics": (
+        '[clusters.prod]\nbootstrap-server = "b:1"\nmetrics = "http://b"\nprometheus = "http://p"\n',
+        "metrics and prometheus are two sources",
+    ),
     "a file of the other way": (
         '[clusters.prod]\nbootstrap-server = "b:1"\nzk-tls-config-file = "f"\n',
         "zk-tls-config-file is valid only with zookeeper",

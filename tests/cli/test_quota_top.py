@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from prometheus_client.parser import text_string_to_metric_families
 
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import traffic
 from kquota.sandbox.cluster import Sandbox
 from tests.cli.run import Ran, kquota
+from tests.stores.prometheus_server import Series, serving
 
 pytestmark = pytest.mark.kafka
 
@@ -29,7 +34,11 @@ def servers(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 
 def top(servers: Sandbox, *more: str) -> Ran:
-    return kquota("quota", "top", "--bootstrap-server", servers.bootstrap, "--metrics", servers.metrics, *more)
+    return through(servers, "--metrics", servers.metrics, *more)
+
+
+def through(servers: Sandbox, *more: str) -> Ran:
+    return kquota("quota", "top", "--bootstrap-server", servers.bootstrap, *more)
 
 
 def produce(servers: Sandbox, client: str, stop: threading.Event) -> None:
@@ -77,6 +86,31 @@ def test_a_throttled_client_is_first_with_its_quota(servers: Sandbox) -> None:
     assert any(one["client_id"] == FREE and one["limit"] is None for one in others)
     assert text.out.splitlines()[1].startswith(f"client-id '{SLOW}'")
     assert {line.split("\t")[2] for line in limited.out.splitlines()[1:]} == {SLOW}
+
+
+def test_prometheus_shows_the_same_clients_and_readings_are_kept(servers: Sandbox, tmp_path: Path) -> None:
+    def series_at(_: float) -> Series:
+        with urllib.request.urlopen(servers.metrics) as answer:
+            samples = [one for every in text_string_to_metric_families(answer.read().decode()) for one in every.samples]
+        return [({"__name__": one.name, "instance": "h:7071", **one.labels}, str(one.value)) for one in samples]
+
+    with serving(series_at, time.time) as url:
+        ways = (top(servers, "--output", "json"), through(servers, "--prometheus", url, "--output", "json"))
+        give_up = time.monotonic() + 60
+        while len(files := sorted(tmp_path.glob("date=*/*.jsonl.gz"))) < 2 and time.monotonic() < give_up:
+            # Two readings in one second are refused.
+            kept = through(servers, "--prometheus", url, "--snapshot", str(tmp_path))
+    assert [one.err for one in ways] == ["", ""]
+    direct, found = (json.loads(one.out) for one in ways)
+    assert found["brokers"] == direct["brokers"] == ["1"]
+    assert {(one["key"], one["client_id"]) for one in found["clients"]} == {
+        (one["key"], one["client_id"]) for one in direct["clients"]
+    }
+    rows = [json.loads(line) for line in gzip.decompress(files[1].read_bytes()).splitlines()]
+    assert kept.err == f"kquota: note: wrote {len(rows)} rows to {files[1]}\n"
+    assert {row["client_id"] for row in rows} >= {SLOW, FREE}
+    assert {(row["broker"], row["cluster"]) for row in rows} == {("1", rows[0]["cluster"])}
+    assert 1 <= rows[0]["seconds"] < 3_600
 
 
 def test_an_exporter_that_does_not_answer_is_named(servers: Sandbox) -> None:

@@ -38,7 +38,8 @@ EXAMPLES_NOT_RUN: Final[Mapping[str, str]] = {
     "kquota sandbox demo": "a minute and a half; .ci/run does it as `make demo`",
     "kquota sandbox demo 2> progress.txt": "as above",
     "kquota quota top --bootstrap-server localhost:9092 --metrics http://localhost:7071/metrics": _TOP,
-    "kquota quota top --cluster prod --metrics http://broker1:7071,http://broker2:7071 --once --output tsv": _TOP,
+    "kquota quota top --cluster prod --prometheus http://prometheus:9090?job=kafka --snapshot usage/"
+    " --output tsv": _TOP,
 }
 """Maps an example of a help text to the reason."""
 

@@ -40,7 +40,7 @@ from kquota.settings.resource import TOPICS, Resource, Setting
 from kquota.settings.throttled_lists import entries, merge, throttled_replicas, without
 from kquota.simulate import trace
 from kquota.sizes import bytes_in, history, snapshot
-from kquota.stores import exporters
+from kquota.stores import exporters, prometheus
 from kquota.stores.admin import record_batch
 from kquota.stores.login import jaas, oauth, security, zookeeper
 from kquota.stores.record import choose, lease, memory, sheet
@@ -48,9 +48,9 @@ from kquota.stores.record.znodes import ZnodeRecord
 from kquota.stores.state import clusters, doctor_memory, journal, past_moves, process
 from kquota.stores.state import history as history_files
 from kquota.stores.zookeeper import znode
-from kquota.stores.zookeeper.moves import ZooKeeperMoves, cluster_id
+from kquota.stores.zookeeper.moves import ZooKeeperMoves
 from kquota.stores.zookeeper.quotas import ZooKeeperQuotas
-from kquota.stores.zookeeper.topics import SUBMITTED, endpoints
+from kquota.stores.zookeeper.topics import SUBMITTED, cluster_id, endpoints
 from kquota.terms import LEADER_REPLICAS, listed_replica, wrong_topic_name
 from tests.stores.planted import planted
 from tests.stores.record.hosts import RUN, TIME
@@ -333,6 +333,9 @@ kafka_server_Produce_byte_rate{client_id="both",user="ann%20b"} 79857.5
 kafka_server_quota_throttle_time{resource="Fetch",clientId="\\"a:b\\""} 16195.0
 kafka_controller_ControllerEventManager_99thPercentile{name="EventQueueTimeMs"} 69.0
 """
+_PROMQL: Final = b"""{"status":"success","data":{"resultType":"vector","result":[{"metric":{
+"__name__":"kafka_server_Produce_byte_rate","client_id":"a","instance":"h:7071"},"value":[1795526187.04,"1.5"]},
+{"metric":{"__name__":"kafka_server_app_info_StartTimeMs","id":"1","instance":"h:7071"},"values":[[1,"NaN"]]}]}}"""
 
 READERS: Final[dict[str, FuzzedReader]] = {
     # Files of operators.
@@ -451,6 +454,9 @@ READERS: Final[dict[str, FuzzedReader]] = {
     ),
     "the metrics of a broker": _bytes(
         lambda data: exporters.parsed(data, "h"), _METRICS, errors=(ValueError, KeyError, IndexError)
+    ),
+    "an answer of Prometheus": _bytes(
+        lambda data: prometheus.parsed(data), _PROMQL, errors=(ValueError, KeyError, TypeError, RecursionError)
     ),
     "gzip": _bytes(lambda data: bounded.expanded(data, 10**6), gzip.compress(_ROWS, mtime=0), errors=_JSON_ERRORS),
 }

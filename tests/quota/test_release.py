@@ -31,6 +31,9 @@ class Brokers(FakeQuotas):
     def release(self) -> tuple[int, ...] | None:
         return self.told
 
+    def cluster_id(self) -> str:
+        return "of-release"
+
 
 CHANGES = {
     CONTROLLER_MUTATION_RATE: QuotaChange(entity=Entity(user="u"), add={CONTROLLER_MUTATION_RATE: 5.0}),

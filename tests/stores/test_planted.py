@@ -21,9 +21,9 @@ from kquota.stores.record.choose import MARKER, marker
 from kquota.stores.record.sheet import Unreadable
 from kquota.stores.record.znodes import ZnodeRecord
 from kquota.stores.state import run_fields
-from kquota.stores.zookeeper.moves import ZooKeeperMoves, cluster_id
+from kquota.stores.zookeeper.moves import ZooKeeperMoves
 from kquota.stores.zookeeper.quotas import ZooKeeperQuotas
-from kquota.stores.zookeeper.topics import SUBMITTED, endpoints
+from kquota.stores.zookeeper.topics import SUBMITTED, cluster_id, endpoints
 from kquota.stores.zookeeper.znode import Delete, Node, emptied
 from kquota.terms import LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
 from tests.stores.planted import planted

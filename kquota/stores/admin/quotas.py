@@ -82,6 +82,9 @@ class WireQuotas:
     def release(self) -> tuple[int, ...] | None:
         return self._wire.version()
 
+    def cluster_id(self) -> str:
+        return self._wire.cluster_id
+
     def _described(self, request: DescribeClientQuotasRequest) -> Mapping[Entity, Limits]:
         answer = self._wire.ask(request)
         if answer.error_code:

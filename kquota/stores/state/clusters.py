@@ -14,6 +14,8 @@ from kquota.errors import Invalid, Parameter
 ADDRESSES: Final = ("bootstrap-server", "zookeeper")
 FILES: Final = ("command-config", "zk-tls-config-file", "zk-sasl-config-file")
 RECORD: Final = "record"
+METRICS: Final = ("metrics", "prometheus")
+_KEYS: Final = (*ADDRESSES, *FILES, RECORD, *METRICS)
 _CLUSTER: Final = Parameter("cluster")
 _MOST_DOTS: Final = 300
 """The most dots in a line. Python's reader of TOML needs minutes for a key of 30,000 parts."""
@@ -29,7 +31,7 @@ def cluster(name: str, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the table `[clusters.NAME]`: names of options without leading dashes, and their values.
 
     Relative paths are relative to config.toml. Raises Invalid if the cluster is missing, or if any cluster has a key
-    that is not in `ADDRESSES`, `FILES` or `RECORD`. The message names the file and the problem.
+    that is not valid. The message names the file and the problem.
     """
     path = config_file(environment)
     clusters = _clusters(path)
@@ -73,17 +75,19 @@ def _check(entry: object, where: str) -> None:
     if not isinstance(entry, dict):
         raise Invalid(f"{where} must be a table")
     for key, value in entry.items():
-        if key not in (*ADDRESSES, *FILES, RECORD):
+        if key not in _KEYS:
             if _SECRET.search(key):
                 raise Invalid(
                     f"{where}: {key!r}: this file must not hold secrets. "
                     "Put them into the file of command-config, and run chmod 600 on it"
                 )
-            raise Invalid(f"{where}: {key!r} is not one of {', '.join((*ADDRESSES, *FILES, RECORD))}")
+            raise Invalid(f"{where}: {key!r} is not one of {', '.join(_KEYS)}")
         if not isinstance(value, str) or not value:
             raise Invalid(f"{where}: {key} must be a non-empty string")
     if len(entry.keys() & set(ADDRESSES)) != 1:
         raise Invalid(f"{where} needs either bootstrap-server or zookeeper; to use both, define two clusters")
+    if entry.keys() >= set(METRICS):
+        raise Invalid(f"{where}: {' and '.join(METRICS)} are two sources of the same metrics. Keep one of them")
     for key in entry:
         if key.startswith("zk-") and "zookeeper" not in entry:
             raise Invalid(f"{where}: {key} is valid only with zookeeper")

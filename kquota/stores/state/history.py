@@ -186,6 +186,15 @@ def _unwritable(path: Path, error: OSError) -> Refused:
     return Refused(f"cannot write {path}: {error.strerror}; the history is unchanged")
 
 
+FILE_TIME: Final = "%Y%m%dT%H%M%SZ"
+"""The format of times in the names of snapshots."""
+
+
+def safe(cluster_id: str) -> str:
+    """Return a cluster id as a part of a file name. It is base64, so not all its characters are valid there."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", cluster_id)
+
+
 def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iterable[str]) -> Path:
     """Write one snapshot as `<cluster>-<UTC time>.jsonl.gz`: write, fsync, rename. Returns its path.
 
@@ -195,9 +204,7 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Invalid(f"cannot create the folder {directory}: {error.strerror}") from error
-    # A cluster id is base64, so it can contain characters that are not valid in a file name.
-    safe = re.sub(r"[^A-Za-z0-9_-]", "_", cluster_id)
-    path = directory / f"{safe}-{time.astimezone(UTC):%Y%m%dT%H%M%SZ}.jsonl.gz"
+    path = directory / f"{safe(cluster_id)}-{time.astimezone(UTC):{FILE_TIME}}.jsonl.gz"
     if path.exists():
         raise Refused(f"{path} already exists: kquota takes at most one snapshot per second")
     try:

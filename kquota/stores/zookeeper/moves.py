@@ -265,14 +265,6 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return {name: words for name in names if name.partition not in there.get(name.topic, {})}
 
 
-def cluster_id(znodes: Znodes) -> str:
-    """Return the cluster id, the same as its brokers report. Raises Refused if it is missing (before Kafka 0.10.1)."""
-    found = json_object(znodes.read("/cluster/id"), "/cluster/id").get("id")
-    if not isinstance(found, str):
-        raise Refused("ZooKeeper: /cluster/id does not hold the cluster id. kquota needs Kafka 0.10.1 or newer")
-    return found
-
-
 def _batches(changes: Iterable[Change]) -> list[dict[str, list[Change]]]:
     """Group the changes by entity, in batches that are small enough for one transaction."""
     by_entity: dict[str, list[Change]] = {}

@@ -12,6 +12,7 @@ from kquota.quota.entity import EVERY, Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, Replacement, plain
 from kquota.quota.port import Scram
 from kquota.quota_keys import quotas_of
+from kquota.stores.zookeeper.topics import cluster_id
 from kquota.stores.zookeeper.znode import LIVE_BROKERS, NOTIFICATIONS, Node, config_in, decoded, encoded
 from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
 from kquota.terms import CLIENTS, DEFAULT, ENTITY_TYPES, IPS, USERS, WIRE_DEFAULT
@@ -74,6 +75,9 @@ class ZooKeeperQuotas:
         """Return 2.7 if every broker has this release or a newer one. ZooKeeper has no other information about it."""
         nodes = self._znodes.read_all(f"{LIVE_BROKERS}/{broker}" for broker in self._znodes.children(LIVE_BROKERS))
         return (2, 7) if nodes and all(_registered(node) >= _TELLS_2_7 for node in nodes.values()) else None
+
+    def cluster_id(self) -> str:
+        return cluster_id(self._znodes)
 
     def _described(self, paths: Mapping[Entity, str]) -> Mapping[Entity, Limits]:
         return self._limited(paths, self._configs(paths, self._read(paths)))

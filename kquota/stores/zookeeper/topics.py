@@ -151,6 +151,14 @@ def brokers(ids: object, what: str) -> Replicas:
     return tuple(map(BrokerId, found))
 
 
+def cluster_id(znodes: Znodes) -> str:
+    """Return the cluster id, the same as its brokers report. Raises Refused if it is missing (before Kafka 0.10.1)."""
+    found = json_object(znodes.read("/cluster/id"), "/cluster/id").get("id")
+    if not isinstance(found, str):
+        raise Refused("ZooKeeper: /cluster/id does not hold the cluster id. kquota needs Kafka 0.10.1 or newer")
+    return found
+
+
 def json_object(node: Node | None, path: str) -> dict[str, Any]:
     """Return the JSON object in a znode, or {} if the znode is missing or empty.
 

@@ -58,6 +58,9 @@ class MemoryPrincipals(FakeQuotas):
     def release(self) -> tuple[int, ...]:
         return (4, 3)
 
+    def cluster_id(self) -> str:
+        return "in-memory"
+
 
 @dataclass(frozen=True, slots=True)
 class Logins:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from kquota.cli.connection import Unrecorded
 from kquota.cli.options import Interval, Output, TableFormat
+from kquota.cli.quota.metrics_source import MetricsSource
 
 EPILOG: Final = """On a terminal, the table is refreshed until Ctrl-C. Elsewhere, kquota prints one reading.
 
@@ -16,7 +18,7 @@ Exit codes: 0 no client is throttled; 8 a client is throttled; 1 a broker could 
 
 Examples:
   kquota quota top --bootstrap-server localhost:9092 --metrics http://localhost:7071/metrics
-  kquota quota top --cluster prod --metrics http://broker1:7071,http://broker2:7071 --once --output tsv"""
+  kquota quota top --cluster prod --prometheus http://prometheus:9090?job=kafka --snapshot usage/ --output tsv"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +26,10 @@ class TopOptions:
     """Show the clients that are nearest to their quotas, from the metrics of the brokers."""
 
     connection: Unrecorded
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            "--metrics",
-            metavar="URL,…",
-            help="Prometheus JMX exporters of the brokers, separated by commas. [env: KQUOTA_METRICS]",
-        ),
+    source: MetricsSource
+    snapshot: Annotated[
+        Path | None,
+        typer.Option("--snapshot", metavar="DIR", help="Also add each reading to the usage snapshots in DIR."),
     ] = None
     interval: Interval = "5s"
     once: Annotated[bool, typer.Option("--once", help="Print one reading, also on a terminal.")] = False

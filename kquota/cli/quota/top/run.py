@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from kquota.cli import world
 from kquota.cli.amounts import UNKNOWN
-from kquota.cli.connection import variable
 from kquota.cli.contract import DONE, FAILED, NOT_YET, worded
 from kquota.cli.options import Output, interval_seconds
 from kquota.cli.output import Answer, Part, Row, hidden, rounded
@@ -19,11 +18,11 @@ from kquota.cli.output import key as json_key
 from kquota.cli.progress import live
 from kquota.cli.quota.top.command import TopOptions
 from kquota.cli.table import COLUMNS, aligned, columns
-from kquota.errors import Invalid, Unreachable
+from kquota.errors import Unreachable
 from kquota.measure import counted, human_rate
 from kquota.quota.entity import Entity
 from kquota.quota.limits import plain
-from kquota.quota.port import ClusterQuotas
+from kquota.quota.port import Principals
 from kquota.quota.precedence import Per
 from kquota.quota.usage import BucketUse, Usage, joined, share
 from kquota.quota_keys import QUOTA_KEYS, Model
@@ -132,26 +131,25 @@ class TopClients(Answer):
 def run(options: TopOptions) -> Generator[TopClients]:
     """Read once, or on a terminal until Ctrl-C. Raises Invalid, and Unreachable if no exporter answers."""
     interval = interval_seconds(options.interval)
-    given = options.metrics or os.environ.get(variable("metrics"))
-    if not given:
-        raise Invalid("no exporter is given. Give --metrics http://broker1:7071/metrics,…")
-    exporters = world.exporters(given)
+    at = world.where(options.connection)
+    source = options.source.of(at)
+    reader = world.usage_reader(source.metrics, source.prometheus)
     watched = options.output is Output.text and not options.once and sys.stdout.isatty()
-    with world.quotas(world.where(options.connection)) as quotas:
+    with world.quotas(at) as quotas:
         if not watched:
-            yield _read(exporters, quotas, options)
+            yield _read(reader, quotas, options)
             return
         with live() as show:
             while True:
                 began = time.monotonic()
-                show(_lines(exporters, quotas, options))
+                show(_lines(reader, quotas, options))
                 time.sleep(max(0.0, interval - (time.monotonic() - began)))
 
 
-def _lines(exporters: world.Exporters, quotas: ClusterQuotas, options: TopOptions) -> Iterator[str]:
+def _lines(reader: world.UsageReader, quotas: Principals, options: TopOptions) -> Iterator[str]:
     """Yield the lines of one reading. A failure is a line of it, and the next reading tries again."""
     try:
-        found = _read(exporters, quotas, options)
+        found = _read(reader, quotas, options)
     except Unreachable as error:
         yield f"warning: {worded(error)}; trying again"
         return
@@ -159,13 +157,14 @@ def _lines(exporters: world.Exporters, quotas: ClusterQuotas, options: TopOption
     yield from found.text()
 
 
-def _read(exporters: world.Exporters, quotas: ClusterQuotas, options: TopOptions) -> TopClients:
-    found = exporters()
+def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions) -> TopClients:
+    found = reader()
     answered = [one for one in found if not isinstance(one, Unreachable)]
     failed = [one for one in found if isinstance(one, Unreachable)]
     if not answered:
         raise failed[0]
-    usages = joined(quotas.everything(), (reading for one in answered for reading in one.readings))
+    readings = [reading for one in answered for reading in one.readings]
+    usages = joined(quotas.everything(), readings)
     notes = [f"warning: {worded(one)}" for one in failed]
     notes += [
         f"note: broker {one.broker} reports no quota metric. If it has clients, check the rules of its exporter: it "
@@ -173,6 +172,9 @@ def _read(exporters: world.Exporters, quotas: ClusterQuotas, options: TopOptions
         for one in answered
         if not one.readings
     ]
+    if options.snapshot is not None:
+        path, rows = world.usage_snapshot(options.snapshot, quotas.cluster_id(), datetime.now(UTC), readings)
+        notes.append(f"note: wrote {counted(rows, 'row')} to {path}")
     queues = [one.queue_ms for one in answered if one.queue_ms is not None]
     shown = tuple(_shown(one) for one in usages if one.limit is not None or not options.limited)
     throttled = any(one.throttled for one in shown)

@@ -1,0 +1,46 @@
+"""The options that name the source of brokers' metrics: their exporters, or the Prometheus that scrapes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from kquota.cli.connection import Where
+from kquota.errors import Invalid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsSource:
+    """The options as given on the command line; `of` adds config.toml and the environment."""
+
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="URL,…",
+            help="Prometheus JMX exporters of the brokers, separated by commas. [env: KQUOTA_METRICS]",
+        ),
+    ] = None
+    prometheus: Annotated[
+        str | None,
+        typer.Option(
+            "--prometheus",
+            metavar="URL",
+            help="Prometheus that scrapes the exporters, with the labels of this cluster as parameters, for example "
+            "http://prometheus:9090?job=kafka. [env: KQUOTA_PROMETHEUS]",
+        ),
+    ] = None
+
+    def of(self, at: Where) -> MetricsSource:
+        """Return the source of these options, otherwise that of the cluster. Raises Invalid for none and for two."""
+        given = self if self.metrics or self.prometheus else MetricsSource(metrics=at.metrics, prometheus=at.prometheus)
+        if given.metrics and given.prometheus:
+            raise Invalid("--metrics and --prometheus are two sources of the same metrics. Give only one of them")
+        if not given.metrics and not given.prometheus:
+            raise Invalid(
+                "no source of metrics is given. Give --metrics http://broker1:7071/metrics,… or "
+                "--prometheus http://prometheus:9090"
+            )
+        return given

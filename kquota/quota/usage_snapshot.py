@@ -1,0 +1,53 @@
+"""The lines of a usage snapshot: the use of each key by each client on each broker, at one time.
+
+Each line is complete in itself, so a job needs no other line to weigh it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from kquota.quota.usage import BucketUse, QuotaBucket
+from kquota.sizes.snapshot import STAMP
+from kquota.terms import SAMPLE_MS, SAMPLES
+
+USAGE_VERSION: Final = 1
+"""The version of the lines, the first key of each."""
+LONGEST_SECONDS: Final = 3_600
+"""The most seconds that one reading stands for. A reading says little about a longer gap before it."""
+_FIRST_SECONDS: Final = (SAMPLES - 1) * SAMPLE_MS // 1_000
+"""The seconds of a reading without an earlier one: the quota window, over which brokers measure."""
+
+
+def weight(time: datetime, before: datetime | None) -> int:
+    """Return the seconds that a reading at `time` stands for: those since the reading `before`, at most an hour."""
+    if before is None:
+        return _FIRST_SECONDS
+    return max(1, min(LONGEST_SECONDS, int((time - before).total_seconds())))
+
+
+def usage_lines(
+    cluster_id: str, time: datetime, seconds: int, found: Iterable[tuple[QuotaBucket, BucketUse]]
+) -> Iterator[str]:
+    """Yield one line for each bucket and broker. null means that the broker did not report the value, or, for a user
+    or a client-id, that the broker does not count by it.
+    """
+    stamp = time.astimezone(UTC).strftime(STAMP)
+    for bucket, use in found:
+        row = {
+            "version": USAGE_VERSION,
+            "cluster": cluster_id,
+            "time": stamp,
+            "seconds": seconds,
+            "key": bucket.key,
+            "user": bucket.user,
+            "client_id": bucket.client_id,
+            "broker": use.broker,
+            "used": use.used,
+            "throttle_ms": use.throttle_ms,
+            "tokens": use.tokens,
+        }
+        yield json.dumps(row, separators=(",", ":"), ensure_ascii=False)

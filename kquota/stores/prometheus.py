@@ -1,0 +1,145 @@
+"""Reads the quota metrics of brokers from a Prometheus server that scrapes their exporters (its HTTP API, v1)."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http.client import HTTPException
+from typing import Final
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from prometheus_client.samples import Sample
+
+from kquota.errors import Invalid, Unreachable
+from kquota.stores.exporters import BrokerMetrics, metrics_of, must_be_url
+
+_NAMES: Final = (
+    "(?i).*_(byte_rate|request_time|mutation_rate|throttle_time|tokens)"
+    "|kafka_server_app_info_.*|kafka_controller_controllereventmanager_.*"
+)
+"""The metrics that `exporters` reads, as a regular expression of PromQL, which matches whole names."""
+_EXAMPLE: Final = "http://prometheus:9090?job=kafka"
+_MOST_BYTES: Final = 256 * 2**20
+_SECONDS: Final = 30.0
+_AT_ONCE: Final = timedelta(hours=1)
+"""The time of one range query. Its answer has each sample as text, so a longer one could need too much memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrometheusServer:
+    """The address of a server, and the labels that the series of the brokers have."""
+
+    address: str
+    labels: Mapping[str, str]
+
+    @property
+    def selector(self) -> str:
+        """The PromQL of all series to read."""
+        found = [
+            f"__name__=~{json.dumps(_NAMES)}",
+            *(f"{name}={json.dumps(value)}" for name, value in self.labels.items()),
+        ]
+        return f"{{{','.join(found)}}}"
+
+
+def server(text: str, named: str) -> PrometheusServer:
+    """Parse the address of a server: its parameters are labels. Raises Invalid, naming the option `named`."""
+    must_be_url(text, named, _EXAMPLE)
+    parts = urlsplit(text)
+    labels = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for name in labels:
+        if not (name.isascii() and name.isidentifier()):
+            raise Invalid(f"{named} {text!r}: {name!r} is not the name of a label. Write it like {_EXAMPLE}")
+    address = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+    return PrometheusServer(address=address, labels=labels)
+
+
+def read(of: PrometheusServer) -> list[BrokerMetrics | Unreachable]:
+    """Read the newest metrics of all brokers. The result is the error if the server does not answer."""
+    try:
+        found = _asked(of, "query", {})
+    except Unreachable as error:
+        return [error]
+    if not any(found.values()):
+        return [Unreachable(f"{of.address}: no quota metric of a broker. Check the labels in the URL")]
+    return [*_of_one_cluster(found[max(found)], of)]
+
+
+def history(
+    of: PrometheusServer, begin: datetime, end: datetime, step: timedelta
+) -> Iterator[tuple[datetime, list[BrokerMetrics]]]:
+    """Yield the metrics of all brokers at every step from `begin` to `end`. Raises Unreachable, and Invalid if they are
+    of two clusters.
+    """
+    while begin <= end:
+        last = min(end, begin + max(_AT_ONCE - step, timedelta()))
+        times = {"start": begin.timestamp(), "end": last.timestamp(), "step": step.total_seconds()}
+        for second, brokers in sorted(_asked(of, "query_range", times).items()):
+            yield datetime.fromtimestamp(second, UTC), _of_one_cluster(brokers, of)
+        begin += max(_AT_ONCE // step, 1) * step
+
+
+def _asked(of: PrometheusServer, query: str, parameters: Mapping[str, float]) -> dict[float, list[BrokerMetrics]]:
+    """Return the brokers at each time of a query. Raises Unreachable."""
+    url = f"{of.address}/api/v1/{query}?{urlencode({'query': of.selector, **parameters})}"
+    try:
+        # `server` accepts only http and https.
+        with urllib.request.urlopen(url, timeout=_SECONDS) as answer:  # noqa: S310
+            body = answer.read(_MOST_BYTES + 1)
+    except (OSError, HTTPException, ValueError) as error:
+        raise Unreachable(f"{of.address}: no answer of Prometheus ({_why(error)}). Check the URL") from error
+    if len(body) > _MOST_BYTES:
+        raise Unreachable(f"{of.address}: the answer has more than {_MOST_BYTES >> 20} MiB. Add labels to the URL")
+    try:
+        return parsed(body)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise Unreachable(f"{of.address}: the answer is not that of Prometheus. Check the URL") from error
+
+
+def _why(error: Exception) -> object:
+    if isinstance(error, urllib.error.HTTPError):
+        try:
+            return json.loads(error.read(_MOST_BYTES))["error"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return error
+    return error.reason if isinstance(error, urllib.error.URLError) else error
+
+
+def parsed(body: bytes) -> dict[float, list[BrokerMetrics]]:
+    """Return the brokers at each time of an answer. A broker that does not report its id has the name of its exporter.
+
+    Raises ValueError, KeyError and TypeError.
+    """
+    found: defaultdict[float, defaultdict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
+    for series in json.loads(body)["data"]["result"]:
+        labels = dict(series["metric"])
+        if not all(isinstance(text, str) for text in labels.values()):
+            raise ValueError("a label is not a text")
+        name, instance = labels.pop("__name__", ""), labels.get("instance", "")
+        for second, value in series["values"] if "values" in series else [series["value"]]:
+            found[float(second)][instance].append(Sample(name, labels, float(value)))
+    return {
+        second: [
+            broker
+            for instance, samples in sorted(brokers.items())
+            # Servers other than brokers can have metrics with such names.
+            if (broker := metrics_of(samples, instance)).readings or broker.broker != instance
+        ]
+        for second, brokers in found.items()
+    }
+
+
+def _of_one_cluster(brokers: list[BrokerMetrics], of: PrometheusServer) -> list[BrokerMetrics]:
+    """Return the same brokers. Raises Invalid if two of them have one id."""
+    twice = [name for name, count in Counter(one.broker for one in brokers).items() if count > 1]
+    if twice:
+        raise Invalid(
+            f"{of.address}: broker {twice[0]} is exported twice, so the series are of several clusters. "
+            f"Add a label of this cluster to the URL, for example {_EXAMPLE}"
+        )
+    return brokers

@@ -1,0 +1,54 @@
+"""The folder of usage snapshots: a folder for each day, and in it one file for each reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from kquota.quota.usage import BucketUse, QuotaBucket
+from kquota.quota.usage_snapshot import usage_lines, weight
+from kquota.stores.state.history import FILE_TIME, safe, write_snapshot
+from kquota.text_file import looking_at
+
+_SUFFIX: Final = ".jsonl.gz"
+
+
+def add(
+    directory: Path, cluster_id: str, time: datetime, found: Iterable[tuple[QuotaBucket, BucketUse]]
+) -> tuple[Path, int]:
+    """Write one reading as `date=YYYY-MM-DD/<cluster>-<UTC time>.jsonl.gz`: write, fsync, rename.
+
+    Returns its path and its number of rows. Raises Invalid if the folder cannot be created, Refused if it cannot be
+    written.
+    """
+    rows = [(bucket, use) for bucket, use in found if use.used is not None or use.tokens is not None]
+    before = _newest(directory, cluster_id, time)
+    day = directory / f"date={time.astimezone(UTC):%Y-%m-%d}"
+    path = write_snapshot(day, cluster_id, time, usage_lines(cluster_id, time, weight(time, before), rows))
+    return path, len(rows)
+
+
+def _newest(directory: Path, cluster_id: str, time: datetime) -> datetime | None:
+    """Return the time of the last reading of a cluster before `time`. Only the last two days with readings matter."""
+    days = sorted(directory.glob("date=*")) if directory.is_dir() else []
+    start = f"{safe(cluster_id)}-"
+    for day in reversed(days[-2:]):
+        with looking_at(day):
+            names = [path.name for path in day.iterdir()]
+        times = _times(name[len(start) : -len(_SUFFIX)] for name in names if name.startswith(start))
+        if earlier := [one for one in times if one < time]:
+            return max(earlier)
+    return None
+
+
+def _times(texts: Iterable[str]) -> Sequence[datetime]:
+    """Parse the times in names of files. A name that is not one of kquota is left out."""
+    found = []
+    for text in texts:
+        try:
+            found.append(datetime.strptime(text, FILE_TIME).replace(tzinfo=UTC))
+        except ValueError:
+            continue
+    return found
