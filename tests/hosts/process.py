@@ -119,6 +119,8 @@ class Process(Thread):
         super().__init__(stage.schedule)
         self.stage, self.host, self.doing, self.fate = stage, host, doing, fate
         self.rng = random.Random(seed)
+        stage.begun += 1
+        self._pid = stage.begun
         self._work = work
         self._take_over = take_over
         self._holds = holds
@@ -171,7 +173,7 @@ class Process(Thread):
 
     @property
     def owner(self) -> Owner:
-        return Owner(user="alice", host=self.host.name, pid=7, since=TIME)
+        return Owner(user="alice", host=self.host.name, pid=self._pid, since=TIME)
 
     def holder(self, doing: str) -> Holder:
         """The lock holder of a machine that no other host can check."""

@@ -207,6 +207,8 @@ class Stage:
     """The allowed replicas of a partition at the end."""
     used: int = 0
     """The highest term of the lock whose holder has sent any request to the cluster, over ZooKeeper any write."""
+    begun: int = 0
+    """The processes that have begun."""
     trace: list[str] = field(default_factory=list)
     remembered: Remembered[Any] = field(default_factory=Remembered)
     seen: Counter[str] = field(default_factory=Counter)

@@ -321,6 +321,13 @@ MUTANTS: Final = (
         tests=(_ACTIONS,),
     ),
     Mutant(
+        name="a process continues a run without a version of its own",
+        file="stores/record/runs.py",
+        old="if latest != run or anothers or not self._files.has(run):",
+        new="if latest != run or not self._files.has(run):",
+        tests=(_RECORD,),
+    ),
+    Mutant(
         name="the last rate that a run took is assumed on a dead broker",
         file="reassign/throttle_writes.py",
         old="next((value for value in reversed(taken.ours) if value != taken.prior), taken.prior)",
