@@ -38,7 +38,7 @@ Examples:
   kquota move estimate --bootstrap-server localhost:9092 --reassignment-json-file plan.json --throttle 50MB/s"""
 
 SUMMARIES: Final[Mapping[str, str]] = {
-    "configs": "Set and show quotas, and configs of topics and brokers, like kafka-configs.",
+    "configs": "Set and show quotas, and the configs of topics, brokers and other entities, like kafka-configs.",
     "reassign-partitions": "Move partitions under a throttle, and restore every throttle exactly as it was.",
     "topics": "Create, grow and delete topics under a mutation quota; list and describe them.",
     "leader-election": "Elect preferred leaders like kafka-leader-election, also in batches with a health check.",

@@ -1,11 +1,12 @@
-"""The order of reads and writes for topic and broker configs."""
+"""The order of reads and writes for the configs of resources."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from kquota.errors import Refused, Unreachable, Unseen
+from kquota.entity_types import BROKER_LOGGERS, ENTITIES
+from kquota.errors import NextStep, Refused, StepFor, Unreachable, Unseen
 from kquota.settings.change import ConfigChange
 from kquota.settings.port import Configs
 from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource
@@ -20,8 +21,8 @@ class Altered:
 
 
 def describe_all(configs: Configs, kind: Kind) -> tuple[Mapping[Resource, tuple[Entry, ...]], tuple[Unreachable, ...]]:
-    """Describe every topic, or every broker and the default of all, in order, with the errors of brokers that did not
-    answer.
+    """Describe every resource of a kind, or every broker and the default of all, in order, with the errors of brokers
+    that did not answer.
 
     A topic that is deleted in the meantime is left out. Raises Unreachable if no broker answers.
     """
@@ -29,7 +30,7 @@ def describe_all(configs: Configs, kind: Kind) -> tuple[Mapping[Resource, tuple[
     try:
         return configs.describe(wanted), ()
     except Unreachable:
-        if kind == TOPICS:
+        if kind != BROKERS:
             raise
     found: dict[Resource, tuple[Entry, ...]] = {}
     lost = []
@@ -43,15 +44,37 @@ def describe_all(configs: Configs, kind: Kind) -> tuple[Mapping[Resource, tuple[
     return found, tuple(lost)
 
 
+def must_exist(kind: Kind, release: tuple[int, ...] | None) -> None:
+    """Raise Refused if the brokers are known to be too old for this kind of resource."""
+    since = ENTITIES[kind].since
+    if since and release is not None and release < since:
+        needed, found = (".".join(map(str, number)) for number in (since, release))
+        raise Refused(f"{kind} need Kafka {needed}, and the brokers are {found}")
+
+
+def ready(configs: Configs, change: ConfigChange) -> tuple[Entry, ...]:
+    """Return the entries before a change. A dry run does the same, and then writes nothing.
+
+    Raises Refused for a resource that does not exist, and for loggers that the broker does not have.
+    """
+    before = entries(configs, change.resource)
+    if change.resource.kind == BROKER_LOGGERS:
+        known = {entry.key for entry in before}
+        if unknown := [key for key in (*change.add, *change.delete) if key not in known]:
+            broker = str(change.resource.name)
+            words = f"Invalid broker logger(s): {','.join(unknown)}. Show the loggers with "
+            raise Refused(words, StepFor(NextStep.SHOW_LOGGERS, broker))
+    return before
+
+
 def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) -> Altered:
     """Write `change`, then read until it is visible, because on KRaft a read right after a write is often stale.
 
     Each item of `attempts` allows one more read. It reads before it writes, so that it writes no value that it cannot
-    read back. Raises Refused for a resource that does not exist, and Unseen if the change was sent but never became
-    visible.
+    read back. Raises the errors of `ready`, and Unseen if the change was sent but never became visible.
     """
     resource = change.resource
-    before = entries(configs, resource)
+    before = ready(configs, change)
     configs.alter([change])
     for _ in attempts:
         after = entries(configs, resource)
@@ -59,14 +82,14 @@ def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) ->
             stood = {entry.key for entry in before if entry.dynamic}
             deleted = stood & set(change.delete)
             # A broker of 4.3.1 still reports a rate of its own that was deleted, without a synonym: it is not in force.
-            true = (entry for entry in after if entry.synonyms or resource.kind == TOPICS)
+            true = (entry for entry in after if entry.synonyms or resource.kind != BROKERS)
             behind = tuple(entry for entry in true if entry.key in deleted)
             return Altered(absent=tuple(key for key in change.delete if key not in deleted), behind=behind)
     raise Unseen(f"{resource}: the change was sent and accepted, but not seen yet")
 
 
 def entries(configs: Configs, resource: Resource) -> tuple[Entry, ...]:
-    """Return the entries of a topic or broker.
+    """Return the entries of a resource.
 
     Raises Refused if the topic does not exist or the broker is not alive.
     """
@@ -74,8 +97,10 @@ def entries(configs: Configs, resource: Resource) -> tuple[Entry, ...]:
     if resource not in found:
         if resource.kind == TOPICS:
             raise Refused(f"{resource} does not exist")
-        alive = ", ".join(str(broker.name) for broker in configs.resources(BROKERS))
+        alive = ", ".join(str(broker.name) for broker in configs.resources(resource.kind))
+        what = "loggers" if resource.kind == BROKER_LOGGERS else "configs"
         raise Refused(
-            f"{resource} is not alive, and only the broker itself can show or change its configs. Live brokers: {alive}"
+            f"broker '{resource.name}' is not alive, and only the broker itself can show or change its {what}. "
+            f"Live brokers: {alive}"
         )
     return found[resource]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from kquota.entity_types import BROKER_LOGGERS
 from kquota.errors import Invalid
 from kquota.settings.resource import Entry, Resource, Setting
 from kquota.settings.throttled_lists import entries, merge
@@ -29,11 +30,13 @@ class ConfigChange:
         """True if `after` shows this change. Other keys are ignored.
 
         A broker reports a value as it understood it (` 0500` as `500`), and of a password only that it is set. A value
-        therefore counts as visible if it has the same meaning, or if it has changed since `before`.
+        therefore counts as visible if it has the same meaning, or if it has changed since `before`. A logger without a
+        level of its own is still reported, with the level that it inherits, so its deletion counts as visible.
         """
         stood = {entry.key: entry for entry in before if entry.dynamic}
         now = {entry.key: entry for entry in after if entry.dynamic}
-        return not set(self.delete) & now.keys() and all(
+        deleted = () if self.resource.kind == BROKER_LOGGERS else self.delete
+        return not set(deleted) & now.keys() and all(
             key in now
             and (now[key].sensitive or meaning(now[key].value or "") == meaning(asked) or now[key] != stood.get(key))
             for key, asked in self.add.items()

@@ -39,11 +39,11 @@ def value(resource: Resource, key: str, text: str) -> str:
     than a broker can store.
     """
     if key in BYTE_RATES:
-        if resource.kind == TOPICS:
+        if resource.kind != BROKERS:
             raise OtherKind(f"{key} is a broker's config, and {resource} would ignore it", BROKERS)
         return str(byte_rate(text, key))
     if key in THROTTLE_LISTS:
-        if resource.kind == BROKERS:
+        if resource.kind != TOPICS:
             raise OtherKind(f"{key} is a topic's config, and {resource} would ignore it", TOPICS)
         text = throttled_replicas(key, text)
     try:

@@ -1,26 +1,27 @@
-"""Resources and settings: a topic, a broker or the default of all brokers, its keys, and their values."""
+"""Resources and settings: a topic, a broker, a group or another resource, its keys, and their values."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal
 
+from kquota.entity_types import BROKERS as BROKERS
+from kquota.entity_types import ENTITIES
+from kquota.entity_types import TOPICS as TOPICS
+from kquota.entity_types import Kind as Kind
 from kquota.errors import Invalid
 from kquota.terms import (
     DEFAULT,
     HIGHEST_ID,
+    LONGEST_VALUE,
     THROTTLE_LISTS,
     THROTTLE_RATES,
     BrokerId,
     Default,
     wrong_topic_name,
 )
-
-Kind: TypeAlias = Literal["topics", "brokers"]
-TOPICS: Final = "topics"
-BROKERS: Final = "brokers"
 
 THROTTLE_KEYS: Final[Mapping[Kind, tuple[str, ...]]] = {BROKERS: THROTTLE_RATES, TOPICS: THROTTLE_LISTS}
 """The replication throttles that each kind can have (KIP-73, KIP-113)."""
@@ -30,9 +31,10 @@ _BROKER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A resource with dynamic configs: a topic by name, a broker by decimal id, or DEFAULT for all brokers (KIP-226).
+    """A resource with dynamic configs: a topic by name, a broker by decimal id, DEFAULT for all brokers (KIP-226), a
+    group (KIP-848), a subscription to client metrics (KIP-714), or the loggers of a broker (KIP-412).
 
-    Raises Invalid for a name that no topic or broker can have.
+    Raises Invalid for a name that no such resource can have.
     """
 
     kind: Kind
@@ -40,19 +42,27 @@ class Resource:
 
     def __post_init__(self) -> None:
         if isinstance(self.name, Default):
-            if self.kind == TOPICS:
-                raise Invalid("topics have no default entity: set the defaults of topics on the brokers")
-        elif self.kind == BROKERS:
+            if not ENTITIES[self.kind].has_default:
+                instead = ": set the defaults of topics on the brokers" if self.kind == TOPICS else ""
+                raise Invalid(f"{self.kind} have no default entity{instead}")
+        elif self.of_broker:
             if not _BROKER.fullmatch(self.name) or int(self.name) > HIGHEST_ID:
-                raise Invalid(f"The entity name for brokers must be a valid integer broker id, found: {self.name}")
-        elif why := wrong_topic_name(self.name):
-            raise Invalid(f"{self.name!r} {why}")
+                raise Invalid(f"The entity name for {self.kind} must be a valid integer broker id, found: {self.name}")
+        elif self.kind == TOPICS:
+            if why := wrong_topic_name(self.name):
+                raise Invalid(f"{self.name!r} {why}")
+        else:
+            _must_be_a_name(self.kind, self.name)
+
+    @property
+    def of_broker(self) -> bool:
+        """True if the resource belongs to one broker, which alone shows and changes its configs."""
+        return ENTITIES[self.kind].of_broker and self.name is not DEFAULT
 
     @property
     def order(self) -> tuple[str, bool, int, str]:
-        """The display order of resources: topics by name, brokers by id, and the brokers' default last."""
-        number = int(self.name) if self.kind == BROKERS and self.name is not DEFAULT else 0
-        return (self.kind, self.name is DEFAULT, number, str(self.name))
+        """The display order of resources: brokers by id, others by name, and the brokers' default last."""
+        return (self.kind, self.name is DEFAULT, int(str(self.name)) if self.of_broker else 0, str(self.name))
 
     def parts(self) -> Iterator[tuple[str, str | Default]]:
         """The kind and the name, in the form of a quota entity."""
@@ -128,3 +138,14 @@ class Entry:
     dynamic: bool
     sensitive: bool = False
     synonyms: tuple[Synonym, ...] = ()
+
+
+def _must_be_a_name(kind: Kind, name: str) -> None:
+    if not name:
+        raise Invalid(f"{kind}: a name must not be empty")
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise Invalid(f"{kind}: the name {name!r} is not valid UTF-8. Check the shell's locale") from None
+    if size > LONGEST_VALUE:
+        raise Invalid(f"{kind}: the name {name[:20]!r}… is {size:,} bytes long (longest allowed: {LONGEST_VALUE:,})")

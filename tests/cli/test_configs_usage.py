@@ -62,6 +62,35 @@ BOTH = {
         ["--describe", "--broker", "x"],
         "The entity name for brokers must be a valid integer broker id, but it is: x",
     ),
+    "alter all groups": (
+        ["--alter", TYPES, "groups", *RATE],
+        "An entity name must be specified with --alter of groups",
+    ),
+    "alter the default group": (["--alter", TYPES, "groups", "--entity-default", *RATE], ""),
+    "describe the default group": (
+        ["--describe", TYPES, "groups", "--entity-default"],
+        "--entity-default must not be specified with --describe of groups",
+    ),
+    "alter all client metrics": (
+        ["--alter", TYPES, "client-metrics", *RATE],
+        "An entity name must be specified with --alter of client-metrics",
+    ),
+    "describe the loggers of all brokers": (
+        ["--describe", TYPES, "broker-loggers"],
+        "An entity name must be specified with --describe of broker-loggers",
+    ),
+    "describe the default loggers": (
+        ["--describe", TYPES, "broker-loggers", "--entity-default"],
+        "--entity-default must not be specified with --describe of broker-loggers",
+    ),
+    "loggers of a broker that is no number": (
+        ["--describe", "--broker-logger", "x"],
+        "The entity name for broker-loggers must be a valid integer broker id, but it is: x",
+    ),
+    "groups with users": (["--describe", "--group", "g", "--user", "u"], "Only 'users' and 'clients' entity types"),
+    "a group without a name": (["--alter", "--group", "", *RATE], ""),
+    "a group twice": (["--describe", "--group", "g", "--group", "h"], ""),
+    "client metrics twice": (["--describe", "--client-metrics", "g", "--client-metrics", "h"], ""),
     "an invalid IP address": (
         ["--alter", "--ip", "no.such.host.invalid", "--add-config", "connection_creation_rate=1"],
         "The entity name for ips must be a valid IP or resolvable host, but it is: no.such.host.invalid",
@@ -174,9 +203,6 @@ OURS_ALONE = {
         ["--alter", "--user", "a", "--add-config", "producer_byte_rate="],
         "has no value. To remove it, use --delete-config producer_byte_rate",
     ),
-    "groups": (["--alter", "--group", "g", "--add-config", "a=CANARY"], "groups: not supported by kquota"),
-    "client-metrics": (["--alter", TYPES, "client-metrics", NAME, "m", "--add-config", "a=CANARY"], "kafka-configs"),
-    "broker-loggers": (["--describe", "--broker-logger", "1"], "kafka-configs"),
 }
 
 
@@ -214,6 +240,18 @@ def test_both_tools_refuse_over_zookeeper(kafka_282: Sandbox, config_commands: C
 @pytest.mark.parametrize(("arguments", "words"), OURS_ALONE.values(), ids=OURS_ALONE)
 def test_only_kquota_refuses(arguments: list[str], words: str, connection: str) -> None:
     assert words in refused(arguments, connection)
+
+
+@pytest.mark.parametrize("kind", ["groups", "client-metrics", "broker-loggers"])
+def test_zookeeper_does_not_have_the_type(kafka_391: Sandbox, config_commands: ConfigCommands, kind: str) -> None:
+    arguments = ["--alter", TYPES, kind, NAME, "1", "--add-config", "a=CANARY"]
+    theirs = config_commands("3.9.1")("--zookeeper", str(kafka_391.zookeeper), *arguments)
+    assert theirs.code == 1
+    words = f"Invalid entity type {kind}, the entity type must be one of "
+    assert words in theirs.err
+    ours = refused(arguments, "--zookeeper")
+    assert ours.startswith(words)
+    assert ours.endswith(" with a --zookeeper argument. Use --bootstrap-server\n")
 
 
 NEED_BROKERS = {

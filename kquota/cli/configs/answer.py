@@ -11,12 +11,24 @@ from kquota.cli.table import COLUMNS, columns
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits, plain
 from kquota.quota.port import Scram
-from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
+from kquota.settings.resource import Resource
+from kquota.terms import CLIENTS, DEFAULT, IPS, USERS, Default
 
 HIDDEN: Final = "[hidden]"
 """The text that replaces a secret."""
 _ADMIN: Final = {USERS: "user-principal", CLIENTS: "client-id", IPS: "ip"}
 _ZOOKEEPER: Final = _ADMIN | {IPS: "ips"}
+
+
+def name_of(resource: Resource) -> str | None:
+    """Return the name of a resource, or None for the default of all brokers."""
+    return None if isinstance(resource.name, Default) else resource.name
+
+
+def named_resource(resource: Resource) -> Mapping[str, str | int | None]:
+    """Return the name for JSON. A broker id is a number there, and null is the default of all brokers."""
+    name = name_of(resource)
+    return {resource.kind[:-1].replace("-", "_"): int(name) if name is not None and resource.of_broker else name}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""`kquota configs`: kafka-configs for quotas and throttles, with its options, its sentences and both connections."""
+"""`kquota configs`: kafka-configs, with its options, its sentences and all connections."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from kquota.cli.actions import StrictCommand, flag, value
 from kquota.cli.connection import ThroughControllers
 from kquota.cli.options import Output, TableFormat
-from kquota.settings.resource import BROKERS, TOPICS
+from kquota.entity_types import BROKER_LOGGERS, BROKERS, CLIENT_METRICS, ENTITIES, GROUPS, TOPICS
 from kquota.terms import CLIENTS, IPS, USERS
 
 EPILOG: Final = """kquota reads each change back until the cluster shows it. Exit codes: 0 changed and shown by the
@@ -26,12 +26,9 @@ HEADINGS: Final = {
     "--add-config": "Configs",
     "--entity-type": "Entity",
     "--user": "Entity, short forms",
-    "--output": "Output",
+    "--dry-run": "Dry run and output",
 }
 """The first option of each part of the help, and its heading."""
-
-KINDS: Final = (TOPICS, CLIENTS, USERS, BROKERS, IPS)
-"""The entity types, in the order in which kafka-configs checks its short forms."""
 
 # No argument of a process can contain a NUL, so this cannot be a real name.
 DEFAULT_NAME: Final = "\0"
@@ -55,12 +52,16 @@ class EntityCommand(StrictCommand):
 
     def twice(self, option: str) -> str:
         """A short form also sets an entity type, so the message names both."""
-        kind = f"{option[2:]}s"
-        return f"Duplicate entity type(s) specified: {kind}" if kind in KINDS else super().twice(option)
+        for kind, row in ENTITIES.items():
+            if f"--{row.short}" == option:
+                return f"Duplicate entity type(s) specified: {kind}"
+        return super().twice(option)
 
 
-def _short(kind: str, what: str) -> Any:
-    return value(kind[:-1], "NAME", f"Short for --entity-type {kind} --entity-name NAME ({what}).")
+def _short(kind: str) -> Any:
+    row = ENTITIES[kind]
+    words = f"Short for --entity-type {kind} --entity-name NAME ({row.what})."
+    return value(row.short, "NAME", words)
 
 
 def _defaults(what: str) -> Any:
@@ -73,14 +74,14 @@ def _hidden(option: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigsOptions:
-    """Set and show quotas, and configs of topics and brokers, like kafka-configs."""
+    """Set and show quotas, and the configs of topics, brokers and other entities, like kafka-configs."""
 
     # The default options are parsed as names (see EntityCommand), and no prompt exists that --force could answer.
     connection: ThroughControllers
     alter: Annotated[bool, flag("alter", "Change the configs of one entity.")] = False
     describe: Annotated[bool, flag("describe", "Show the configs of entities.")] = False
     everything: Annotated[
-        bool, flag("all", "With --describe of topics or brokers: also show static and default configs.")
+        bool, flag("all", "With --describe, except of quotas: also show static and default configs.")
     ] = False
     add_config: Annotated[
         str | None,
@@ -96,9 +97,7 @@ class ConfigsOptions:
     delete_config: Annotated[list[str] | None, value("delete-config", "K,…", "Configs to remove. Repeatable.")] = None
     entity_type: Annotated[
         list[str] | None,
-        value(
-            "entity-type", "TYPE", "users, clients, ips, topics or brokers. Repeatable to combine users with clients."
-        ),
+        value("entity-type", "TYPE", f"One of {', '.join(ENTITIES)}. Repeatable to combine users with clients."),
     ] = None
     entity_name: Annotated[
         list[str] | None,
@@ -107,17 +106,20 @@ class ConfigsOptions:
     entity_default: Annotated[bool, flag("entity-default", "Use the default entity of the type instead of a name.")] = (
         False
     )
-    user: Annotated[str | None, _short(USERS, "a principal's name")] = None
+    user: Annotated[str | None, _short(USERS)] = None
     user_defaults: Annotated[bool, _defaults("user")] = False
-    client: Annotated[str | None, _short(CLIENTS, "a client-id")] = None
+    client: Annotated[str | None, _short(CLIENTS)] = None
     client_defaults: Annotated[bool, _defaults("client")] = False
-    ip: Annotated[str | None, _short(IPS, "an address or host")] = None
+    ip: Annotated[str | None, _short(IPS)] = None
     ip_defaults: Annotated[bool, _defaults("ip")] = False
-    topic: Annotated[str | None, _short(TOPICS, "a topic's name")] = None
-    broker: Annotated[str | None, _short(BROKERS, "a broker's id")] = None
+    topic: Annotated[str | None, _short(TOPICS)] = None
+    broker: Annotated[str | None, _short(BROKERS)] = None
     broker_defaults: Annotated[bool, _defaults("broker")] = False
-    group: Annotated[str | None, _hidden("--group")] = None
-    client_metrics: Annotated[str | None, _hidden("--client-metrics")] = None
-    broker_logger: Annotated[str | None, _hidden("--broker-logger")] = None
+    client_metrics: Annotated[str | None, _short(CLIENT_METRICS)] = None
+    group: Annotated[str | None, _short(GROUPS)] = None
+    broker_logger: Annotated[str | None, _short(BROKER_LOGGERS)] = None
     force: Annotated[bool, _hidden("--force")] = False
+    dry_run: Annotated[
+        bool, flag("dry-run", "With --alter: check everything, and print the values that would be sent.")
+    ] = False
     output: TableFormat = Output.text

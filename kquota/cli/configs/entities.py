@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from kquota.addresses import is_ip_or_host
-from kquota.cli.configs.command import DEFAULT_NAME, KINDS
+from kquota.cli.configs.command import DEFAULT_NAME
+from kquota.entity_types import ENTITIES, TOPICS
 from kquota.errors import Invalid
 from kquota.quota.entity import EVERY, Every, Name
-from kquota.settings.resource import BROKERS, TOPICS
 from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 
-ELSEWHERE: Final = ("client-metrics", "groups", "broker-loggers")
-"""Entity types of kafka-configs that have neither quotas nor throttles."""
-
+_KINDS: Final = tuple(ENTITIES)
+_CONNECTION: Final = "with a --bootstrap-server or --bootstrap-controller argument"
 Named: TypeAlias = Mapping[str, Name | Every]
 """Entity types with their names, in the order of the command line. A name is EVERY if only the type was given."""
 
@@ -34,27 +33,26 @@ def named(types: Sequence[str], names: Sequence[str], short: Mapping[str, str | 
         raise Invalid("More entity names specified than entity types")
     found: dict[str, Name | Every] = dict.fromkeys(types, EVERY)
     for kind, name in zip(types, names, strict=False):
-        if kind == TOPICS and name == DEFAULT_NAME:
-            raise Invalid("--entity-default must not be specified with --describe or --alter of topics")
+        if name == DEFAULT_NAME and not ENTITIES[kind].has_default:
+            raise Invalid(f"--entity-default must not be specified with --describe of {kind}, or with --alter")
         found[kind] = DEFAULT if name == DEFAULT_NAME else _must_be_a_name(kind, name)
     return found
 
 
 def _in_kafkas_order(given: Mapping[str, str]) -> dict[str, str]:
     """Sort names before defaults, because kafka-configs reports the first one as updated."""
-    order = sorted(given, key=lambda kind: (given[kind] == DEFAULT_NAME, KINDS.index(kind)))
+    order = sorted(given, key=lambda kind: (given[kind] == DEFAULT_NAME, _KINDS.index(kind)))
     return {kind: given[kind] for kind in order}
 
 
 def _must_be_types(types: Sequence[str]) -> None:
     for kind in types:
-        if kind in ELSEWHERE:
-            raise Invalid(elsewhere(kind))
-        if kind not in KINDS:
-            hint = f". Use --entity-type {kind}s" if f"{kind}s" in KINDS else ""
-            raise Invalid(f"Invalid entity type {kind}, the entity type must be one of {', '.join(KINDS)}{hint}")
+        if kind not in ENTITIES:
+            hint = f". Use --entity-type {kind}s" if f"{kind}s" in ENTITIES else ""
+            one_of = f"the entity type must be one of {', '.join(_KINDS)} {_CONNECTION}"
+            raise Invalid(f"Invalid entity type {kind}, {one_of}{hint}")
     if not types:
-        raise Invalid(f"At least one entity type must be specified: --entity-type with one of {', '.join(KINDS)}")
+        raise Invalid(f"At least one entity type must be specified: --entity-type with one of {', '.join(_KINDS)}")
     if len(set(types)) < len(types):
         twice = dict.fromkeys(kind for kind in types if types.count(kind) > 1)
         raise Invalid(f"Duplicate entity type(s) specified: {','.join(twice)}")
@@ -62,9 +60,23 @@ def _must_be_types(types: Sequence[str]) -> None:
         raise Invalid(f"Only '{USERS}' and '{CLIENTS}' entity types may be specified together")
 
 
-def elsewhere(what: str) -> str:
-    """Return why kquota does not support this entity type, and which tool does."""
-    return f"{what}: not supported by kquota, which manages quotas and throttles. Use Kafka's kafka-configs"
+def must_be_in_zookeeper(entities: Named) -> None:
+    """Raise Invalid for a type that ZooKeeper does not have."""
+    for kind in entities:
+        if not ENTITIES[kind].in_zookeeper:
+            known = ", ".join(name for name, row in ENTITIES.items() if row.in_zookeeper)
+            raise Invalid(
+                f"Invalid entity type {kind}, the entity type must be one of {known} with a --zookeeper argument. "
+                "Use --bootstrap-server"
+            )
+
+
+def must_be_described_together(entities: Named) -> None:
+    """Raise Invalid if a name is missing that kafka-configs needs to describe entities of this type."""
+    for kind, name in entities.items():
+        if isinstance(name, Every) and not ENTITIES[kind].described_together:
+            short = ENTITIES[kind].short
+            raise Invalid(f"An entity name must be specified with --describe of {kind}: give --{short} NAME")
 
 
 def must_be_named(entities: Named) -> None:
@@ -75,11 +87,10 @@ def must_be_named(entities: Named) -> None:
     kinds = ",".join(missing)
     if len(missing) < len(entities):
         raise Invalid(f"An entity name must be specified for every entity type; --entity-name is missing for {kinds}")
-    if missing == [TOPICS]:
-        raise Invalid(
-            "An entity name must be specified with --alter of topics: give --entity-name TOPIC. "
-            "To change all topics, set the config on the brokers"
-        )
+    if not ENTITIES[missing[0]].has_default:
+        instead = ". To change all topics, set the config on the brokers" if missing == [TOPICS] else ""
+        short = ENTITIES[missing[0]].short
+        raise Invalid(f"An entity name must be specified with --alter of {kinds}: give --{short} NAME{instead}")
     raise Invalid(
         "An entity-name or default entity must be specified with --alter of users, clients, brokers or ips: "
         f"give --entity-name or, for all {kinds} without configs of their own, --entity-default"
@@ -88,9 +99,10 @@ def must_be_named(entities: Named) -> None:
 
 def _must_be_a_name(kind: str, name: str) -> str:
     if name == "":
-        raise Invalid(f"--entity-name for {kind} is empty. Use --entity-default for the default entity")
-    if kind == BROKERS and not (name.isascii() and name.isdigit()):
-        raise Invalid(f"The entity name for brokers must be a valid integer broker id, but it is: {name}")
+        instead = ". Use --entity-default for the default entity" if ENTITIES[kind].has_default else ""
+        raise Invalid(f"--entity-name for {kind} is empty{instead}")
+    if ENTITIES[kind].of_broker and not (name.isascii() and name.isdigit()):
+        raise Invalid(f"The entity name for {kind} must be a valid integer broker id, but it is: {name}")
     if kind == IPS and not is_ip_or_host(name):
         raise Invalid(f"The entity name for ips must be a valid IP or resolvable host, but it is: {name}")
     return name

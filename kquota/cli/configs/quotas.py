@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from kquota.cli import world
 from kquota.cli.configs.answer import AlteredQuotas, DescribedQuotas, entity_words
 from kquota.cli.configs.entities import Named
+from kquota.cli.configs.unwritten import Unwritten, unwritten
 from kquota.cli.contract import say
 from kquota.cli.rates import warn_if_low
 from kquota.errors import Invalid
@@ -63,14 +64,16 @@ def must_be_quotas(keys: Iterable[str], entity_types: Collection[str], option: s
         )
 
 
-def alter(at: world.Where, entities: Named, change: QuotaChange) -> AlteredQuotas:
-    """Write the change and wait until it is visible."""
+def alter(at: world.Where, entities: Named, change: QuotaChange, *, dry_run: bool) -> AlteredQuotas | Unwritten:
+    """Write the change and wait until it is visible. A dry run makes the same checks."""
     if change.add:
         world.must_carry(at, change.entity)
     _echo(change)
     with world.quotas(at) as quotas:
         for line in actions.must_take_effect(quotas, change):
             say(f"warning: {line}")
+        if dry_run:
+            return unwritten(change.entity, change.add, change.delete)
         absent = actions.alter(quotas, change, world.until_seen())
     return AlteredQuotas(
         altered=change.entity,

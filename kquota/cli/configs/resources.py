@@ -1,182 +1,28 @@
-"""`kquota configs` for topics and brokers, in the words of kafka-configs: 4.3.1 for brokers, 2.8.2 for ZooKeeper."""
+"""`kquota configs` for resources: describe configs, or write one change and read it back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
 
 from kquota.cli import world
-from kquota.cli.configs.answer import HIDDEN
+from kquota.cli.configs.resource_answer import AlteredConfigs, Described, DescribedConfigs, absence, shown_value
+from kquota.cli.configs.unwritten import Unwritten, unwritten
 from kquota.cli.contract import DONE, FAILED, say
-from kquota.cli.output import Answer, Part, Row, hidden, key, spread
 from kquota.cli.rates import warn_if_low
+from kquota.entity_types import CLIENT_METRICS, GROUPS
 from kquota.errors import Invalid, KquotaError, Refused
 from kquota.measure import human_rate
 from kquota.settings import actions, ignored, rates, zookeeper_values
 from kquota.settings.actions import Altered
 from kquota.settings.change import ConfigChange
+from kquota.settings.port import Configs
 from kquota.settings.resource import BROKERS, Entry, Kind, Resource
 from kquota.settings.throttled_lists import EmptyValue
-from kquota.terms import BYTE_RATES, DEFAULT, Default
-
-Described: TypeAlias = Mapping[Resource, Sequence[Entry]]
-
-
-def _name(resource: Resource) -> str | None:
-    return None if isinstance(resource.name, Default) else resource.name
-
-
-def _named(resource: Resource) -> Mapping[str, str | int | None]:
-    """Return the name for JSON. A broker id is a number there, and null is the default of all brokers."""
-    name = _name(resource)
-    return {resource.kind[:-1]: int(name) if name is not None and resource.kind == BROKERS else name}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigSynonym(Part):
-    """A source of a config with its value. None means that the value is secret or not set."""
-
-    source: str
-    key: str
-    value: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config(Part):
-    """A config. The `value` of a `sensitive` config is None."""
-
-    key: str
-    value: str | None
-    source: str
-    sensitive: bool
-    synonyms: tuple[ConfigSynonym, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceConfigs(Part):
-    """A topic, a broker or the default of all brokers, with its configs."""
-
-    resource: Resource = spread(_named)
-    configs: tuple[Config, ...]
-
-
-def _resources(found: Described) -> list[ResourceConfigs]:
-    return [
-        ResourceConfigs(resource=resource, configs=tuple(map(_config, entries))) for resource, entries in found.items()
-    ]
-
-
-def _config(entry: Entry) -> Config:
-    synonyms = (
-        ConfigSynonym(source=s.source, key=s.key, value=None if entry.sensitive else s.value) for s in entry.synonyms
-    )
-    return Config(
-        key=entry.key,
-        value=None if entry.sensitive else entry.value,
-        source=entry.source,
-        sensitive=entry.sensitive,
-        synonyms=tuple(synonyms),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedConfigs(Answer):
-    """Configs of topics or brokers. `everything` includes static configs. `absent` is a requested resource that does
-    not exist.
-    """
-
-    HEADER = ("type", "name", "key", "value", "source", "sensitive")
-    INDENT = 2
-
-    resources: Described = key(form=_resources)
-    absent: Resource | None = hidden()
-    everything: bool = hidden()
-    over_zookeeper: bool = hidden()
-
-    def text(self) -> Iterator[str]:
-        for resource, entries in self.resources.items():
-            if self.over_zookeeper:
-                yield _zookeeper_line(resource, entries)
-            else:
-                yield from _admin_lines(resource, entries, "All" if self.everything else "Dynamic")
-        if self.absent is not None and self.absent not in self.resources:
-            yield absence(self.absent)
-
-    def rows(self) -> Iterator[Row]:
-        for resource, entries in self.resources.items():
-            for entry in entries:
-                value = None if entry.sensitive else entry.value
-                sensitive = _java(entry.sensitive)
-                yield [resource.kind[:-1], _name(resource), entry.key, value, entry.source, sensitive]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlteredConfigs(Answer):
-    """The topic or broker whose configs were altered."""
-
-    HEADER = ("type", "name")
-
-    altered: Resource = key(form=_named)
-    over_zookeeper: bool = hidden()
-
-    def text(self) -> Iterator[str]:
-        resource = self.altered
-        if self.over_zookeeper:
-            yield f"Completed updating config for entity: {_resource_words(resource)}."
-        elif resource.name is DEFAULT:
-            yield f"Completed updating default config for {resource.kind} in the cluster."
-        else:
-            yield f"Completed updating config for {resource.kind[:-1]} {resource.name}."
-
-    def rows(self) -> Iterator[Row]:
-        yield [self.altered.kind[:-1], _name(self.altered)]
-
-
-def absence(resource: Resource) -> str:
-    """Return Kafka's sentence for a topic that does not exist or a broker that is not alive."""
-    return f"The {resource.kind[:-1]} '{resource.name}' doesn't exist and doesn't have dynamic config."
-
-
-def shown_value(entry: Entry) -> str:
-    """Return the value as Java prints it, or a placeholder for a secret."""
-    return _java(HIDDEN if entry.sensitive and entry.value else entry.value)
-
-
-def _admin_lines(resource: Resource, entries: Sequence[Entry], which: str) -> Iterator[str]:
-    """Yield the lines of --describe on --bootstrap-server, as Kafka 4.3.1 prints them."""
-    if resource.name is DEFAULT:
-        yield f"Default configs for {resource.kind} in the cluster are:"
-    else:
-        yield f"{which} configs for {resource.kind[:-1]} {resource.name} are:"
-    for entry in entries:
-        synonyms = ", ".join(
-            f"{s.source}:{s.key}={_java(HIDDEN if entry.sensitive and s.value else s.value)}" for s in entry.synonyms
-        )
-        yield (f"  {entry.key}={shown_value(entry)} sensitive={_java(entry.sensitive)} synonyms={{{synonyms}}}")
-
-
-def _zookeeper_line(resource: Resource, entries: Sequence[Entry]) -> str:
-    """Return the line of --describe on --zookeeper, as Kafka 2.8 prints it, but without passwords."""
-    pairs = ",".join(f"{entry.key}={HIDDEN if entry.sensitive else entry.value}" for entry in entries)
-    return f"Configs for {_resource_words(resource)} are {pairs}"
-
-
-def _resource_words(resource: Resource) -> str:
-    """Return a topic or broker in the words of Kafka 2.8's tool for ZooKeeper."""
-    kind = "brokers" if resource.kind == BROKERS else "topic"
-    return f"default {kind}" if resource.name is DEFAULT else f"{kind} '{resource.name}'"
-
-
-def _java(value: str | bool | None) -> str:
-    """Format a value as Java prints it. Brokers report null for a secret, and Kafka's tool prints that null."""
-    if value is None:
-        return "null"
-    return value if isinstance(value, str) else str(value).lower()
+from kquota.terms import BYTE_RATES, Default
 
 
 def describe(at: world.Where, kind: Kind, name: str | Default | None, everything: bool) -> DescribedConfigs:
-    """Return the dynamic configs of one topic or broker, or of all (None). `everything` adds static and default
+    """Return the dynamic configs of one resource, or of all of a kind (None). `everything` adds static and default
     configs.
 
     A broker that does not answer is reported as an error, and the others are still shown.
@@ -185,12 +31,13 @@ def describe(at: world.Where, kind: Kind, name: str | Default | None, everything
     found: Mapping[Resource, Sequence[Entry]]
     lost: Sequence[KquotaError] = ()
     with world.configs(at) as configs:
+        actions.must_exist(kind, _release_of_brokers(at, configs))
         if resource is None:
             found, lost = actions.describe_all(configs, kind)
         elif everything:
             found = {resource: actions.entries(configs, resource)}
         else:
-            found = configs.describe([resource])
+            found = _existing(configs, resource)
     if resource is not None and resource not in found and _is_unread(at, resource):
         raise Refused(
             f"{resource}: a controller shows only its own configs, so these are unknown here. Use --bootstrap-server "
@@ -212,10 +59,21 @@ def describe(at: world.Where, kind: Kind, name: str | Default | None, everything
     )
 
 
-def alter(at: world.Where, resource: Resource, add: Mapping[str, str], delete: tuple[str, ...]) -> AlteredConfigs:
-    """Set and delete configs of one topic or broker, and wait until they are visible. Warnings go to stderr."""
+def _existing(configs: Configs, resource: Resource) -> Described:
+    """Describe one resource. Brokers report defaults even for a group or a subscription that does not exist."""
+    found = configs.describe([resource])
+    named_freely = resource.kind in (GROUPS, CLIENT_METRICS)
+    if named_freely and not any(entry.dynamic for entry in found.get(resource, ())):
+        return found if resource in configs.resources(resource.kind) else {}
+    return found
+
+
+def alter(
+    at: world.Where, resource: Resource, add: Mapping[str, str], delete: tuple[str, ...], *, dry_run: bool
+) -> AlteredConfigs | Unwritten:
+    """Set and delete configs of one resource, and wait until they are visible. Warnings go to stderr."""
     try:
-        return _altered(at, resource, add, delete)
+        return _altered(at, resource, add, delete, dry_run=dry_run)
     except EmptyValue as error:
         raise Invalid(f"{error}. To remove it, use --delete-config {error.key}") from error
     except ignored.OtherKind as error:
@@ -224,7 +82,9 @@ def alter(at: world.Where, resource: Resource, add: Mapping[str, str], delete: t
         raise Invalid(f"{error}. Use --bootstrap-server") from error
 
 
-def _altered(at: world.Where, resource: Resource, add: Mapping[str, str], delete: tuple[str, ...]) -> AlteredConfigs:
+def _altered(
+    at: world.Where, resource: Resource, add: Mapping[str, str], delete: tuple[str, ...], *, dry_run: bool
+) -> AlteredConfigs | Unwritten:
     change = ConfigChange(
         resource=resource,
         add={key: ignored.value(resource, key, text) for key, text in add.items()},
@@ -239,9 +99,13 @@ def _altered(at: world.Where, resource: Resource, add: Mapping[str, str], delete
     notes = []
     with world.configs(at) as configs:
         release = configs.release()
+        actions.must_exist(resource.kind, _release_of_brokers(at, configs))
         for warning in ignored.must_take_effect(change, release):
             say(f"warning: {warning}")
-        if _is_unread(at, resource) and not configs.describe([resource]):
+        unread = _is_unread(at, resource) and not configs.describe([resource])
+        if dry_run:
+            return _unwritten(configs, change, unread=unread)
+        if unread:
             configs.alter([change])
             notes.append(
                 f"{resource}: the controllers accepted the change, but cannot show it. It takes effect when the broker "
@@ -249,16 +113,29 @@ def _altered(at: world.Where, resource: Resource, add: Mapping[str, str], delete
             )
             return AlteredConfigs(altered=resource, over_zookeeper=False, notes=tuple(notes))
         altered = actions.alter(configs, change, world.until_seen())
-        is_one_broker = resource.kind == BROKERS and resource.name is not DEFAULT
-        if at.zookeeper is not None and is_one_broker and resource not in configs.resources(BROKERS):
+        if at.zookeeper is not None and resource.of_broker and resource not in configs.resources(BROKERS):
             notes.append(f"{resource} is not running. The change takes effect when it starts")
     notes += _remarks(resource, altered, release)
     return AlteredConfigs(altered=resource, over_zookeeper=at.zookeeper is not None, notes=tuple(notes))
 
 
+def _release_of_brokers(at: world.Where, configs: Configs) -> tuple[int, ...] | None:
+    """Return the release of the brokers. Controllers answer fewer requests, so theirs would be taken for older."""
+    return None if world.only_controllers(at) else configs.release()
+
+
 def _is_unread(at: world.Where, resource: Resource) -> bool:
     """True if the configs of this broker cannot be read, because the connection uses the controllers."""
-    return world.only_controllers(at) and resource.kind == BROKERS and resource.name is not DEFAULT
+    return world.only_controllers(at) and resource.kind == BROKERS and resource.of_broker
+
+
+def _unwritten(configs: Configs, change: ConfigChange, *, unread: bool) -> Unwritten:
+    """Return the answer of a dry run, after the checks of a write. Nothing can be checked if the configs are unread."""
+    if not unread:
+        actions.ready(configs, change)
+    secret = change.resource.kind == BROKERS
+    shown = {k: None if secret and zookeeper_values.is_password(k) else v for k, v in change.add.items()}
+    return unwritten(change.resource, shown, change.delete)
 
 
 def _remarks(resource: Resource, altered: Altered, release: tuple[int, ...] | None) -> Iterator[str]:

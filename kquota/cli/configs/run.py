@@ -1,6 +1,6 @@
-"""`kquota configs`: check the options, then describe or alter quotas, or the configs of topics and brokers.
+"""`kquota configs`: check the options, then describe or alter quotas, or the configs of resources.
 
-Describing quotas is the most frequent use, so it does not import the modules for configs of topics and brokers.
+Describing quotas is the most frequent use, so it does not import the modules for other configs.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, Final
 from kquota.cli import actions, world
 from kquota.cli.configs import drafts, pairs, quotas
 from kquota.cli.configs.command import ConfigsOptions
-from kquota.cli.configs.entities import Named, elsewhere, must_be_named, named
+from kquota.cli.configs.entities import Named, must_be_described_together, must_be_in_zookeeper, must_be_named, named
 from kquota.cli.output import Answer
+from kquota.entity_types import BROKERS, ENTITIES, RESOURCES
 from kquota.errors import Invalid, Unknown, Unseen
 from kquota.quota.entity import Every
-from kquota.settings.resource import BROKERS, TOPICS, Kind, Resource
-from kquota.terms import CLIENTS, IPS, USERS
+from kquota.settings.resource import Resource
+from kquota.terms import CLIENTS, USERS
 
-_RESOURCES: Final[tuple[Kind, ...]] = (TOPICS, BROKERS)
 _BOTH: Final = "Only one of --bootstrap-server or --bootstrap-controller can be specified"
 _SCRAM: Final = re.compile(r"(?:^|,)\s*SCRAM-", re.IGNORECASE)
 
@@ -28,21 +28,7 @@ _SCRAM: Final = re.compile(r"(?:^|,)\s*SCRAM-", re.IGNORECASE)
 def run(options: ConfigsOptions) -> Answer:
     """Run the command. Raises Invalid, in Kafka's words where Kafka has them, for options that cannot be combined."""
     actions.action(options, ("describe", "alter"))
-    others = {
-        "groups": options.group,
-        "client-metrics": options.client_metrics,
-        "broker-loggers": options.broker_logger,
-    }
-    for what, given in others.items():
-        if given is not None:
-            raise Invalid(elsewhere(what))
-    short = {
-        USERS: options.user,
-        CLIENTS: options.client,
-        IPS: options.ip,
-        TOPICS: options.topic,
-        BROKERS: options.broker,
-    }
+    short = {kind: getattr(options, row.short.replace("-", "_")) for kind, row in ENTITIES.items()}
     entities = named(options.entity_type or [], options.entity_name or [], short)
     if options.describe:
         return _described(options, entities)
@@ -53,7 +39,7 @@ def run(options: ConfigsOptions) -> Answer:
 
 
 def _resources() -> Any:
-    """Return the commands for topics and brokers, which are imported only for these."""
+    """Return the commands for the configs of resources, which are imported only for these."""
     return importlib.import_module("kquota.cli.configs.resources")
 
 
@@ -66,10 +52,13 @@ def _described(options: ConfigsOptions, entities: Named) -> Answer:
     for option, given in changes.items():
         if given is not None and given != []:
             raise Invalid(f'Option "[describe]" can\'t be used with option "[{option}]": use --{option} with --alter')
-    at = world.where(options.connection, alone=_BOTH)
+    if options.dry_run:
+        raise Invalid("--dry-run works with --alter; --describe writes nothing")
+    must_be_described_together(entities)
+    at = _where(options, entities)
     if options.everything and at.zookeeper is not None:
         raise Invalid("--bootstrap-server must be specified for --all")
-    for kind in _RESOURCES:
+    for kind in RESOURCES:
         if kind in entities:
             name = entities[kind]
             shown: Answer = _resources().describe(
@@ -83,19 +72,26 @@ def _described(options: ConfigsOptions, entities: Named) -> Answer:
 def _altered(options: ConfigsOptions, entities: Named) -> Answer:
     must_be_named(entities)
     add, delete, option = _changes(options, entities)
-    for kind in _RESOURCES:
+    for kind in RESOURCES:
         name = entities.get(kind)
         if name is not None and not isinstance(name, Every):
             resources = _resources()
             if options.add_config is not None and kind == BROKERS:
                 resources.must_not_be_secret(add)
-            at = world.where(options.connection, alone=_BOTH)
-            altered: Answer = resources.alter(at, Resource(kind=kind, name=name), add, delete)
+            at = _where(options, entities)
+            altered: Answer = resources.alter(at, Resource(kind=kind, name=name), add, delete, dry_run=options.dry_run)
             return altered
     change = quotas.change_of(entities, add, option, delete)
-    at = world.where(options.connection, alone=_BOTH)
+    at = _where(options, entities)
     _must_show_quotas(at)
-    return quotas.alter(at, entities, change)
+    return quotas.alter(at, entities, change, dry_run=options.dry_run)
+
+
+def _where(options: ConfigsOptions, entities: Named) -> world.Where:
+    at = world.where(options.connection, alone=_BOTH)
+    if at.zookeeper is not None:
+        must_be_in_zookeeper(entities)
+    return at
 
 
 def _must_show_quotas(at: world.Where) -> None:

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from kquota.entity_types import BROKER_LOGGERS, CLIENT_METRICS, GROUPS, RESOURCES
 from kquota.errors import Incomplete, KquotaError, NextStep, Refused, StepFor, Unreachable
 from kquota.settings.change import ConfigChange
 from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource, Synonym
@@ -26,19 +27,26 @@ from kquota.stores.admin.requests import (
 )
 from kquota.terms import DEFAULT, BrokerId
 
-_TOPICS_A_REQUEST: Final = 500
-"""The topics in one request. An answer has about 40 configs of each topic with synonyms, so 500 topics take a few
-megabytes.
+_MOST_IN_A_REQUEST: Final = 500
+"""The topics, groups or subscriptions in one request. An answer has about 40 configs of each topic with synonyms, so
+500 topics take a few megabytes.
 """
 _Config: TypeAlias = tuple[str, str | None, int, bool, tuple[tuple[int, str, str | None], ...]]
 _DEFAULT_BROKER: Final = Resource(kind=BROKERS, name=DEFAULT)
+_SHOW: Final[Mapping[Kind, NextStep]] = {
+    TOPICS: NextStep.SHOW_TOPIC_CONFIGS,
+    BROKERS: NextStep.SHOW_BROKER_CONFIGS,
+    GROUPS: NextStep.SHOW_GROUP_CONFIGS,
+    CLIENT_METRICS: NextStep.SHOW_CLIENT_METRICS,
+    BROKER_LOGGERS: NextStep.SHOW_LOGGERS,
+}
 
 
 class WireConfigs:
-    """Topic and broker configs through the Admin API. Implements `Configs`.
+    """The configs of resources through the Admin API. Implements `Configs`.
 
-    Each broker is asked for its own configs. One broker, the first that answers, is asked for all topics and for the
-    default of all brokers. After it has shown a write once, it always shows it, but another broker may not yet.
+    Each broker is asked for its own configs and loggers. One broker, the first that answers, is asked for all others.
+    After it has shown a write once, it always shows it, but another broker may not yet.
     """
 
     def __init__(self, wire: Wire, must_hold: Callable[[], None] = lambda: None) -> None:
@@ -48,13 +56,19 @@ class WireConfigs:
         self._silent: set[BrokerId] = set()
 
     def resources(self, kind: Kind) -> tuple[Resource, ...]:
-        if kind == BROKERS:
-            return tuple(Resource(kind=BROKERS, name=str(broker)) for broker in self._wire.brokers())
-        topics = self._wire.metadata(None).topics
-        return tuple(Resource(kind=TOPICS, name=name) for name in sorted(topic.name for topic in topics))
+        return tuple(Resource(kind=kind, name=name) for name in self._names(kind))
 
     def configured(self, kind: Kind) -> tuple[Resource, ...]:
         return (*self.resources(kind), *((_DEFAULT_BROKER,) if kind == BROKERS else ()))
+
+    def _names(self, kind: Kind) -> list[str]:
+        if kind in (BROKERS, BROKER_LOGGERS):
+            return [str(broker) for broker in self._wire.brokers()]
+        if kind == TOPICS:
+            return sorted(topic.name for topic in self._wire.metadata(None).topics)
+        from kquota.stores.admin import resource_names  # not needed for topics and brokers
+
+        return sorted((resource_names.groups if kind == GROUPS else resource_names.client_metrics)(self._wire))
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
         """Return the configs, without those of dead brokers."""
@@ -74,7 +88,9 @@ class WireConfigs:
         """Send incremental changes: the broker changes only the given keys."""
         from kquota.stores.admin.controllers import must_be_active  # not needed to describe
 
-        must_be_active(self._wire)
+        # Loggers do not need the controllers.
+        if any(change.resource.kind != BROKER_LOGGERS for change in changes):
+            must_be_active(self._wire)
         wanted = {change.resource: change for change in changes}
         errors: dict[Resource, KquotaError] = {}
         for those in _rounds(wanted):
@@ -105,8 +121,8 @@ class WireConfigs:
                 results = by_resource(answer.results)
                 yield from ((resource, results[on_the_wire(resource)]) for resource in sent[broker])
                 continue
-            yield from ((resource, answer) for resource in sent[broker] if _is_one_broker(resource))
-            if others := [resource for resource in sent[broker] if not _is_one_broker(resource)]:
+            yield from ((resource, answer) for resource in sent[broker] if resource.of_broker)
+            if others := [resource for resource in sent[broker] if not resource.of_broker]:
                 self._silent.add(broker)
                 yield from self._described({resource: asked[resource] for resource in others}, synonyms=synonyms)
 
@@ -134,7 +150,7 @@ class WireConfigs:
         reader = next((broker for broker in alive if broker not in self._silent), None)
         sent: dict[BrokerId, list[Resource]] = {}
         for resource in resources:
-            broker = BrokerId(int(str(resource.name))) if _is_one_broker(resource) else reader
+            broker = BrokerId(int(str(resource.name))) if resource.of_broker else reader
             if broker is None:
                 raise Unreachable("no broker answers")
             if broker in alive:
@@ -142,18 +158,14 @@ class WireConfigs:
         return sent
 
 
-def _is_one_broker(resource: Resource) -> bool:
-    return resource.kind == BROKERS and resource.name is not DEFAULT
-
-
 def _rounds(resources: Collection[Resource]) -> Iterator[list[Resource]]:
     """Yield resources that can be in one round. No request can name two brokers, and the default counts as one."""
-    topics = [resource for resource in resources if resource.kind == TOPICS]
-    brokers = [resource for resource in resources if _is_one_broker(resource)]
-    if brokers:
-        yield brokers
-    for start in range(0, len(topics), _TOPICS_A_REQUEST):
-        yield topics[start : start + _TOPICS_A_REQUEST]
+    for kind in RESOURCES:
+        if those := [resource for resource in resources if resource.kind == kind and resource.of_broker]:
+            yield those
+    shared = [resource for resource in resources if not resource.of_broker and resource != _DEFAULT_BROKER]
+    for start in range(0, len(shared), _MOST_IN_A_REQUEST):
+        yield shared[start : start + _MOST_IN_A_REQUEST]
     if _DEFAULT_BROKER in resources:
         yield [_DEFAULT_BROKER]
 
@@ -218,8 +230,7 @@ def _maybe_written(resource: Resource) -> tuple[str, NextStep | StepFor]:
     """Return the end of an error message about a write that may have happened."""
     step: NextStep | StepFor = NextStep.SHOW_BROKER_DEFAULTS
     if resource.name is not DEFAULT:
-        kind = NextStep.SHOW_TOPIC_CONFIGS if resource.kind == TOPICS else NextStep.SHOW_BROKER_CONFIGS
-        step = StepFor(kind, str(resource.name))
+        step = StepFor(_SHOW[resource.kind], str(resource.name))
     return "; it may have been written. Check with ", step
 
 

@@ -1,33 +1,36 @@
-"""Configs of topics and brokers, including dead brokers, through the active controller of a KRaft cluster."""
+"""Configs of resources, including dead brokers, through the active controller of a KRaft cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kquota.entity_types import BROKER_LOGGERS
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.reassign.moves import PartitionReplicas
-from kquota.settings.resource import BROKERS, Kind, Resource
+from kquota.settings.resource import Kind, Resource
 from kquota.stores.admin.configs import WireConfigs
 from kquota.stores.admin.connection import was_sent
 from kquota.stores.admin.controllers import ControllerWire
 from kquota.stores.admin.requests import Operation, alter_request, by_resource, on_the_wire
 from kquota.stores.admin.running import NOT_CONTROLLER, everything, in_motion, listed
-from kquota.terms import DEFAULT, BrokerId, TopicPartition
+from kquota.terms import BrokerId, TopicPartition
 
 
 class ControllerConfigs(WireConfigs):
-    """Topic and broker configs through the active controller. Implements `Configs`.
+    """The configs of resources through the active controller. Implements `Configs`.
 
-    A controller reports the configs of topics, of the default of all brokers, and of no node except itself. The configs
-    of other brokers can therefore be changed, but not read.
+    A controller reports the configs of single brokers only of itself. Those of other brokers can therefore be changed,
+    but not read. Loggers belong to the process: each controller shows and changes only its own.
     """
 
     _wire: ControllerWire
 
     def resources(self, kind: Kind) -> tuple[Resource, ...]:
-        what = "brokers" if kind == BROKERS else "topics"
-        raise Refused(f"controllers do not list {what}. Name one of the {what}, or connect to the brokers")
+        if kind == BROKER_LOGGERS:
+            nodes = ", ".join(map(str, self._wire.brokers()))
+            raise Refused(f"a controller has only its own loggers (controllers: {nodes}). Connect to the brokers")
+        raise Refused(f"controllers do not list {kind}. Name one of the {kind}, or connect to the brokers")
 
     def configured(self, kind: Kind) -> tuple[Resource, ...]:
         return self.resources(kind)
@@ -53,7 +56,9 @@ class ControllerConfigs(WireConfigs):
         return self._altered(operations) if operations else {}
 
     def _altered(self, operations: Mapping[Resource, Mapping[str, Operation]]) -> dict[Resource, Any | KquotaError]:
-        """Write through the active controller, which accepts the configs of every broker."""
+        """Write through the active controller, which accepts the configs of every broker, but no loggers of others."""
+        if any(resource.kind == BROKER_LOGGERS for resource in operations):
+            return super()._altered(operations)
         self._must_hold()
         request = alter_request(operations)
         try:
@@ -72,8 +77,7 @@ class ControllerConfigs(WireConfigs):
         controllers, active = self._wire.brokers(), self._wire.controller
         sent: dict[BrokerId, list[Resource]] = {}
         for resource in resources:
-            single = resource.kind == BROKERS and resource.name is not DEFAULT
-            node = BrokerId(int(str(resource.name))) if single else active
+            node = BrokerId(int(str(resource.name))) if resource.of_broker else active
             if node is not None and node in controllers:
                 sent.setdefault(node, []).append(resource)
         return sent

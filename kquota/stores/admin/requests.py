@@ -1,4 +1,4 @@
-"""Topics and brokers in DescribeConfigs and IncrementalAlterConfigs: type codes, sources, and the two requests."""
+"""Resources in DescribeConfigs and IncrementalAlterConfigs: type codes, sources, and the two requests."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import Any, Final, TypeAlias
 
 from kafka.protocol.admin.configs import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
-from kquota.settings.resource import TOPICS, Resource
-from kquota.terms import DEFAULT, DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, DYNAMIC_TOPIC, Default
+from kquota.entity_types import ENTITIES, Kind, WireType
+from kquota.settings.resource import Resource
+from kquota.terms import Default
 
-TOPIC: Final = 2
-BROKER: Final = 4
+_WIRE: Final[Mapping[str, WireType]] = {kind: row.wire for kind, row in ENTITIES.items() if row.wire is not None}
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 SOURCES: Final[Mapping[int, str]] = {
-    1: DYNAMIC_TOPIC,
-    2: DYNAMIC_BROKER,
-    3: DYNAMIC_DEFAULT_BROKER,
     4: "STATIC_BROKER_CONFIG",
     5: "DEFAULT_CONFIG",
+    **dict(wire.source for wire in _WIRE.values()),
+    **dict(wire.default_source for wire in _WIRE.values() if wire.default_source is not None),
 }
 """Kafka's names for the sources of a value (KIP-226)."""
 
@@ -29,7 +28,7 @@ MAYBE_WRITTEN: Final = (-1, 7)
 """Answers after which the write may have been made: an internal error of the server, and its time-out."""
 
 WireResource: TypeAlias = tuple[int, str]
-"""A resource in a request: TOPIC or BROKER, and its name. The default of all brokers has the empty name."""
+"""A resource in a request: the code of its type, and its name. The default of all brokers has the empty name."""
 Operation: TypeAlias = tuple[int, str | None]
 """An operation on a value: SET, DELETE, APPEND or SUBTRACT, with the value."""
 
@@ -37,14 +36,19 @@ Operation: TypeAlias = tuple[int, str | None]
 def on_the_wire(resource: Resource) -> WireResource:
     """Return the type and the name of a resource in requests and answers."""
     name = "" if isinstance(resource.name, Default) else resource.name
-    return (TOPIC if resource.kind == TOPICS else BROKER), name
+    return code_of(resource.kind), name
+
+
+def code_of(kind: Kind) -> int:
+    """Return the code of a type of resource in requests."""
+    return _WIRE[kind].code
 
 
 def own_source(resource: Resource) -> int:
     """Return the source of values that are set on this resource itself. It has precedence over all other sources."""
-    if resource.kind == TOPICS:
-        return 1
-    return 3 if resource.name is DEFAULT else 2
+    wire = _WIRE[resource.kind]
+    default = wire.default_source if isinstance(resource.name, Default) else None
+    return (default or wire.source).code
 
 
 def describe_request(resources: Mapping[Resource, Sequence[str] | None], *, synonyms: bool) -> Any:

@@ -1,0 +1,156 @@
+"""The answers of `kquota configs` about resources, in kafka-configs' words: 4.3.1 for brokers, 2.8.2 for ZooKeeper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kquota.cli.configs.answer import HIDDEN, name_of, named_resource
+from kquota.cli.output import Answer, Part, Row, hidden, key, spread
+from kquota.settings.resource import BROKERS, Entry, Resource
+from kquota.terms import DEFAULT
+
+Described: TypeAlias = Mapping[Resource, Sequence[Entry]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigSynonym(Part):
+    """A source of a config with its value. None means that the value is secret or not set."""
+
+    source: str
+    key: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(Part):
+    """A config. The `value` of a `sensitive` config is None."""
+
+    key: str
+    value: str | None
+    source: str
+    sensitive: bool
+    synonyms: tuple[ConfigSynonym, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceConfigs(Part):
+    """A resource or the default of all brokers, with its configs."""
+
+    resource: Resource = spread(named_resource)
+    configs: tuple[Config, ...]
+
+
+def _resources(found: Described) -> list[ResourceConfigs]:
+    return [
+        ResourceConfigs(resource=resource, configs=tuple(map(_config, entries))) for resource, entries in found.items()
+    ]
+
+
+def _config(entry: Entry) -> Config:
+    synonyms = (
+        ConfigSynonym(source=s.source, key=s.key, value=None if entry.sensitive else s.value) for s in entry.synonyms
+    )
+    return Config(
+        key=entry.key,
+        value=None if entry.sensitive else entry.value,
+        source=entry.source,
+        sensitive=entry.sensitive,
+        synonyms=tuple(synonyms),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedConfigs(Answer):
+    """Configs of resources. `everything` includes static configs. `absent` is a requested resource that does
+    not exist.
+    """
+
+    HEADER = ("type", "name", "key", "value", "source", "sensitive")
+    INDENT = 2
+
+    resources: Described = key(form=_resources)
+    absent: Resource | None = hidden()
+    everything: bool = hidden()
+    over_zookeeper: bool = hidden()
+
+    def text(self) -> Iterator[str]:
+        for resource, entries in self.resources.items():
+            if self.over_zookeeper:
+                yield _zookeeper_line(resource, entries)
+            else:
+                yield from _admin_lines(resource, entries, "All" if self.everything else "Dynamic")
+        if self.absent is not None and self.absent not in self.resources:
+            yield absence(self.absent)
+
+    def rows(self) -> Iterator[Row]:
+        for resource, entries in self.resources.items():
+            for entry in entries:
+                value = None if entry.sensitive else entry.value
+                sensitive = _java(entry.sensitive)
+                yield [resource.kind[:-1], name_of(resource), entry.key, value, entry.source, sensitive]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlteredConfigs(Answer):
+    """The resource whose configs were altered."""
+
+    HEADER = ("type", "name")
+
+    altered: Resource = key(form=named_resource)
+    over_zookeeper: bool = hidden()
+
+    def text(self) -> Iterator[str]:
+        resource = self.altered
+        if self.over_zookeeper:
+            yield f"Completed updating config for entity: {_resource_words(resource)}."
+        elif resource.name is DEFAULT:
+            yield f"Completed updating default config for {resource.kind} in the cluster."
+        else:
+            yield f"Completed updating config for {resource.kind[:-1]} {resource.name}."
+
+    def rows(self) -> Iterator[Row]:
+        yield [self.altered.kind[:-1], name_of(self.altered)]
+
+
+def absence(resource: Resource) -> str:
+    """Return Kafka's sentence for a resource that does not exist or a broker that is not alive."""
+    return f"The {resource.kind[:-1]} '{resource.name}' doesn't exist and doesn't have dynamic config."
+
+
+def shown_value(entry: Entry) -> str:
+    """Return the value as Java prints it, or a placeholder for a secret."""
+    return _java(HIDDEN if entry.sensitive and entry.value else entry.value)
+
+
+def _admin_lines(resource: Resource, entries: Sequence[Entry], which: str) -> Iterator[str]:
+    """Yield the lines of --describe on --bootstrap-server, as Kafka 4.3.1 prints them."""
+    if resource.name is DEFAULT:
+        yield f"Default configs for {resource.kind} in the cluster are:"
+    else:
+        yield f"{which} configs for {resource.kind[:-1]} {resource.name} are:"
+    for entry in entries:
+        synonyms = ", ".join(
+            f"{s.source}:{s.key}={_java(HIDDEN if entry.sensitive and s.value else s.value)}" for s in entry.synonyms
+        )
+        yield (f"  {entry.key}={shown_value(entry)} sensitive={_java(entry.sensitive)} synonyms={{{synonyms}}}")
+
+
+def _zookeeper_line(resource: Resource, entries: Sequence[Entry]) -> str:
+    """Return the line of --describe on --zookeeper, as Kafka 2.8 prints it, but without passwords."""
+    pairs = ",".join(f"{entry.key}={HIDDEN if entry.sensitive else entry.value}" for entry in entries)
+    return f"Configs for {_resource_words(resource)} are {pairs}"
+
+
+def _resource_words(resource: Resource) -> str:
+    """Return a topic or broker in the words of Kafka 2.8's tool for ZooKeeper."""
+    kind = "brokers" if resource.kind == BROKERS else "topic"
+    return f"default {kind}" if resource.name is DEFAULT else f"{kind} '{resource.name}'"
+
+
+def _java(value: str | bool | None) -> str:
+    """Format a value as Java prints it. Brokers report null for a secret, and Kafka's tool prints that null."""
+    if value is None:
+        return "null"
+    return value if isinstance(value, str) else str(value).lower()

@@ -1,0 +1,104 @@
+"""The table of entity types that `kquota configs` knows, in Kafka's order. A new type is one row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from kquota.terms import CLIENTS, DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, DYNAMIC_TOPIC, IPS, USERS
+
+Kind: TypeAlias = Literal["topics", "brokers", "client-metrics", "groups", "broker-loggers"]
+"""The types of resources: entities with configs that are not quotas."""
+TOPICS: Final = "topics"
+BROKERS: Final = "brokers"
+CLIENT_METRICS: Final = "client-metrics"
+GROUPS: Final = "groups"
+BROKER_LOGGERS: Final = "broker-loggers"
+
+
+class ValueSource(NamedTuple):
+    """A source of a value (KIP-226): its code in Kafka's protocol, and Kafka's name."""
+
+    code: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireType:
+    """A type of resource in Kafka's protocol: its code, and the source of the values that are set on the resource.
+
+    `default_source` is the source of those that are set on the default of all resources, or None without a default.
+    """
+
+    code: int
+    source: ValueSource
+    default_source: ValueSource | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityType:
+    """One row: the rules for a type.
+
+    `short` is the name of the short option, and `what` its help. `wire` is None for quotas. With `has_default`, there
+    is a default entity. With `of_broker`, names are broker ids, and only that broker shows and changes the configs.
+    Without `described_together`, each entity must be named. `since` is the first release, or () if all supported
+    releases have the type. Without `in_zookeeper`, it is not available over ZooKeeper.
+    """
+
+    short: str
+    what: str
+    wire: WireType | None = None
+    has_default: bool = False
+    of_broker: bool = False
+    described_together: bool = True
+    since: tuple[int, ...] = ()
+    in_zookeeper: bool = False
+
+
+ENTITIES: Final[Mapping[str, EntityType]] = {
+    TOPICS: EntityType(
+        short="topic",
+        what="a topic's name",
+        wire=WireType(code=2, source=ValueSource(1, DYNAMIC_TOPIC)),
+        in_zookeeper=True,
+    ),
+    CLIENTS: EntityType(short="client", what="a client-id", has_default=True, in_zookeeper=True),
+    USERS: EntityType(short="user", what="a principal's name", has_default=True, in_zookeeper=True),
+    BROKERS: EntityType(
+        short="broker",
+        what="a broker's id",
+        wire=WireType(
+            code=4,
+            source=ValueSource(2, DYNAMIC_BROKER),
+            default_source=ValueSource(3, DYNAMIC_DEFAULT_BROKER),
+        ),
+        has_default=True,
+        of_broker=True,
+        in_zookeeper=True,
+    ),
+    IPS: EntityType(short="ip", what="an address or host", has_default=True, in_zookeeper=True),
+    CLIENT_METRICS: EntityType(
+        short="client-metrics",
+        what="a subscription's name",
+        wire=WireType(code=16, source=ValueSource(7, "DYNAMIC_CLIENT_METRICS_CONFIG")),
+        since=(3, 7),
+    ),
+    GROUPS: EntityType(
+        short="group",
+        what="a group's id",
+        wire=WireType(code=32, source=ValueSource(8, "DYNAMIC_GROUP_CONFIG")),
+        since=(4, 0),
+    ),
+    BROKER_LOGGERS: EntityType(
+        short="broker-logger",
+        what="a broker's id",
+        wire=WireType(code=8, source=ValueSource(6, "DYNAMIC_BROKER_LOGGER_CONFIG")),
+        of_broker=True,
+        described_together=False,
+        since=(2, 4),
+    ),
+}
+
+RESOURCES: Final[tuple[Kind, ...]] = (TOPICS, BROKERS, CLIENT_METRICS, GROUPS, BROKER_LOGGERS)
+"""The types whose configs are not quotas."""
