@@ -277,7 +277,7 @@ function offer(word, description) {
     local table='C	kquota	Manage Kafka quotas, and move partitions under throttles that are always restored
 O	kquota	--version	once	flag	Print the version and exit
 O	kquota	--help	once	flag	Show this message and exit
-C	kquota configs	Set and show quotas, and configs of topics and brokers, like kafka-configs
+C	kquota configs	Set and show quotas, and the configs of topics, brokers and other entities, like kafka-configs
 O	kquota configs	--bootstrap-server	once	free	Kafka brokers
 O	kquota configs	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
 O	kquota configs	--zookeeper	once	free	Kafka'\''s ZooKeeper
@@ -287,11 +287,11 @@ O	kquota configs	--zk-tls-config-file	once	files	Java properties with ZooKeeper'
 O	kquota configs	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota configs	--alter	once	flag	Change the configs of one entity
 O	kquota configs	--describe	once	flag	Show the configs of entities
-O	kquota configs	--all	once	flag	With --describe of topics or brokers: also show static and default configs
+O	kquota configs	--all	once	flag	With --describe, except of quotas: also show static and default configs
 O	kquota configs	--add-config	once	pairs	Configs to set
 O	kquota configs	--add-config-file	once	files	Java properties file with configs to set
 O	kquota configs	--delete-config	many	keys,	Configs to remove
-O	kquota configs	--entity-type	many	entity-types	users, clients, ips, topics or brokers
+O	kquota configs	--entity-type	many	entity-types	One of topics, clients, users, brokers, ips, client-metrics, groups, broker-loggers
 O	kquota configs	--entity-name	many	entity-names	Name of the entity, one for each --entity-type, in the same order
 O	kquota configs	--entity-default	once	flag	Use the default entity of the type instead of a name
 O	kquota configs	--user	once	free	Short for --entity-type users --entity-name NAME (a principal'\''s name)
@@ -303,10 +303,11 @@ O	kquota configs	--ip-defaults	once	flag	Short for --entity-type ips --entity-de
 O	kquota configs	--topic	once	topics	Short for --entity-type topics --entity-name NAME (a topic'\''s name)
 O	kquota configs	--broker	once	brokers	Short for --entity-type brokers --entity-name NAME (a broker'\''s id)
 O	kquota configs	--broker-defaults	once	flag	Short for --entity-type brokers --entity-default
-O	kquota configs	--group	once	free	
-O	kquota configs	--client-metrics	once	free	
-O	kquota configs	--broker-logger	once	free	
+O	kquota configs	--client-metrics	once	free	Short for --entity-type client-metrics --entity-name NAME (a subscription'\''s name)
+O	kquota configs	--group	once	free	Short for --entity-type groups --entity-name NAME (a group'\''s id)
+O	kquota configs	--broker-logger	once	free	Short for --entity-type broker-loggers --entity-name NAME (a broker'\''s id)
 O	kquota configs	--force	once	flag	
+O	kquota configs	--dry-run	once	flag	With --alter: check everything, and print the values that would be sent
 O	kquota configs	--output	once	text|json|tsv	Format of stdout
 O	kquota configs	--help	once	flag	Show this message and exit
 C	kquota reassign-partitions	Move partitions under a throttle, and restore every throttle exactly as it was
