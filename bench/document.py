@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 from bench.measured import Measured
 from bench.race import cost, kquota, say
 from bench.servers import brokers
-from kquota.cli.world import until_seen
+from kquota.cli.clock import until_seen
 from kquota.quota.actions import apply
 from kquota.quota.difference import difference
 from kquota.quota.document_text import read

@@ -122,7 +122,7 @@ def test_a_snapshot_whose_line_has_no_end_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "c-20260301T123000Z.jsonl.gz"
     path.write_bytes(gzip.compress(b"0" * 30_000_000))
     with pytest.raises(Invalid, match="line 1 has more than 100,000 bytes"):
-        history.check([path])
+        history.check_snapshots([path])
 
 
 def test_a_journal_that_is_a_fifo_is_refused_and_hides_no_other(tmp_path: Path) -> None:

@@ -4,38 +4,33 @@ from __future__ import annotations
 
 import functools
 import os
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kquota import folders, library
+from kquota.cli.clock import SystemClock
 from kquota.cli.connection import Connection
 from kquota.cli.connection import Where as Where
 from kquota.cli.connection import where as where
 from kquota.cli.contract import not_installed, say, worded
 from kquota.cli.progress import throttled
-from kquota.errors import Invalid, KquotaError, Refused
+from kquota.errors import Invalid, KquotaError
 from kquota.stores.login.arguments import Access, ArgumentNames
-from kquota.terms import SEEN_SECONDS
 
 if TYPE_CHECKING:
     from kquota.election.port import Elections
     from kquota.errors import Unreachable
     from kquota.quota.entity import Entity
     from kquota.quota.port import Principals
-    from kquota.quota.usage import BucketUse, QuotaBucket
     from kquota.reassign.moves import PartitionReplicas
     from kquota.reassign.port import MoveCluster, ReplicaDirs
     from kquota.reassign.run import Run
     from kquota.settings.port import Configs
-    from kquota.sizes.history import Listing, SnapshotKey
     from kquota.sizes.port import LogDirs
-    from kquota.sizes.replica import LogDir
     from kquota.stores.admin.connection import Wire
     from kquota.stores.admin.controller_configs import ControllerConfigs
     from kquota.stores.exporters import BrokerMetrics
@@ -47,7 +42,6 @@ if TYPE_CHECKING:
     from kquota.stores.record.sharing import Sharing
     from kquota.stores.record.sharing import SharingPlan as SharingPlan
     from kquota.stores.state.completion import CompletionFile
-    from kquota.stores.state.history import HistoryBatch as HistoryBatch
     from kquota.stores.state.past_moves import PastMovesFile as PastMovesFile
     from kquota.stores.zookeeper.znodes import Znodes
     from kquota.terms import BrokerId, TopicPartition
@@ -64,8 +58,6 @@ NAMES: Final = ArgumentNames(
     bootstrap_controller="--bootstrap-controller",
 )
 """The names of the arguments of a connection, as errors show them."""
-_SEEN_POLL_SECONDS: Final = 0.05
-_STEP_SECONDS: Final = 2.0
 
 
 @contextmanager
@@ -156,22 +148,6 @@ def usage_reader(metrics: str | None, prometheus: str | None) -> UsageReader:
         return partial(exporters.read, exporters.urls(metrics, "--metrics"))
     assert prometheus is not None
     return partial(server.read, server.server(prometheus, "--prometheus"))
-
-
-def usage_snapshot(
-    directory: Path, cluster_id: str, time: datetime, found: Iterable[tuple[QuotaBucket, BucketUse]]
-) -> tuple[Path, int]:
-    """Add one reading to the usage snapshots in a folder. Returns its file and the number of rows. Raises Invalid, and
-    Refused for errors of the disk.
-    """
-    from kquota.stores.state import usage_files
-
-    try:
-        return usage_files.add(directory, cluster_id, time, found)
-    except Invalid as error:
-        raise Invalid(f"--snapshot: {error}") from error
-    except Refused as error:
-        raise Refused(f"--snapshot: {error}") from error
 
 
 def must_carry(at: Where, entity: Entity) -> None:
@@ -534,82 +510,6 @@ def record(connection: Connection, state_dir: Path | None) -> Iterator[Sharing]:
         yield Sharing(wire=opened, znodes=znodes, files=files, topic=at.record or choose.TOPIC)
 
 
-@contextmanager
-def workspace() -> Iterator[Path]:
-    """Create a temporary folder for this command, and delete it at the end."""
-    from kquota.stores.state.command_files import workspace
-
-    with workspace() as folder:
-        yield folder
-
-
-def snapshot(directory: Path, cluster_id: str, time: datetime, found: Iterable[LogDir]) -> Path:
-    """Write the replicas of all log dirs as one snapshot file. Raises Invalid, and Refused for errors of the disk."""
-    from kquota.sizes.snapshot import lines
-    from kquota.stores.state import history
-
-    try:
-        return history.write_snapshot(directory, cluster_id, time, lines(cluster_id, time, found))
-    except Invalid as error:
-        raise Invalid(f"--snapshot: {error}") from error
-    except Refused as error:
-        raise Refused(f"--snapshot: {error}") from error
-
-
-def history(paths: Iterable[Path]) -> Listing:
-    """Return the history in folders and snapshot files. Raises Invalid for a path that is not part of one."""
-    from kquota.stores.state import history
-
-    return history.found(paths)
-
-
-def newest_snapshot(paths: Iterable[Path]) -> tuple[Path, SnapshotKey, Iterator[bytes]]:
-    """Return the newest snapshot among files and folders, and its lines. Raises Invalid as `history` does."""
-    from kquota.stores.state import history
-
-    path, taken = history.newest(paths)
-    return path, taken, history.lines(path)
-
-
-@contextmanager
-def rolling(directory: Path) -> Iterator[HistoryBatch]:
-    """Return a batch to roll into a history. Raises Busy if another kquota is rolling it, Refused for errors of the
-    disk.
-    """
-    from kquota.stores.state import history
-
-    with history.rolling(directory) as batch:
-        yield batch
-
-
-def check_snapshots(paths: Iterable[Path]) -> None:
-    """Raise Invalid for the first snapshot that is damaged."""
-    from kquota.stores.state import history
-
-    history.check(paths)
-
-
-def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path]:
-    """Return the snapshots of a history that can be deleted, because batches contain them."""
-    from kquota.stores.state import history
-
-    return history.spent(directory, held)
-
-
-def check_report(path: Path, mark: str) -> None:
-    """Raise Invalid if no report can be written. An existing file is replaced only if it begins with `mark`."""
-    from kquota.stores.state import command_files
-
-    command_files.check_report(path, mark)
-
-
-def write_report(path: Path, page: str) -> None:
-    """Write a report completely or not at all. Raises Refused for errors of the disk."""
-    from kquota.stores.state import command_files
-
-    command_files.write_report(path, page)
-
-
 def completion_file(named: Sequence[str]) -> CompletionFile:
     """Return the cached names that completions offer for the cluster of these options."""
     from kquota.stores.state.completion import completion_file
@@ -629,34 +529,3 @@ def warn(line: str) -> None:
 
 def _warn_of(reason: KquotaError) -> None:
     warn(worded(reason))
-
-
-class SystemClock:
-    """`keep_alive` is called during every wait, to show other processes that the holder of the lock is alive."""
-
-    def __init__(self, keep_alive: Callable[[], None] = lambda: None) -> None:
-        """`keep_alive` is called during every wait, to show other processes that the holder of the lock is alive."""
-        self._keep_alive = keep_alive
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait in steps. Raises Busy if another kquota has taken over in the meantime."""
-        give_up = time.monotonic() + seconds
-        self._keep_alive()
-        while (left := give_up - time.monotonic()) > 0:
-            time.sleep(min(left, _STEP_SECONDS))
-            self._keep_alive()
-
-
-def until_seen(seconds: float = SEEN_SECONDS) -> Iterator[None]:
-    """Yield once for each read until a write is visible: at once, then every 50 ms (stale KRaft reads took 0.27 s)."""
-    give_up = time.monotonic() + seconds
-    yield
-    while time.monotonic() < give_up:
-        time.sleep(_SEEN_POLL_SECONDS)
-        yield

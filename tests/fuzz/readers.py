@@ -375,7 +375,9 @@ READERS: Final[dict[str, FuzzedReader]] = {
     ),
     "a trace in CSV": _bytes(_csv_trace, b'ms,bytes,thread_ms,broker,user,client_id\n5,100,0.5,1,"a,b",c\n9,1,,,,\n'),
     "a trace in JSON": _bytes(_json_trace, b'{"ms":5,"bytes":100,"thread_ms":0.25,"user":"a"}'),
-    "the files of a snapshot": _file(lambda path: history_files.check([path]), gzip.compress(_ROWS, mtime=0), _ROWS),
+    "the files of a snapshot": _file(
+        lambda path: history_files.check_snapshots([path]), gzip.compress(_ROWS, mtime=0), _ROWS
+    ),
     "the rows of a snapshot": _bytes(_rows, _ROWS),
     "the first row of a snapshot": _bytes(lambda data: history.taken(data, "x.jsonl"), _ROWS.split(b"\n")[0]),
     "the manifest of a batch": _argument(

@@ -293,7 +293,7 @@ class BootClock:
 
 
 class ActionClock:
-    """Like `kquota.cli.world.SystemClock`, on a host."""
+    """Like `kquota.cli.clock.SystemClock`, on a host."""
 
     def __init__(self, process: Process) -> None:
         self._process = process

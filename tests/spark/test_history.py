@@ -51,7 +51,7 @@ def roll(spark: SparkSession, scratch: Path, folder: Path) -> Path:
 
     scratch.mkdir()
     with history.rolling(folder) as batch:
-        found = history.found([folder])
+        found = history.listing([folder])
         files = laid_out(found.waiting, scratch / "history", ".jsonl")
         made = tables(Reader(spark=spark, scratch=scratch), files, found, batch.unfinished)
         both = {"replicas": made.replicas, "brokers": made.brokers}
@@ -62,7 +62,7 @@ def read(spark: SparkSession, scratch: Path, folder: Path, cluster: str | None =
     from kquota.spark.history import opened
 
     scratch.mkdir()
-    found = history.found([folder]).of(cluster)
+    found = history.listing([folder]).of(cluster)
     files = laid_out(found.waiting, scratch / "history", ".jsonl")
     return opened(Reader(spark=spark, scratch=scratch), found, files, cluster)
 
@@ -216,7 +216,7 @@ def test_remote_batches_and_local_snapshots_are_one_history(spark: SparkSession,
     roll(spark, tmp_path / "roll", folder)
 
     def together(name: str, *here: Path) -> History:
-        found = replace(history.found(here), rolled=(f"file://{folder}/rolled/v1",))
+        found = replace(history.listing(here), rolled=(f"file://{folder}/rolled/v1",))
         (scratch := tmp_path / name).mkdir()
         files = laid_out(found.waiting, scratch / "history", ".jsonl")
         return opened(Reader(spark=spark, scratch=scratch), found, files)
@@ -335,7 +335,7 @@ def test_the_live_cluster_shows_which_topics_of_old_snapshots_are_tiered(spark: 
     for hour in range(3):
         snapshot(tmp_path / "h", hour, map(old, (tiered(hour), ordinary(hour))))
     live = laid_out([snapshot(tmp_path / "live", 3, (tiered(3), ordinary(3)))], tmp_path / "sizes", ".jsonl")
-    listing = history.found([tmp_path / "h"])
+    listing = history.listing([tmp_path / "h"])
     files = laid_out(listing.waiting, tmp_path / "history", ".jsonl")
     (scratch := tmp_path / "scratch").mkdir()
     found = opened(Reader(spark=spark, scratch=scratch), listing, files, None, live)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from kquota.cli import world
+from kquota.cli import clock, world
 from kquota.cli.configs.answer import AlteredQuotas, DescribedQuotas, entity_words
 from kquota.cli.configs.entities import Named
 from kquota.cli.configs.unwritten import Unwritten, unwritten
@@ -74,7 +74,7 @@ def alter(at: world.Where, entities: Named, change: QuotaChange, *, dry_run: boo
             say(f"warning: {line}")
         if dry_run:
             return unwritten(change.entity, change.add, change.delete)
-        absent = actions.alter(quotas, change, world.until_seen())
+        absent = actions.alter(quotas, change, clock.until_seen())
     return AlteredQuotas(
         altered=change.entity,
         sentence=_altered(at, entities, change.entity),

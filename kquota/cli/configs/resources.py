@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kquota.cli import world
+from kquota.cli import clock, world
 from kquota.cli.configs.resource_answer import AlteredConfigs, Described, DescribedConfigs, absence, shown_value
 from kquota.cli.configs.unwritten import Unwritten, unwritten
 from kquota.cli.contract import DONE, FAILED, say
@@ -112,7 +112,7 @@ def _altered(
                 "starts. Then check it with --describe and --bootstrap-server"
             )
             return AlteredConfigs(altered=resource, over_zookeeper=False, notes=tuple(notes))
-        altered = actions.alter(configs, change, world.until_seen())
+        altered = actions.alter(configs, change, clock.until_seen())
         if at.zookeeper is not None and resource.of_broker and resource not in configs.resources(BROKERS):
             notes.append(f"{resource} is not running. The change takes effect when it starts")
     notes += _remarks(resource, altered, release)

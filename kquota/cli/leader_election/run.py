@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from kquota.cli import world
+from kquota.cli import clock, world
 from kquota.cli.connection import Connection
 from kquota.cli.contract import DONE, FAILED, say
 from kquota.cli.leader_election.answer import ElectionAnswer, answered, planned
@@ -98,7 +98,7 @@ def _elected(
         results = ElectionResults()
         try:
             names = needing if wanted is None else wanted
-            elect(cluster, world.SystemClock(), kind, names, partitions, rules, results, on_batch=_reported)
+            elect(cluster, clock.SystemClock(), kind, names, partitions, rules, results, on_batch=_reported)
         except (KeyboardInterrupt, KquotaError):
             yield answered(kind, results, closing_notes=tuple(_complaints(results, rules)), code=FAILED)
             raise

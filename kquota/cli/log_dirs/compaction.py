@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kquota.cli import world
+from kquota.cli import local_files, world
 from kquota.cli.contract import say
 from kquota.cli.output import Lines
 from kquota.cli.progress import stages
@@ -17,7 +17,7 @@ from kquota.spark.engine import Engine
 from kquota.spark.session import session
 
 if TYPE_CHECKING:
-    from kquota.cli.world import HistoryBatch
+    from kquota.cli.local_files import HistoryBatch
 
 
 def compacted(directory: Path, engine: Engine) -> Lines:
@@ -27,15 +27,15 @@ def compacted(directory: Path, engine: Engine) -> Lines:
     """
     if not directory.is_dir():
         raise Invalid(f"--compact {directory}: the folder does not exist")
-    found = world.history([directory])
+    found = local_files.listing([directory])
     if not found.clusters() and not found.late:
         raise Invalid(f"--compact {directory}: the folder contains no snapshot. ", NextStep.TAKE_SNAPSHOT)
     if found.waiting:
-        with world.rolling(directory) as batch:
+        with local_files.rolling(directory) as batch:
             # Another process may have rolled them in the meantime.
-            found = world.history([directory])
+            found = local_files.listing([directory])
             _roll(found, batch, engine)
-            found = world.history([directory])
+            found = local_files.listing([directory])
     else:
         say("nothing to roll: all snapshots are already rolled")
     for path in found.late:
@@ -43,7 +43,7 @@ def compacted(directory: Path, engine: Engine) -> Lines:
             f"{path} is older than the rolled snapshots of its cluster, and is left out. Delete it; or, if you still "
             f"have all snapshots, delete {directory / 'rolled'} and roll them again"
         )
-    free = world.spent_snapshots(directory, found.held)
+    free = local_files.spent_snapshots(directory, found.held)
     note = f"snapshots that are rolled and can be deleted: {len(free)}, all but the newest"
     return Lines(lines=tuple(map(str, free)), notes=(note,) if free else ())
 
@@ -51,7 +51,7 @@ def compacted(directory: Path, engine: Engine) -> Lines:
 def _roll(found: Listing, batch: HistoryBatch, engine: Engine) -> None:
     if not found.waiting:
         return
-    with world.workspace() as scratch:
+    with local_files.workspace() as scratch:
         laid = files.laid_out(found.waiting, scratch / "history", ".jsonl")
         try:
             with stages() as on_stage, session(scratch, laid, say, engine=engine, on_stage=on_stage) as spark:
@@ -61,7 +61,7 @@ def _roll(found: Listing, batch: HistoryBatch, engine: Engine) -> None:
                 made = tables(Reader(spark=spark, scratch=scratch), laid, found, batch.unfinished)
         except Refused:
             # Spark does not report which file is damaged.
-            world.check_snapshots(found.waiting)
+            local_files.check_snapshots(found.waiting)
             raise
     taken = set(found.waiting.values())
     place = batch.commit({"replicas": made.replicas, "brokers": made.brokers}, taken)

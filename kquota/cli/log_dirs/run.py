@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kquota.cli import world
+from kquota.cli import local_files, world
 from kquota.cli.engine_options import engine
 from kquota.cli.list_options import broker_ids, names
 from kquota.cli.log_dirs import compaction
@@ -100,7 +100,7 @@ def _snapshot(
     detailed = cluster.detailed(described)
     for warning in hidden(detailed):
         world.warn(f"{warning}; it is missing from the snapshot")
-    path = world.snapshot(directory, cluster.cluster_id, time, detailed)
+    path = local_files.snapshot(directory, cluster.cluster_id, time, detailed)
     count = sum(len(log_dir.replicas) for log_dir in detailed)
     return Lines(lines=(str(path),), notes=(f"{count} replicas of {len(brokers)} brokers",))
 

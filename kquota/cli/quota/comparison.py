@@ -12,7 +12,7 @@ from typing import Final
 
 from kquota import text_file
 from kquota.addresses import is_ip_or_host
-from kquota.cli import world
+from kquota.cli import clock, world
 from kquota.cli.connection import Connection
 from kquota.errors import Invalid, KquotaError, Unreachable
 from kquota.quota import actions as quota_actions
@@ -128,7 +128,7 @@ def write_throttles(configs: Configs, throttlings: Sequence[Throttling]) -> dict
     undone: dict[Resource, str] = {}
     for place, throttling in enumerate(throttlings):
         try:
-            actions.alter(configs, throttling.change, world.until_seen())
+            actions.alter(configs, throttling.change, clock.until_seen())
         except Unreachable as error:
             undone[throttling.entity] = f"unknown: {error}"
             return undone | {left.entity: "not sent" for left in throttlings[place + 1 :]}

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kquota.cli import confirmation, world
+from kquota.cli import clock, confirmation, world
 from kquota.cli.contract import printable, say
 from kquota.cli.output import Answer
 from kquota.cli.progress import sending
@@ -111,7 +111,7 @@ def _write(cluster: QuotaCluster, found: Difference) -> Mapping[Entity | Resourc
     count = len(found.replacements)
     with sending(count) as sent:
         seconds = SEEN_SECONDS + count * _SECONDS_PER_ENTITY
-        outcome = apply_quotas(cluster.quotas, found.replacements, world.until_seen(seconds), sent)
+        outcome = apply_quotas(cluster.quotas, found.replacements, clock.until_seen(seconds), sent)
     undone: dict[Entity | Resource, str] = dict(outcome.undone.items())
     if cluster.configs is not None:
         undone.update(write_throttles(cluster.configs, found.throttlings).items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kquota.cli import world
+from kquota.cli import clock
 from kquota.cli.contract import say, worded
 from kquota.errors import Unreachable
 from kquota.list_text import named_brokers
@@ -27,7 +27,7 @@ def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | 
         return None
     say(f"measuring throughput for {seconds:g} s ...")
     try:
-        return actions.sample(ports, standing, seconds, world.SystemClock())
+        return actions.sample(ports, standing, seconds, clock.SystemClock())
     except Unreachable as error:
         say(f"warning: throughput is unknown: {worded(error)}")
         return None

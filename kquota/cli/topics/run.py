@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Sequence
 from typing import Final
 
-from kquota.cli import actions, world
+from kquota.cli import actions, clock, world
 from kquota.cli.contract import say
 from kquota.cli.list_options import Line, topics_in
 from kquota.cli.output import Answer
@@ -106,7 +106,7 @@ def _done(stage: Cluster, doing: MutationWork, options: TopicsOptions, seconds: 
     with waiting(len(doing.left)) as show:
         return carry_out(
             stage.checked if options.validate_only else stage.topics,
-            world.SystemClock(),
+            clock.SystemClock(),
             doing,
             pace,
             seconds=stage.timeout if seconds is None else seconds,

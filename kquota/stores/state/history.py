@@ -27,7 +27,7 @@ _UNFINISHED: Final = "rolled/.unfinished"
 _MANIFEST: Final = "_batch.json"
 
 
-def found(paths: Iterable[Path]) -> Listing:
+def listing(paths: Iterable[Path]) -> Listing:
     """Return the history in these folders and snapshot files. Raises Invalid for a path that is not part of one."""
     rolled, held, snapshots = [], set[SnapshotKey](), dict[Path, SnapshotKey]()
     for path in paths:
@@ -42,7 +42,7 @@ def found(paths: Iterable[Path]) -> Listing:
     return history.listing(rolled, held, snapshots)
 
 
-def spent(directory: Path, held: Collection[SnapshotKey]) -> list[Path]:
+def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path]:
     """Return the snapshots of a folder that can be deleted: they are in `held`, and their cluster has a newer one.
 
     The newest of each cluster stays, because `newest` reads only snapshot files.
@@ -80,7 +80,7 @@ def lines(path: Path) -> Generator[bytes]:
         raise Invalid(f"{path}: cannot be read: {error}") from error
 
 
-def check(paths: Iterable[Path]) -> None:
+def check_snapshots(paths: Iterable[Path]) -> None:
     """Read snapshots to their end. Raises Invalid for the first damaged one."""
     for path in paths:
         with contextlib.closing(lines(path)) as every:

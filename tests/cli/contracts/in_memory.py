@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from kquota import library
-from kquota.cli import world
+from kquota.cli import clock, world
 from kquota.errors import NextStep
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits
@@ -119,7 +119,7 @@ class InMemory:
         patch.setattr(world, "quotas", self._quotas)
         patch.setattr(world, "topics", self.connected)
         patch.setattr(world, "logins", lambda at, _: Logins(self, at))
-        patch.setattr(world, "SystemClock", lambda *_: self.clock)
+        patch.setattr(clock, "SystemClock", lambda *_: self.clock)
 
     def _runs(self) -> RecordedRuns:
         alone = Unshared("this cluster has no shared record (", NextStep.SHARE_RECORD, " sets one up)")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kquota.cli import world
+from kquota.cli import clock
 from kquota.settings.change import ConfigChange
 from kquota.settings.resource import BROKERS, TOPICS, Entry, Resource
 from kquota.terms import (
@@ -126,7 +126,7 @@ class Forgetful(FakeConfigs):
 def test_a_change_that_no_broker_shows_is_reported_as_unknown(house: InMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     house.configs = Forgetful(topics=["orders"], brokers=[1], release=(4, 1))
     house.stand_in(monkeypatch)
-    monkeypatch.setattr(world, "until_seen", lambda: iter(range(2)))
+    monkeypatch.setattr(clock, "until_seen", lambda: iter(range(2)))
     ran = kquota_here("configs", *BROKER.split(), *["--alter", "--topic", "orders", "--add-config", "retention.ms=5"])
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.endswith("sent and accepted, but not seen yet. Check with --describe\n")

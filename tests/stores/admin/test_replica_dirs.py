@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kquota.cli.world import SystemClock
+from kquota.cli.clock import SystemClock
 from kquota.reassign import log_dir_actions as actions
 from kquota.reassign import log_dirs, words
 from kquota.reassign.log_dirs import Place

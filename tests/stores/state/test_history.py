@@ -40,23 +40,23 @@ def test_pending_and_late_snapshots(tmp_path: Path) -> None:
     paths = {day: snapshot(tmp_path, day) for day in (1, 2, 3, 4)}
     other = snapshot(tmp_path, 1, "other")
     (tmp_path / ".c-5.jsonl.gz.77").write_bytes(b"still being written")
-    found = history.found([tmp_path])
+    found = history.listing([tmp_path])
     assert (found.rolled, found.late, len(found.waiting)) == ((), (), 5)
     assert [span.seconds for span in found.of("c").spans()] == [None, 86400, 86400, 86400]
     batch(tmp_path, taken(1), taken(3))
-    found = history.found([tmp_path])
+    found = history.listing([tmp_path])
     assert found.rolled == (str(tmp_path / "rolled" / "v1"),)
     assert found.late == (paths[2],)
     assert dict(found.waiting) == {paths[4]: taken(4), other: taken(1, "other")}
     assert [span.before for span in found.spans()] == [taken(3), None]
-    assert history.spent(tmp_path, found.held) == [paths[1], paths[3]]
+    assert history.spent_snapshots(tmp_path, found.held) == [paths[1], paths[3]]
 
 
 def test_the_newest_snapshot_of_each_cluster_stays_as_a_file(tmp_path: Path) -> None:
     paths = {day: snapshot(tmp_path, day) for day in (1, 2)}
     others = {day: snapshot(tmp_path, day, "other") for day in (1, 3)}
     batch(tmp_path, taken(1), taken(2), taken(1, "other"), taken(3, "other"))
-    free = history.spent(tmp_path, history.found([tmp_path]).held)
+    free = history.spent_snapshots(tmp_path, history.listing([tmp_path]).held)
     assert free == [paths[1], others[1]]
     for path in (*free, others[3]):
         path.unlink()
@@ -118,30 +118,30 @@ def test_a_batch_without_a_manifest_is_refused(tmp_path: Path, manifest: str | N
     path = batch(tmp_path, taken(1)) / "_batch.json"
     path.unlink() if manifest is None else path.write_bytes(manifest.encode(errors="surrogateescape"))
     with pytest.raises(Invalid, match=f"_batch.json: .*{complaint}"):
-        history.found([tmp_path])
+        history.listing([tmp_path])
 
 
 def test_files_that_are_not_snapshots(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="the file or folder does not exist"):
-        history.found([tmp_path / "x"])
+        history.listing([tmp_path / "x"])
     with pytest.raises(Invalid, match=r"/xxx.*: cannot be read: File name too long"):
-        history.found([tmp_path / ("x" * 300)])
+        history.listing([tmp_path / ("x" * 300)])
     snapshot(tmp_path, 1)
     twin = snapshot(tmp_path, 1, name="twin")
     with pytest.raises(Invalid, match=r"twin-1.jsonl.gz: has the same cluster and time as"):
-        history.found([tmp_path])
+        history.listing([tmp_path])
     twin.write_bytes(twin.read_bytes()[:20])
     with pytest.raises(Invalid, match=r"twin-1.jsonl.gz: cannot be read"):
-        history.found([tmp_path])
+        history.listing([tmp_path])
     twin.write_text("a line\n")
     with pytest.raises(Invalid, match=r"twin-1.jsonl.gz: its first line is not a row of a snapshot"):
-        history.found([tmp_path])
+        history.listing([tmp_path])
 
 
 def test_several_clusters(tmp_path: Path) -> None:
     snapshot(tmp_path, 1, "a")
     batch(tmp_path, taken(1, "b"))
-    found = history.found([tmp_path])
+    found = history.listing([tmp_path])
     assert found.clusters() == ["a", "b"]
     assert found.of("a").held == frozenset()
     with pytest.raises(Invalid, match=r"the history contains 2 clusters. Name one with cluster_id: a, b"):

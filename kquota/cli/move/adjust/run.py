@@ -9,7 +9,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Final
 
-from kquota.cli import world
+from kquota.cli import clock, world
 from kquota.cli.contract import say, worded
 from kquota.cli.move.adjust import protection
 from kquota.cli.move.adjust.command import AdjustOptions
@@ -74,15 +74,15 @@ def run(options: AdjustOptions) -> Answer | Generator[Answer]:
 
 def _in_turn(work: Callable[[], Answer | Generator[Answer]]) -> Answer | Generator[Answer]:
     """Do the work when `move run` releases the lock, between two of its writes. Raises Busy after `_TURN_SECONDS`."""
-    clock = world.SystemClock()
-    deadline = clock.monotonic() + _TURN_SECONDS
+    time = clock.SystemClock()
+    deadline = time.monotonic() + _TURN_SECONDS
     while True:
         try:
             return work()
         except Busy:
-            if clock.monotonic() > deadline:
+            if time.monotonic() > deadline:
                 raise
-            clock.sleep(_TURN_STEP)
+            time.sleep(_TURN_STEP)
 
 
 def _finish_evenly(options: AdjustOptions, rate: ByteRate) -> Answer | Generator[Answer]:

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from kquota.cli import sampling, world
+from kquota.cli import local_files, sampling, world
 from kquota.cli.connection import Connection, names_a_cluster
 from kquota.cli.contract import say, worded
 from kquota.cli.move.estimate.command import EstimateOptions
@@ -188,7 +188,7 @@ def _listed(paths: Sequence[str]) -> Listing:
         path for pattern in patterns for path in matching(pattern, Parameter("history"), "file or folder")
     )
     try:
-        here = world.history(lying)
+        here = local_files.listing(lying)
     except Invalid as error:
         raise Invalid("--history ", *error.args) from error
     elsewhere = tuple(f"{path.rstrip('/')}/{ROLLED}" for path in paths if is_elsewhere(path))
@@ -225,7 +225,7 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
         # This is read last, so that the replicas of a move that has just ended count as complete.
         running = _running(moves)
         copies = running_copies(running or {}, described)
-        snapshot = world.snapshot(scratch / "live", cluster.cluster_id, now, before_the_move(described, copies))
+        snapshot = local_files.snapshot(scratch / "live", cluster.cluster_id, now, before_the_move(described, copies))
     return Inputs(
         source=CLUSTER,
         names=(),

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from kquota.cli import rates, world
+from kquota.cli import local_files, rates, world
 from kquota.cli.contract import say, worded
 from kquota.cli.engine_options import engine
 from kquota.cli.move import log_dir_time
@@ -53,7 +53,7 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
     split = _split(options.waves, options.max_in_flight)
     wanted = writer.wanted(options.report, options.reassignment_json_file, options.connection)
     where = engine(options.spark_master, options.spark_remote, options.conf)
-    with world.workspace() as scratch:
+    with local_files.workspace() as scratch:
         plan = plan_files.opened(str(options.reassignment_json_file), scratch)
         wanted = writer.knowing(wanted, plan)
         with begun(asked, options.connection, plan, scratch, where) as job:

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from kquota.cli import rates, world
+from kquota.cli import local_files, rates, world
 from kquota.cli.contract import say
 from kquota.cli.list_options import broker_ids
 from kquota.cli.move.log_dir_time import OPTION, broker_settings, paced
@@ -149,7 +149,7 @@ def _already_empty(at: world.Where, absent: frozenset[BrokerId]) -> frozenset[Br
 
 def _newest(history: list[str], cluster_id: str) -> tuple[list[LogDir], str]:
     try:
-        path, taken, lines = world.newest_snapshot(map(Path, history))
+        path, taken, lines = local_files.newest_snapshot(map(Path, history))
     except Invalid as error:
         raise Invalid("--history ", *error.args) from error
     if taken.cluster != cluster_id:

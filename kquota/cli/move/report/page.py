@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from kquota.cli import world
+from kquota.cli import local_files
 from kquota.cli.contract import say
 from kquota.cli.move.estimate.report import plots
 from kquota.cli.move.estimate.report.page import environment
@@ -19,12 +19,12 @@ _ROWS: Final = 20
 def must_be_writable(path: Path) -> None:
     """Raises Refused if a library is missing, Invalid for a path that cannot hold a page."""
     plots.must_be_installed()
-    world.check_report(path, _GENERATOR)
+    local_files.check_report(path, _GENERATOR)
 
 
 def write(path: Path, answer: RunReport) -> None:
     """Write the page, and report that. Raises Refused if it cannot be written."""
-    world.write_report(path, page(answer))
+    local_files.write_report(path, page(answer))
     say(f"report written: {path}")
 
 

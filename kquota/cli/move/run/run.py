@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kquota.cli import past_moves, rates, world
+from kquota.cli import clock, past_moves, rates, world
 from kquota.cli.contract import DONE, FAILED, say, worded
 from kquota.cli.keeping_up import PacedCopies, must_keep_up
 from kquota.cli.move.run.checks import ClusterHealth, must_have_room
@@ -91,8 +91,8 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
         leaders = stack.enter_context(world.elections(at))
         ports, _ = stack.enter_context(world.watching(at, options.state_dir))
         progress = RunProgress(ports, plan, str(options.plan))
-        began = world.SystemClock().monotonic()
-        health = ClusterHealth(cluster=leaders, clock=world.SystemClock(), plan=plan.targets.keys())
+        began = clock.SystemClock().monotonic()
+        health = ClusterHealth(cluster=leaders, clock=clock.SystemClock(), plan=plan.targets.keys())
         aborted = None
         try:
             started = _started(at, options, plan, asked, health, progress)
@@ -109,7 +109,7 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
     failed = elections is not None and bool(elections.failed or elections.not_sent)
     return MoveRan(
         run=started,
-        seconds=world.SystemClock().monotonic() - began,
+        seconds=clock.SystemClock().monotonic() - began,
         outcome=outcome,
         elections=elections,
         aborted=aborted,
@@ -272,7 +272,7 @@ def _elected(leaders: Elections, plan: Plan, size: int) -> LeadersElected:
     partitions = leaders.partitions()
     names = [name for name in needing(ElectionType.PREFERRED, partitions) if name in plan.targets]
     results = ElectionResults()
-    elect(leaders, world.SystemClock(), ElectionType.PREFERRED, names, partitions, BatchRules(size=size), results)
+    elect(leaders, clock.SystemClock(), ElectionType.PREFERRED, names, partitions, BatchRules(size=size), results)
     return LeadersElected(
         elected=tuple(sorted(results.elected)),
         failed=tuple(sorted(results.failed)),

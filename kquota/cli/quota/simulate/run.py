@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from kquota.cli import world
+from kquota.cli import local_files
 from kquota.cli.contract import say
 from kquota.cli.engine_options import engine
 from kquota.cli.list_options import topics_in
@@ -176,7 +176,7 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
     missing in a header.
     """
     where = engine(given.spark_master, given.spark_remote, given.conf)
-    with world.workspace() as scratch:
+    with local_files.workspace() as scratch:
         trace = trace_files.opened(given.trace or (), scratch)
         columns = {key: QUOTA_KEYS[key].counts for key in held.limits}
         for key, column in columns.items():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from kquota.cli import world
+from kquota.cli import local_files, world
 from kquota.cli.amounts import UNKNOWN
 from kquota.cli.contract import DONE, FAILED, NOT_YET, worded
 from kquota.cli.options import Output, interval_seconds
@@ -173,7 +173,7 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions) ->
         if not one.readings
     ]
     if options.snapshot is not None:
-        path, rows = world.usage_snapshot(options.snapshot, quotas.cluster_id(), datetime.now(UTC), readings)
+        path, rows = local_files.usage_snapshot(options.snapshot, quotas.cluster_id(), datetime.now(UTC), readings)
         notes.append(f"note: wrote {counted(rows, 'row')} to {path}")
     queues = [one.queue_ms for one in answered if one.queue_ms is not None]
     shown = tuple(_shown(one) for one in usages if one.limit is not None or not options.limited)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from kquota.cli import world
+from kquota.cli import clock, world
 from kquota.cli.contract import say, worded
 from kquota.cli.keeping_up import PacedCopies, must_keep_up
 from kquota.cli.suggestion import suggested
@@ -42,7 +42,7 @@ def recover(
     try:
         while not once and seen.behind:
             yield recovering(seen, broker, last=False)
-            world.SystemClock().sleep(_EVERY_SECONDS)
+            clock.SystemClock().sleep(_EVERY_SECONDS)
             try:
                 seen = _look(at, state_dir, broker, rate, seen.run, force=True)
             except (Busy, Unreachable) as error:

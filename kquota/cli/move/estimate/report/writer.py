@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kquota.cli import world
+from kquota.cli import local_files
 from kquota.cli.connection import Connection
 from kquota.cli.contract import say
 from kquota.cli.move.estimate.answer import Estimate
@@ -41,7 +41,7 @@ def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | No
     must_be_installed()
     from kquota.cli.move.estimate.report.page import GENERATOR
 
-    world.check_report(path, GENERATOR)
+    local_files.check_report(path, GENERATOR)
     # A plan from a pipe cannot be read again under its name.
     named = str(plan) if plan.is_file() else commands.PIPED
     return Wanted(path=path, plan=named, cluster=commands.cluster(connection))
@@ -75,5 +75,5 @@ def write(wanted: Wanted, answer: Estimate, asked: Limits, remarks: Iterable[str
         remarks=tuple(remarks),
         made=datetime.now(UTC),
     )
-    world.write_report(wanted.path, page(ticket))
+    local_files.write_report(wanted.path, page(ticket))
     say(f"report written: {wanted.path}")

@@ -1,0 +1,43 @@
+"""The clock of a command, and the reads that wait until a write is visible."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from kquota.terms import SEEN_SECONDS
+
+_SEEN_POLL_SECONDS: Final = 0.05
+_STEP_SECONDS: Final = 2.0
+
+
+class SystemClock:
+    """`keep_alive` is called during every wait, to show other processes that the holder of the lock is alive."""
+
+    def __init__(self, keep_alive: Callable[[], None] = lambda: None) -> None:
+        self._keep_alive = keep_alive
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait in steps. Raises Busy if another kquota has taken over in the meantime."""
+        give_up = time.monotonic() + seconds
+        self._keep_alive()
+        while (left := give_up - time.monotonic()) > 0:
+            time.sleep(min(left, _STEP_SECONDS))
+            self._keep_alive()
+
+
+def until_seen(seconds: float = SEEN_SECONDS) -> Iterator[None]:
+    """Yield once for each read until a write is visible: at once, then every 50 ms (stale KRaft reads took 0.27 s)."""
+    give_up = time.monotonic() + seconds
+    yield
+    while time.monotonic() < give_up:
+        time.sleep(_SEEN_POLL_SECONDS)
+        yield

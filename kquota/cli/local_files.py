@@ -1,0 +1,64 @@
+"""The files that commands read and write on this machine: snapshots of sizes, reports, and a temporary folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from kquota.errors import Invalid, Refused
+from kquota.quota.usage import BucketUse, QuotaBucket
+from kquota.sizes import snapshot as text
+from kquota.sizes.history import SnapshotKey
+from kquota.sizes.replica import LogDir
+from kquota.stores.state import history, usage_files
+from kquota.stores.state.command_files import check_report, workspace, write_report
+from kquota.stores.state.history import HistoryBatch, check_snapshots, listing, rolling, spent_snapshots
+
+__all__ = [
+    "HistoryBatch",
+    "check_report",
+    "check_snapshots",
+    "listing",
+    "newest_snapshot",
+    "rolling",
+    "snapshot",
+    "spent_snapshots",
+    "usage_snapshot",
+    "workspace",
+    "write_report",
+]
+
+
+def snapshot(directory: Path, cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Path:
+    """Write the replicas of all log dirs as one snapshot file. Raises Invalid, and Refused for errors of the disk."""
+    with _for_snapshot():
+        return history.write_snapshot(directory, cluster_id, time, text.lines(cluster_id, time, log_dirs))
+
+
+def usage_snapshot(
+    directory: Path, cluster_id: str, time: datetime, found: Iterable[tuple[QuotaBucket, BucketUse]]
+) -> tuple[Path, int]:
+    """Add one reading to the usage snapshots in a folder. Returns its file and the number of rows. Raises Invalid, and
+    Refused for errors of the disk.
+    """
+    with _for_snapshot():
+        return usage_files.add(directory, cluster_id, time, found)
+
+
+@contextmanager
+def _for_snapshot() -> Iterator[None]:
+    """Name the option in errors."""
+    try:
+        yield
+    except Invalid as error:
+        raise Invalid(f"--snapshot: {error}") from error
+    except Refused as error:
+        raise Refused(f"--snapshot: {error}") from error
+
+
+def newest_snapshot(paths: Iterable[Path]) -> tuple[Path, SnapshotKey, Iterator[bytes]]:
+    """Return the newest snapshot among files and folders, and its lines. Raises Invalid as `listing` does."""
+    path, taken = history.newest(paths)
+    return path, taken, history.lines(path)
