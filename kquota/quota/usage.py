@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -83,8 +84,11 @@ class Usage:
 
 
 def share(reading: BucketUse, limit: float | None) -> float | None:
-    """Return the use as a share of the limit. None without a limit or a reported use."""
-    return None if limit is None or not limit > 0 or reading.used is None else reading.used / limit
+    """Return the use as a share of the limit. None without a limit or a reported use, and if the share is no number."""
+    if limit is None or not limit > 0 or reading.used is None:
+        return None
+    found = reading.used / limit
+    return found if math.isfinite(found) else None
 
 
 def joined(quotas: Quotas, found: Iterable[tuple[QuotaBucket, BucketUse]]) -> tuple[Usage, ...]:

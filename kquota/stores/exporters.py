@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import re
-import urllib.error
-import urllib.request
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from http.client import HTTPException
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from kquota import terms
+from kquota import bounded, terms
 from kquota.errors import Invalid, Unreachable
 from kquota.quota.usage import BucketUse, QuotaBucket
+from kquota.stores import answers
 
 _KEYS: Final = {
     "produce": terms.PRODUCER_BYTE_RATE,
@@ -27,7 +23,6 @@ _KEYS: Final = {
     "controllermutation": terms.CONTROLLER_MUTATION_RATE,
 }
 """The quota of each type of metric (ClientQuotaManager)."""
-_USED: Final = ("byte_rate", "request_time", "mutation_rate")
 _WANTED: Final = re.compile(
     rb"_(?:byte_rate|request_time|mutation_rate|throttle_time|tokens)\{|eventqueuetime|app_info_", re.I
 )
@@ -39,7 +34,12 @@ _BROKER: Final = re.compile(r"kafka_server_app_info_\w+$")
 _ESCAPED: Final = re.compile(r"\\(.)")
 _QUEUE: Final = "eventqueuetime"
 _EXAMPLE: Final = "http://broker1:7071/metrics"
-_MOST_BYTES: Final = 256 * 2**20
+_LABELLED: Final = re.compile(r"[ \t]*([a-zA-Z_:][\w:]*)[ \t]*(\{)?", re.ASCII)
+_LABEL: Final = re.compile(r'[ \t,]*([a-zA-Z_]\w*)[ \t]*=[ \t]*"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.ASCII | re.DOTALL)
+_END: Final = re.compile(r"[ \t,]*\}")
+_MOST: Final = 1e18
+_MOST_BYTES: Final = 64 * 2**20
+"""The most bytes of an answer. A broker with 10,000 clients has 10 MB of metrics."""
 _SECONDS: Final = 10.0
 _AT_ONCE: Final = 16
 
@@ -47,12 +47,13 @@ _AT_ONCE: Final = 16
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerMetrics:
     """The metrics of one broker. `queue_ms` is the 99th percentile of its wait in the queue of the controller, or None
-    if it does not report it.
+    if it does not report it. `unread` is the number of lines about quotas that are not in the text format.
     """
 
     broker: str
     readings: tuple[tuple[QuotaBucket, BucketUse], ...]
     queue_ms: float | None
+    unread: int = 0
 
 
 def urls(text: str, named: str) -> tuple[str, ...]:
@@ -79,66 +80,110 @@ def must_be_url(text: str, named: str, example: str) -> None:
 
 
 def read(addresses: Sequence[str]) -> list[BrokerMetrics | Unreachable]:
-    """Read all exporters at the same time. The result is in their order, with the error of each that failed."""
+    """Read all exporters at the same time. The result is in their order, with the error of each that failed.
+
+    Raises Invalid if two of them report the same broker.
+    """
     with ThreadPoolExecutor(min(_AT_ONCE, len(addresses))) as pool:
-        return list(pool.map(_read, addresses))
+        found = list(pool.map(_read, addresses))
+    seen: dict[str, str] = {}
+    for address, one in zip(addresses, found, strict=True):
+        if not isinstance(one, Unreachable) and (first := seen.setdefault(one.broker, address)) != address:
+            raise Invalid(
+                f"{first} and {address} both have the metrics of broker {one.broker!r}. Give one exporter for each "
+                "broker of one cluster"
+            )
+    return found
 
 
 def _read(url: str) -> BrokerMetrics | Unreachable:
     try:
-        # `urls` accepts only http and https.
-        with urllib.request.urlopen(url, timeout=_SECONDS) as answer:  # noqa: S310
-            body = answer.read(_MOST_BYTES + 1)
-    except (OSError, HTTPException, ValueError) as error:
-        why = error.reason if isinstance(error, urllib.error.URLError) else error
-        return Unreachable(f"{url}: no metrics ({why}). Check that the exporter runs")
-    if len(body) > _MOST_BYTES:
-        return Unreachable(f"{url}: no metrics (the answer has more than {_MOST_BYTES >> 20} MiB)")
-    try:
-        return parsed(body, urlsplit(url).netloc)
-    except (ValueError, KeyError, IndexError) as error:
-        return Unreachable(f"{url}: no metrics (not the text format of Prometheus: {error})")
+        return parsed(answers.pieces(url, _MOST_BYTES, _SECONDS), urlsplit(url).netloc)
+    except answers.NoAnswer as error:
+        return Unreachable(f"{url}: no metrics ({error}). Check that the exporter runs")
+    except ValueError as error:
+        return Unreachable(f"{url}: no metrics ({error}). Check the URL")
 
 
-def parsed(body: bytes, where: str) -> BrokerMetrics:
-    """Parse the answer of an exporter. `where` names a broker that does not report its id. Raises ValueError."""
-    return metrics_of(_samples(body), where)
+def parsed(body: Iterable[bytes], where: str) -> BrokerMetrics:
+    """Parse the answer of an exporter, piece by piece. `where` names a broker that does not report its id.
+
+    A line that is not a metric is counted and left out, because a client chooses the name in it. Raises ValueError if
+    there are only such lines.
+    """
+    unread = 0
+
+    def samples() -> Iterator[Sample]:
+        nonlocal unread
+        for line in _wanted(body):
+            try:
+                yield _sample(line.decode())
+            except ValueError:
+                unread += 1
+
+    found = metrics_of(samples(), where)
+    if unread and not found.readings:
+        raise ValueError("the answer is not in the text format of Prometheus")
+    return replace(found, unread=unread)
 
 
 def metrics_of(samples: Iterable[Sample], where: str) -> BrokerMetrics:
     """Return the metrics of one broker from its samples, whatever rules have named them."""
     broker, queue = where, None
-    used: dict[QuotaBucket, dict[str, float]] = {}
+    used: dict[QuotaBucket, BucketUse] = {}
     for sample in samples:
         name = sample.name.lower()
         if match := _NAME.search(name):
             bucket = _bucket(match[1], sample)
             if bucket is not None and (value := _reported(sample.value)) is not None:
-                what = "used" if match[2] in _USED else match[2]
-                used.setdefault(bucket, {})[what] = value
+                before = used.get(bucket) or BucketUse(broker="", used=None)
+                used[bucket] = _with(before, match[2], value)
         elif _BROKER.match(name):
             broker = sample.labels.get("id", broker)
         elif (value := _queue(name, sample)) is not None:
             queue = max(value, queue or 0.0)
-    readings = tuple(
-        (
-            bucket,
-            BucketUse(
-                broker=broker,
-                used=values.get("used"),
-                throttle_ms=values.get("throttle_time"),
-                tokens=values.get("tokens"),
-            ),
-        )
-        for bucket, values in used.items()
-    )
+    readings = tuple((bucket, replace(use, broker=broker)) for bucket, use in used.items())
     return BrokerMetrics(broker=broker, readings=readings, queue_ms=queue)
 
 
-def _samples(body: bytes) -> Iterator[Sample]:
-    wanted = [line for line in body.splitlines() if _WANTED.search(line) and line[:1] != b"#" and line[-4:] != b" NaN"]
-    for family in text_string_to_metric_families(b"\n".join([*wanted, b""]).decode()):
-        yield from family.samples
+def _with(use: BucketUse, metric: str, value: float) -> BucketUse:
+    if metric == "throttle_time":
+        return replace(use, throttle_ms=value)
+    return replace(use, tokens=value) if metric == "tokens" else replace(use, used=value)
+
+
+def _wanted(body: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines to parse. Only a line feed ends one: a client's name can have other control characters."""
+    rest = b""
+    for piece in body:
+        *lines, rest = (rest + piece).split(b"\n")
+        if len(rest) > bounded.LINE:
+            raise ValueError(f"a line of the answer has more than {bounded.LINE:,} bytes")
+        yield from filter(_is_wanted, lines)
+    yield from filter(_is_wanted, [rest])
+
+
+def _is_wanted(line: bytes) -> bool:
+    return line[:1] != b"#" and line[-4:] != b" NaN" and _WANTED.search(line) is not None
+
+
+def _sample(line: str) -> Sample:
+    """Parse one line of the text format, in linear time. Raises ValueError."""
+    begin = _LABELLED.match(line)
+    if begin is None:
+        raise ValueError("it has no name")
+    labels, place = {}, begin.end()
+    if begin[2]:
+        while found := _LABEL.match(line, place):
+            labels[found[1]] = _unescaped(found[2])
+            place = found.end()
+        if (end := _END.match(line, place)) is None:
+            raise ValueError("its labels do not end")
+        place = end.end()
+    values = line[place:].split()
+    if not 1 <= len(values) <= 2 or "_" in values[0]:  # a time can follow the value
+        raise ValueError("it has no value")
+    return Sample(begin[1], labels, float(values[0]))
 
 
 def _bucket(kind: str | None, sample: Sample) -> QuotaBucket | None:
@@ -154,7 +199,11 @@ def _bucket(kind: str | None, sample: Sample) -> QuotaBucket | None:
 
 def _plain(name: str) -> str:
     quoted = len(name) > 1 and name[0] == name[-1] == '"'
-    return _ESCAPED.sub(lambda found: "\n" if found[1] == "n" else found[1], name[1:-1]) if quoted else name
+    return _unescaped(name[1:-1]) if quoted else name
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: "\n" if found[1] == "n" else found[1], text)
 
 
 def _queue(name: str, sample: Sample) -> float | None:
@@ -166,10 +215,7 @@ def _queue(name: str, sample: Sample) -> float | None:
 
 
 def _reported(value: float) -> float | None:
-    """Return a value of a metric as a float. NaN, which brokers report for a metric without a sample, becomes None, and
-    so does a number that is too large.
+    """Return a value of a metric. NaN, which brokers report for a metric without a sample, becomes None, and so does a
+    number that is too large for a rate, a time or tokens.
     """
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None
+    return value if abs(value) < _MOST else None

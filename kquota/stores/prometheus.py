@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import urllib.error
-import urllib.request
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from http.client import HTTPException
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from prometheus_client.samples import Sample
 
+from kquota import bounded
 from kquota.errors import Invalid, Unreachable
+from kquota.stores import answers
 from kquota.stores.exporters import BrokerMetrics, metrics_of, must_be_url
 
 _NAMES: Final = (
@@ -24,7 +23,9 @@ _NAMES: Final = (
 )
 """The metrics that `exporters` reads, as a regular expression of PromQL, which matches whole names."""
 _EXAMPLE: Final = "http://prometheus:9090?job=kafka"
-_MOST_BYTES: Final = 256 * 2**20
+_MOST_BYTES: Final = 64 * 2**20
+_LONGEST: Final = 500
+_LAST_SECOND: Final = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 _SECONDS: Final = 30.0
 _AT_ONCE: Final = timedelta(hours=1)
 """The time of one range query. Its answer has each sample as text, so a longer one could need too much memory."""
@@ -88,26 +89,18 @@ def _asked(of: PrometheusServer, query: str, parameters: Mapping[str, float]) ->
     """Return the brokers at each time of a query. Raises Unreachable."""
     url = f"{of.address}/api/v1/{query}?{urlencode({'query': of.selector, **parameters})}"
     try:
-        # `server` accepts only http and https.
-        with urllib.request.urlopen(url, timeout=_SECONDS) as answer:  # noqa: S310
-            body = answer.read(_MOST_BYTES + 1)
-    except (OSError, HTTPException, ValueError) as error:
+        return parsed(b"".join(answers.pieces(url, _MOST_BYTES, _SECONDS)))
+    except answers.NoAnswer as error:
         raise Unreachable(f"{of.address}: no answer of Prometheus ({_why(error)}). Check the URL") from error
-    if len(body) > _MOST_BYTES:
-        raise Unreachable(f"{of.address}: the answer has more than {_MOST_BYTES >> 20} MiB. Add labels to the URL")
-    try:
-        return parsed(body)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Unreachable(f"{of.address}: the answer is not that of Prometheus. Check the URL") from error
 
 
-def _why(error: Exception) -> object:
-    if isinstance(error, urllib.error.HTTPError):
-        try:
-            return json.loads(error.read(_MOST_BYTES))["error"]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return error
-    return error.reason if isinstance(error, urllib.error.URLError) else error
+def _why(error: answers.NoAnswer) -> str:
+    try:
+        return str(bounded.json_object(error.body)["error"])[:_LONGEST]
+    except (ValueError, KeyError):
+        return str(error)
 
 
 def parsed(body: bytes) -> dict[float, list[BrokerMetrics]]:
@@ -116,12 +109,14 @@ def parsed(body: bytes) -> dict[float, list[BrokerMetrics]]:
     Raises ValueError, KeyError and TypeError.
     """
     found: defaultdict[float, defaultdict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
-    for series in json.loads(body)["data"]["result"]:
+    for series in bounded.json_object(body)["data"]["result"]:
         labels = dict(series["metric"])
         if not all(isinstance(text, str) for text in labels.values()):
             raise ValueError("a label is not a text")
         name, instance = labels.pop("__name__", ""), labels.get("instance", "")
         for second, value in series["values"] if "values" in series else [series["value"]]:
+            if not 0 <= float(second) < _LAST_SECOND:
+                raise ValueError("a time is not of this calendar")
             found[float(second)][instance].append(Sample(name, labels, float(value)))
     return {
         second: [

@@ -454,9 +454,7 @@ READERS: Final[dict[str, FuzzedReader]] = {
     "the holder of a lock": _bytes(
         lambda data: process.holder_of(bounded.json_object(data)), json.dumps(_HOLDER).encode(), errors=_JSON_ERRORS
     ),
-    "the metrics of a broker": _bytes(
-        lambda data: exporters.parsed(data, "h"), _METRICS, errors=(ValueError, KeyError, IndexError)
-    ),
+    "the metrics of a broker": _bytes(lambda data: exporters.parsed([data], "h"), _METRICS, errors=(ValueError,)),
     "an answer of Prometheus": _bytes(
         lambda data: prometheus.parsed(data), _PROMQL, errors=(ValueError, KeyError, TypeError, RecursionError)
     ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -48,7 +50,7 @@ FORMS = {
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
 def test_the_same_metrics_under_other_names_are_the_same(text: bytes) -> None:
-    found = parsed(text, "host:7071")
+    found = parsed([text], "host:7071")
     assert (found.broker, found.queue_ms) == ("7", 69.0)
     assert dict(found.readings) == {
         QuotaBucket(key=PRODUCER_BYTE_RATE, user="ANONYMOUS", client_id="both"): BucketUse(
@@ -63,7 +65,7 @@ def test_the_same_metrics_under_other_names_are_the_same(text: bytes) -> None:
 
 
 def test_a_broker_without_its_id_is_named_by_its_exporter() -> None:
-    assert parsed(b"up 1\n", "host:7071").broker == "host:7071"
+    assert parsed([b"up 1\n"], "host:7071").broker == "host:7071"
 
 
 WRONG = {
@@ -92,9 +94,10 @@ def server() -> Iterator[str]:
     class Answering(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             body = {"/metrics": DEFAULT_NAMES, "/text": b'kafka_server_Produce_byte_rate{client_id="a"} x y z\n'}
-            self.send_response(200 if self.path in body else 404)
+            path = self.path.partition("?")[0]
+            self.send_response(200 if path in body else 404)
             self.end_headers()
-            self.wfile.write(body.get(self.path, b""))
+            self.wfile.write(body.get(path, b""))
 
         def log_message(self, *given: object) -> None:
             pass
@@ -113,9 +116,64 @@ def test_each_exporter_answers_or_says_why_not(server: str) -> None:
     )
     assert not isinstance(good, Unreachable)
     assert good.broker == "7"
-    for failed, why in ((missing, "Not Found"), (wrong, "not the text format"), (closed, "Connection refused")):
+    for failed, why in ((missing, "Not Found"), (wrong, "not in the text format"), (closed, "Connection refused")):
         assert isinstance(failed, Unreachable)
         assert why in str(failed)
+
+
+NAMES = ("a\rb", "a\x00\x1b[2J\x85\u2028b", 'q"q\\q', "a } # {b=,", " NaN", "é" * 10_000, "b" * 30_000)
+"""Client-ids that clients can choose. JMX quotes some of them, and the exporter escapes that once more."""
+
+
+@pytest.mark.parametrize("size", [1, 7, 10**6], ids=str)
+def test_a_client_cannot_choose_a_name_that_hides_the_others(size: int) -> None:
+    def escaped(name: str) -> str:
+        return name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+    lines = [f'kafka_server_Produce_byte_rate{{client_id="{escaped(name)}"}} 1.0' for name in NAMES]
+    broken = ['kafka_server_Fetch_byte_rate{client_id="a} 1.0', 'kafka_server_Fetch_byte_rate{client_id="b"} 1_0']
+    body = "\n".join([*lines, *broken]).encode() + b'\nkafka_server_Fetch_byte_rate{client_id="\xff"} 1.0\n'
+    found = parsed([body[n : n + size] for n in range(0, len(body), size)], "h")
+    assert [bucket.client_id for bucket, _ in found.readings] == list(NAMES)
+    assert found.unread == 3
+
+
+UNBOUNDED = {
+    "escaped quotes": b'kafka_server_Produce_byte_rate{client_id="' + b'\\"' * 45_000 + b'"} 1\n',
+    "labels": b"kafka_server_Produce_byte_rate{" + b",".join(b'a%d="1"' % n for n in range(10_000)) + b"} 1\n",
+    "blank lines": b"\n" * 90_000,
+    "clients": b"".join(b'ControllerMutation_tokens{client_id="%d"} 1\n' % n for n in range(2_000)),
+}
+
+
+@pytest.mark.parametrize("text", UNBOUNDED.values(), ids=UNBOUNDED)
+def test_an_answer_takes_at_most_eight_times_its_size(text: bytes) -> None:
+    parsed([text], "h")
+    gc.collect()
+    tracemalloc.start()
+    parsed([text] * 10, "h")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 8 * len(text) * 10
+
+
+def test_a_line_without_an_end_is_refused() -> None:
+    with pytest.raises(ValueError, match="a line of the answer has more than 100,000 bytes"):
+        parsed([b"a" * 60_000] * 2, "h")
+
+
+ABSURD = ("NaN", "+Inf", "-Inf", "1e999", "1e300", "9" * 400, "-1e300")
+
+
+@pytest.mark.parametrize("value", ABSURD, ids=lambda text: text[:5])
+def test_a_value_that_is_no_amount_is_unknown(value: str) -> None:
+    text = f'kafka_server_Produce_byte_rate{{client_id="a"}} {value}\nkafka_server_Fetch_byte_rate{{client_id="a"}} 1\n'
+    assert [use.used for _, use in parsed([text.encode()], "h").readings] == [1.0]
+
+
+def test_two_exporters_of_one_broker_are_refused(server: str) -> None:
+    with pytest.raises(Invalid, match="both have the metrics of broker '7'"):
+        read([f"{server}/metrics", f"{server}/metrics?again"])
 
 
 def test_ten_thousand_clients_are_read_and_joined() -> None:
@@ -129,5 +187,5 @@ def test_ten_thousand_clients_are_read_and_joined() -> None:
             ("Request_throttle_time", "NaN"),
         )
     ]
-    found = joined({}, parsed("\n".join(lines).encode(), "h").readings)
+    found = joined({}, parsed(["\n".join(lines).encode()], "h").readings)
     assert len(found) == 20_000

@@ -226,6 +226,25 @@ def test_a_continued_run_overrides_an_unsent_end(team: Team, monkeypatch: pytest
         assert (run, run.stamp and run.stamp.version) == (RUN, 2)
 
 
+def test_another_process_of_the_host_that_continues_a_run_overrides_an_unsent_end(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = team.process("a")
+    with old.hold("execute"):
+        old.begin(RUN)
+    ended = team.process("b")
+    with monkeypatch.context() as patch:
+        patch.setattr(journals, "me", lambda: Owner(user="alice", host="jump-host", pid=7, since=TIME))
+        ended._files.write(replace(RUN, finished=TIME), ended._shared.identity, 2)  # and was killed
+    for module in (journals, recorded):
+        monkeypatch.setattr(module, "me", lambda: Owner(user="alice", host="bastion", pid=8, since=TIME))
+    later = team.process("a")
+    with later.hold("resume"):
+        later.update(RUN)
+    with team.process("b").hold("verify"):
+        assert [run.finished for run in team.process("c").unfinished()] == [None]
+
+
 def test_a_host_paused_during_locking_does_not_hold_the_lock_of_another(
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -172,6 +172,12 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions) ->
         for one in answered
         if not one.readings
     ]
+    notes += [
+        f"note: broker {one.broker}: {counted(one.unread, 'line')} of its metrics cannot be read. Look at the answer "
+        "of its exporter"
+        for one in answered
+        if one.unread
+    ]
     if options.snapshot is not None:
         path, rows = local_files.usage_snapshot(options.snapshot, quotas.cluster_id(), datetime.now(UTC), readings)
         notes.append(f"note: wrote {counted(rows, 'row')} to {path}")

@@ -1,0 +1,121 @@
+"""Reads an HTTP answer within a size and a time, because a server that was found by its address can send anything."""
+
+from __future__ import annotations
+
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from socket import SHUT_RDWR, socket
+from typing import Final
+
+_PIECE: Final = 2**18
+
+
+class NoAnswer(Exception):
+    """A server did not answer, or answered too much or too slowly. The message is the reason.
+
+    `body` is the beginning of the page that came with an HTTP error.
+    """
+
+    def __init__(self, why: object, body: bytes = b"") -> None:
+        super().__init__(str(why))
+        self.body = body
+
+
+class _Watch:
+    """Closes the connections of one request when its time is over. A socket's own timeout begins again at each byte."""
+
+    def __init__(self, seconds: float) -> None:
+        self.over = False
+        self._sockets: list[socket] = []
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> _Watch:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def add(self, connected: socket) -> None:
+        self._sockets.append(connected)
+        if self.over:
+            self._end()
+
+    def _end(self) -> None:
+        self.over = True
+        for one in self._sockets:
+            with suppress(OSError):
+                socket.shutdown(one, SHUT_RDWR)  # also of a TLS connection, whose own method would end its state
+
+
+def pieces(url: str, largest: int, seconds: float) -> Iterator[bytes]:
+    """Yield the answer to a GET request of an http or https URL.
+
+    Raises NoAnswer if it fails, has more than `largest` bytes, ends early, or takes more than `seconds`.
+    """
+    with _Watch(seconds) as watch, ExitStack() as stack:
+        try:
+            answer = stack.enter_context(_opener(watch).open(url, timeout=seconds))
+            length = 0
+            while piece := answer.read1(_PIECE):
+                length += len(piece)
+                if length > largest:
+                    raise NoAnswer(f"the answer has more than {largest >> 20} MiB")
+                yield piece
+            if not watch.over and answer.length:
+                raise NoAnswer(f"the answer ended {answer.length:,} bytes early")
+        except urllib.error.HTTPError as error:
+            raise NoAnswer(error, _page(error)) from error
+        except (OSError, HTTPException, ValueError) as error:
+            if not watch.over:
+                raise NoAnswer(error.reason if isinstance(error, urllib.error.URLError) else error) from error
+        if watch.over:
+            raise NoAnswer(f"the answer is not complete after {seconds:.0f} s")
+
+
+def _page(error: urllib.error.HTTPError) -> bytes:
+    with error:
+        try:
+            return error.read(_PIECE)
+        except (OSError, HTTPException, ValueError):
+            return b""
+
+
+def _opener(watch: _Watch) -> urllib.request.OpenerDirector:
+    """Return a client like that of `urlopen`, whose connections are watched. It follows no redirection to FTP."""
+
+    class Watched(HTTPConnection):
+        def connect(self) -> None:
+            super().connect()
+            watch.add(self.sock)
+
+    class WatchedTls(HTTPSConnection):
+        def connect(self) -> None:
+            super().connect()
+            watch.add(self.sock)
+
+    class Http(urllib.request.HTTPHandler):
+        def http_open(self, request: urllib.request.Request) -> HTTPResponse:
+            return self.do_open(Watched, request)
+
+    class Https(urllib.request.HTTPSHandler):
+        def https_open(self, request: urllib.request.Request) -> HTTPResponse:
+            return self.do_open(WatchedTls, request)
+
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        Http(),
+        Https(),
+        urllib.request.HTTPRedirectHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.UnknownHandler(),
+    ):
+        opener.add_handler(handler)
+    return opener
