@@ -12,15 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kquota.measure import ByteRate
+from kquota.pace.reported import BrokerTimes, HighTime, ReportedBaseline, limit_of
 from kquota.terms import BrokerId
 
 QUANTILE: Final = 0.95
 """The quantile of the latencies of a window. A higher one of 50 writes is the maximum, which one pause decides."""
 BASELINE_QUANTILE: Final = 0.99
 """The quantile of the usual latencies. It is higher, so that a window as noisy as the baseline is not slow."""
-FACTOR: Final = 1.5
-LEAST_EXCESS_SECONDS: Final = 0.005
-"""A latency is high above `FACTOR` times its baseline, and at least this much above it."""
 LEAST_SAMPLES: Final = 5
 """With fewer writes in a window, the latency of a broker is unknown."""
 SETTLING_SECONDS: Final = 15.0
@@ -47,27 +45,35 @@ class Pressure(enum.Enum):
     MEASURING = "the baseline is measured"
     CALM = "calm"
     SLOW = "writes are slow"
+    REPORTED = "the metrics of brokers show slow clients"
     SHRUNK = "partitions lost in-sync replicas"
     UNKNOWN = "unknown"
+
+
+_HARM: Final = (Pressure.SLOW, Pressure.REPORTED, Pressure.SHRUNK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientWindow:
     """Measurements of a few seconds: the latencies of writes by broker, in seconds.
 
-    A failed write has an infinite latency. `shrunk` partitions lost an in-sync replica.
+    A failed write has an infinite latency. `shrunk` partitions lost an in-sync replica. `reported` are the metrics of
+    brokers, if there is a new reading, and `unreported` is why a reading is not complete.
     """
 
     seconds: float
     latencies: Mapping[BrokerId, Collection[float]]
     shrunk: int = 0
+    reported: Collection[BrokerTimes] = ()
+    unreported: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectionStep:
     """The throttle to set, and the reason. The latency is that of the broker that is closest to its limit, in seconds.
 
-    `broker`, `latency` and `limit` are None as long as there is no baseline, or if the latency is unknown.
+    `broker`, `latency` and `limit` are None as long as there is no baseline, or if the latency is unknown. `high` is
+    the reason if metrics show it, and `unreported` if they are not known.
     """
 
     rate: ByteRate
@@ -76,6 +82,8 @@ class ProtectionStep:
     latency: float | None = None
     limit: float | None = None
     shrunk: int = 0
+    high: HighTime | None = None
+    unreported: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,26 +103,27 @@ class Protection:
     calm: float = 0.0
     since_decrease: float = math.inf
     ceiling: ByteRate | None = None
+    reported: ReportedBaseline = field(default_factory=ReportedBaseline)
 
     def after(self, window: ClientWindow) -> tuple[Protection, ProtectionStep]:
         """Return the state after a window, if the throttle of the step is set, and the step."""
         if not self.baseline:
             return self._measured(window)
-        worst = self._worst(window)
+        reported, high = self.reported.after(window.reported)
+        worst = self._worst(window, high)
         since = self.since_decrease + window.seconds
-        if worst.pressure in (Pressure.SLOW, Pressure.SHRUNK):
-            if since <= RELIEF_SECONDS:
-                return replace(self, calm=0.0, since_decrease=since), worst
-            return self._decreased(worst)
+        state = replace(self, since_decrease=since, reported=reported)
+        if worst.pressure in _HARM:
+            return (replace(state, calm=0.0), worst) if since <= RELIEF_SECONDS else state._decreased(worst)
         if worst.pressure is Pressure.UNKNOWN:
-            return replace(self, calm=0.0, since_decrease=since), worst
-        calm = replace(self, calm=self.calm + window.seconds, since_decrease=since)
+            return replace(state, calm=0.0), worst
+        calm = replace(state, calm=self.calm + window.seconds)
         patience = CAUTIOUS_SECONDS if calm._near_ceiling else CALM_SECONDS
         return calm._increased(worst) if calm.calm >= patience else (calm, worst)
 
     @property
     def step(self) -> int:
-        """The most bytes per second of one increase."""
+        """The most bytes per second of one increase, once a throttle was too high."""
         return max(1, (self.high - self.low) // STEPS)
 
     @property
@@ -132,6 +141,7 @@ class Protection:
         state = replace(self, at_lowest=self.at_lowest + window.seconds)
         if self.at_lowest < SETTLING_SECONDS:
             return state, step
+        state = replace(state, reported=self.reported.measured(window.reported))
         brokers = self.samples.keys() | window.latencies.keys()
         samples = {b: (*self.samples.get(b, ()), *window.latencies.get(b, ())) for b in sorted(brokers)}
         state = replace(state, samples=samples)
@@ -143,7 +153,7 @@ class Protection:
             return replace(state, samples={}, at_lowest=SETTLING_SECONDS), step
         return replace(state, samples={}, baseline=known), step
 
-    def _worst(self, window: ClientWindow) -> ProtectionStep:
+    def _worst(self, window: ClientWindow, high: HighTime | None) -> ProtectionStep:
         """Return the step that keeps the throttle, with the pressure of the window."""
         found = [
             (latency / limit, broker, latency, limit)
@@ -157,8 +167,14 @@ class Protection:
             pressure = Pressure.SLOW if ratio > 1 else Pressure.CALM
             if pressure is Pressure.SLOW or self.baseline.keys() <= {one[1] for one in found}:
                 kept = replace(kept, pressure=pressure, broker=broker, latency=latency, limit=limit)
-        if kept.pressure is not Pressure.SLOW and window.shrunk:
+        if kept.pressure is Pressure.SLOW:
+            return kept
+        if window.shrunk:
             return replace(kept, pressure=Pressure.SHRUNK)
+        if high is not None:
+            return replace(kept, pressure=Pressure.REPORTED, high=high)
+        if window.unreported is not None:
+            return replace(kept, pressure=Pressure.UNKNOWN, unreported=window.unreported)
         return kept
 
     def limit(self, broker: BrokerId) -> float:
@@ -166,8 +182,7 @@ class Protection:
 
         Requires a baseline of any broker.
         """
-        baseline = self.baseline.get(broker, max(self.baseline.values()))
-        return max(FACTOR * baseline, baseline + LEAST_EXCESS_SECONDS)
+        return limit_of(self.baseline.get(broker, max(self.baseline.values())))
 
     def _decreased(self, worst: ProtectionStep) -> tuple[Protection, ProtectionStep]:
         rate = self._clamped(self.rate * DECREASE)
@@ -177,7 +192,8 @@ class Protection:
     def _increased(self, worst: ProtectionStep) -> tuple[Protection, ProtectionStep]:
         # The load has changed if the throttle that was too high is not too high anymore.
         ceiling = None if self.ceiling is not None and self.rate >= self.ceiling else self.ceiling
-        higher = self.rate + self.step
+        # Before any throttle was too high, doubling finds the room of the clients in a few minutes.
+        higher = self.rate + (max(self.step, self.rate) if math.isinf(self.since_decrease) else self.step)
         if ceiling is not None:
             cautious = self.rate + max(1, int(CAUTIOUS_STEP * ceiling))
             higher = min(higher, cautious if self._near_ceiling else int(CAUTION * ceiling))

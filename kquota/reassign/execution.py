@@ -59,14 +59,15 @@ def carry_out(
     hold_back: Callable[[], str | None] = lambda: None,
     noted: Callable[[Run], Run] = lambda run: run,
     between: Callable[[], AbstractContextManager[None]] = nullcontext,
+    wait: Callable[[float], None] | None = None,
 ) -> Execution:
     """Record, throttle and start the prepared moves. List entries and rates are set before the moves (KIP-73).
 
     Returns when all moves are submitted. Before each wave except the first, `report` receives the number of waiting
     partitions. While `hold_back` returns a reason, no further wave is submitted. `noted` adds readings to the record
-    before a wave. Each wait for the next wave is in a `between`, in which others may change the run. Moves between log
-    dirs follow, within `timeout` seconds, because a broker creates a submitted replica only after a while. Running it
-    again changes nothing except a rate that differs.
+    before a wave. Each wait for the next wave is in a `between`, in which others may change the run. `wait` replaces
+    the clock's wait there. Moves between log dirs follow, within `timeout` seconds, because a broker creates a
+    submitted replica only after a while. Running it again changes nothing except a rate that differs.
 
     Raises Refused or the error of the cluster if a step failed and everything written was restored, Incomplete if some
     of it is still set, and Unknown if a write was not seen.
@@ -88,7 +89,7 @@ def carry_out(
             report(f"{later} to submit later: the next wave starts when enough running moves have ended")
         waiting = len(todo)
         with between():
-            world.clock.sleep(_BETWEEN_WAVES)
+            (wait or world.clock.sleep)(_BETWEEN_WAVES)
             reason = _held_back(hold_back, reason, report)
         open_runs = world.runs.unfinished()
         latest = next((one for one in open_runs if one.id == run.id), None)

@@ -24,7 +24,9 @@ _KEYS: Final = {
 }
 """The quota of each type of metric (ClientQuotaManager)."""
 _WANTED: Final = re.compile(
-    rb"_(?:byte_rate|request_time|mutation_rate|throttle_time|tokens)\{|eventqueuetime|app_info_", re.I
+    rb"_(?:byte_rate|request_time|mutation_rate|throttle_time|tokens)\{|eventqueuetime|app_info_"
+    rb"|requestmetrics_(?:99thpercentile|totaltimems)\{",
+    re.I,
 )
 """What a line of the text format contains if this module reads it. The others are not parsed: a broker has 12,000."""
 _NAME: Final = re.compile(
@@ -33,6 +35,7 @@ _NAME: Final = re.compile(
 _BROKER: Final = re.compile(r"kafka_server_app_info_\w+$")
 _ESCAPED: Final = re.compile(r"\\(.)")
 _QUEUE: Final = "eventqueuetime"
+_TOTAL: Final = "totaltimems"
 _EXAMPLE: Final = "http://broker1:7071/metrics"
 _LABELLED: Final = re.compile(r"[ \t]*([a-zA-Z_:][\w:]*)[ \t]*(\{)?", re.ASCII)
 _LABEL: Final = re.compile(r'[ \t,]*([a-zA-Z_]\w*)[ \t]*=[ \t]*"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.ASCII | re.DOTALL)
@@ -46,13 +49,15 @@ _AT_ONCE: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerMetrics:
-    """The metrics of one broker. `queue_ms` is the 99th percentile of its wait in the queue of the controller, or None
-    if it does not report it. `unread` is the number of lines about quotas that are not in the text format.
+    """The metrics of one broker. `queue_ms` is the 99th percentile of its wait in the queue of the controller, and
+    `produce_ms` that of the whole time of its produce requests. None means that it does not report it. `unread` is the
+    number of lines about quotas that are not in the text format.
     """
 
     broker: str
     readings: tuple[tuple[QuotaBucket, BucketUse], ...]
     queue_ms: float | None
+    produce_ms: float | None = None
     unread: int = 0
 
 
@@ -129,7 +134,7 @@ def parsed(body: Iterable[bytes], where: str) -> BrokerMetrics:
 
 def metrics_of(samples: Iterable[Sample], where: str) -> BrokerMetrics:
     """Return the metrics of one broker from its samples, whatever rules have named them."""
-    broker, queue = where, None
+    broker, queue, produce = where, None, None
     used: dict[QuotaBucket, BucketUse] = {}
     for sample in samples:
         name = sample.name.lower()
@@ -142,8 +147,10 @@ def metrics_of(samples: Iterable[Sample], where: str) -> BrokerMetrics:
             broker = sample.labels.get("id", broker)
         elif (value := _queue(name, sample)) is not None:
             queue = max(value, queue or 0.0)
+        elif (value := _produce(name, sample)) is not None:
+            produce = max(value, produce or 0.0)
     readings = tuple((bucket, replace(use, broker=broker)) for bucket, use in used.items())
-    return BrokerMetrics(broker=broker, readings=readings, queue_ms=queue)
+    return BrokerMetrics(broker=broker, readings=readings, queue_ms=queue, produce_ms=produce)
 
 
 def _with(use: BucketUse, metric: str, value: float) -> BucketUse:
@@ -211,6 +218,16 @@ def _queue(name: str, sample: Sample) -> float | None:
     labels = sample.labels
     by_label = name.endswith("_99thpercentile") and labels.get("name", "").lower().startswith(_QUEUE)
     by_name = _QUEUE in name and (name.endswith("_99thpercentile") or labels.get("quantile") == "0.99")
+    return _reported(sample.value) if by_label or by_name else None
+
+
+def _produce(name: str, sample: Sample) -> float | None:
+    """Return the 99th percentile of TotalTimeMs of produce requests, by the same two kinds of names."""
+    labels = sample.labels
+    if labels.get("request", "").lower() != "produce":
+        return None
+    by_label = name.endswith("_99thpercentile") and labels.get("name", "").lower() == _TOTAL
+    by_name = name.endswith(f"_{_TOTAL}") and labels.get("quantile") == "0.99"
     return _reported(sample.value) if by_label or by_name else None
 
 

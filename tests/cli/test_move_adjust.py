@@ -71,8 +71,8 @@ def probes(desk: Desk) -> list[list[tuple[int, int]]]:
 
 
 PATIENT = """
-from kquota.pace import protection
-protection.LEAST_EXCESS_SECONDS = 1.0
+from kquota.pace import reported
+reported.LEAST_EXCESS_SECONDS = 1.0
 from kquota.cli.main import main
 main()
 """

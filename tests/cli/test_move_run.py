@@ -14,7 +14,7 @@ import pytest
 from kquota.settings.resource import Setting
 from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
 from tests.cli.run import Ran, kquota, started
-from tests.cli.test_reassign_partitions import Desk
+from tests.cli.test_reassign_partitions import LASTING, SLOW, Desk
 from tests.stores.moves_stage import OtherHand, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.parametrize("way", ["4.3.1 Admin API"])]
@@ -95,6 +95,30 @@ def test_the_limit_holds_on_the_cluster(desk: Desk) -> None:
     out, _ = ran.communicate()
     assert (ran.returncode, most <= 2) == (0, True)
     assert f"{COUNT} of {COUNT} partitions have the replicas of the plan" in out
+
+
+def test_trouble_outside_the_plan_undoes_the_move(desk: Desk) -> None:
+    """Broker 2 is stopped during the move, so a partition of another topic loses an in-sync replica."""
+    other = desk.hand.topic({0: (1, 2)})
+    topic = desk.hand.topic({0: (1,), 1: (1,)}, size=LASTING)
+    prior = {Setting.of_broker(BrokerId(1), LEADER_RATE): "123456789"}
+    for setting, value in prior.items():
+        desk.hand.write(setting, value)
+    plan = desk.plan({(topic, 0): (3,), (topic, 1): (3,)})
+    process = started(*words(desk, plan, "--throttle", SLOW, "--force", "--batch", "1", "--abort-on-trouble"))
+    until(lambda: bool(running(desk, topic)), "the first wave is under way")
+    desk.hand.servers.kill_broker(2)
+    try:
+        out, err = process.communicate(timeout=120)
+    finally:
+        desk.hand.start_broker(2)
+    assert process.returncode == 1, err
+    assert f"({other}-0): the move is undone (--abort-on-trouble)" in err
+    assert "error: the move was undone: 1 partition outside the plan" in err
+    assert "2 of 2 partitions have the replicas from before the move" in out
+    assert [desk.hand.replicas(TopicPartition(topic, n)) for n in (0, 1)] == [[1], [1]]
+    until(lambda: desk.standing(topic) == prior, "every value is restored")
+    assert (status(desk).code, "no run is open" in status(desk).err) == (0, True)
 
 
 def test_trouble_outside_the_plan_refuses_the_move(desk: Desk) -> None:

@@ -24,6 +24,7 @@ from kquota.pace.protection import (
     Protection,
     quantile,
 )
+from kquota.pace.reported import BrokerTimes, ReportedTime
 from kquota.terms import BrokerId
 
 MB = 10**6
@@ -46,7 +47,7 @@ def measured(low: int = 10 * MB, high: int = 110 * MB, rate: int | None = None) 
     """A state with a baseline. The throttle is then set to `rate`."""
     state = begun(low, high)
     while not state.baseline:
-        state, _ = state.after(window(CALM))
+        state, _ = state.after(reported(0.004))
     return replace(state, rate=ByteRate(low if rate is None else rate))
 
 
@@ -104,7 +105,13 @@ def test_a_broker_that_does_not_answer_has_no_baseline() -> None:
         assert step.rate == state.low
 
 
+def reported(seconds: float) -> ClientWindow:
+    """A calm window, in which the metrics of broker 1 show this time of produce requests."""
+    return replace(window(CALM), reported=(BrokerTimes(broker="1", times={ReportedTime.PRODUCE: seconds}),))
+
+
 BAD = {
+    "slow produce requests in the metrics": reported(1.0),
     "slow": window(SLOW),
     "one slow broker": replace(window(CALM), latencies={**window(CALM).latencies, BROKERS[2]: (SLOW * BASE,) * 40}),
     "failed writes": replace(window(CALM), latencies={**window(CALM).latencies, BROKERS[0]: (math.inf,) * 40}),
@@ -117,7 +124,7 @@ BAD = {
 def test_a_bad_window_decreases_the_throttle(bad: ClientWindow, rate: int) -> None:
     after, step = measured(rate=rate).after(bad)
     assert step.rate == after.rate == max(10 * MB, int(rate * DECREASE))
-    assert step.pressure in (Pressure.SLOW, Pressure.SHRUNK)
+    assert step.pressure in (Pressure.SLOW, Pressure.SHRUNK, Pressure.REPORTED)
 
 
 def test_a_decrease_has_its_effect_before_the_next_one() -> None:
@@ -129,8 +136,17 @@ def test_a_decrease_has_its_effect_before_the_next_one() -> None:
     assert RELIEF_SECONDS == 2 * SECONDS
 
 
-def test_calm_windows_increase_the_throttle_up_to_the_highest() -> None:
+def test_calm_windows_double_the_throttle_until_one_was_too_high() -> None:
     state, rates = measured(), []
+    for _ in range(30):
+        state, step = state.after(window(CALM))
+        rates.append(step.rate // MB)
+    assert rates[:11] == [10, 10, 20, 20, 20, 40, 40, 40, 80, 80, 80]
+    assert rates[-1] == 110
+
+
+def test_later_calm_windows_increase_the_throttle_by_steps() -> None:
+    state, rates = replace(measured(), since_decrease=100.0), []
     for _ in range(100):
         state, step = state.after(window(CALM))
         assert step.pressure is Pressure.CALM
@@ -143,14 +159,15 @@ def test_calm_windows_increase_the_throttle_up_to_the_highest() -> None:
 
 @given(st.lists(st.sampled_from([CALM, SLOW]), min_size=1, max_size=200))
 def test_each_increase_follows_calm_windows(kinds: Sequence[float]) -> None:
-    state, calm = measured(), 0.0
+    state, calm, falls = measured(), 0.0, 0
     for kind in kinds:
         before = state.rate
         state, step = state.after(window(kind))
+        falls += kind == SLOW
         calm = calm + SECONDS if kind == CALM else 0.0
         if step.rate > before:
             assert calm >= CALM_SECONDS
-            assert step.rate - before <= state.step
+            assert step.rate - before <= (state.step if falls else max(state.step, before))
             calm = 0.0
 
 
@@ -160,6 +177,15 @@ def test_an_unknown_latency_does_not_increase_the_throttle() -> None:
     for _ in range(40):
         state, step = state.after(partly)
         assert (step.rate, step.pressure) == (50 * MB, Pressure.UNKNOWN)
+
+
+def test_unknown_metrics_do_not_increase_the_throttle() -> None:
+    state = measured(rate=50 * MB)
+    silent = replace(window(CALM), unreported="http://broker3: no metrics")
+    for _ in range(40):
+        state, step = state.after(silent)
+        assert (step.rate, step.pressure) == (50 * MB, Pressure.UNKNOWN)
+        assert step.unreported == "http://broker3: no metrics"
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,9 @@ kafka_server_ControllerMutation_mutation_rate{client_id="cl1"} 1.5
 kafka_server_socket_server_metrics_connection_accept_throttle_time{listener="CONTROLLER"} 3.0
 kafka_controller_ControllerEventManager_99thPercentile{name="EventQueueTimeMs"} 69.0
 kafka_controller_ControllerEventManager_99thPercentile{name="EventQueueProcessingTimeMs"} 900.0
+kafka_network_RequestMetrics_99thPercentile{name="TotalTimeMs",request="Produce"} 12.5
+kafka_network_RequestMetrics_99thPercentile{name="LocalTimeMs",request="Produce"} 800.0
+kafka_network_RequestMetrics_99thPercentile{name="TotalTimeMs",request="FetchConsumer"} 500.0
 """
 EXAMPLE_RULES = b"""kafka_server_quota_byte_rate{resource="Produce",user="ANONYMOUS",clientId="both"} 79857.5
 kafka_server_quota_throttle_time{resource="Produce",user="ANONYMOUS",clientId="both"} 16195.0
@@ -38,6 +41,9 @@ kafka_server_quota_mutation_rate{resource="ControllerMutation",clientId="cl1"} 1
 kafka_server_app_info_starttimems{id="7"} 1.0
 kafka_controller_controllereventmanager_eventqueuetimems{quantile="0.99"} 69.0
 kafka_controller_controllereventmanager_eventqueuetimems{quantile="0.5"} 1.0
+kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.99"} 12.5
+kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.999"} 800.0
+kafka_network_requestmetrics_totaltimems{request="FetchConsumer",quantile="0.99"} 500.0
 """
 FORMS = {
     "default names": DEFAULT_NAMES,
@@ -51,7 +57,7 @@ FORMS = {
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
 def test_the_same_metrics_under_other_names_are_the_same(text: bytes) -> None:
     found = parsed([text], "host:7071")
-    assert (found.broker, found.queue_ms) == ("7", 69.0)
+    assert (found.broker, found.queue_ms, found.produce_ms) == ("7", 69.0, 12.5)
     assert dict(found.readings) == {
         QuotaBucket(key=PRODUCER_BYTE_RATE, user="ANONYMOUS", client_id="both"): BucketUse(
             broker="7", used=79857.5, throttle_ms=16195.0

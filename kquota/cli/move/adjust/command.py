@@ -10,6 +10,7 @@ import typer
 
 from kquota.cli.connection import Recorded
 from kquota.cli.options import Interval, Output, OutputFormat, Reason, StateDir
+from kquota.cli.pacing.options import PaceOptions
 
 EPILOG: Final = """With RATE, kquota sets the throttle and ends. With --broker, --leader and --follower, RATE applies
 only to these brokers and roles, until a RATE without them.
@@ -71,38 +72,7 @@ class AdjustOptions:
             "that all finish at the same time.",
         ),
     ] = False
-    deadline: Annotated[
-        str | None,
-        typer.Option(
-            "--deadline",
-            metavar="TIME",
-            help="End the move after this time, for example 2h, or at a time such as 2026-11-24T06:00:00+01:00.",
-        ),
-    ] = None
-    min_rate: Annotated[
-        str | None,
-        typer.Option("--min-rate", metavar="RATE", help="With --deadline or --protect: the lowest throttle."),
-    ] = None
-    max_rate: Annotated[
-        str | None,
-        typer.Option("--max-rate", metavar="RATE", help="With --deadline or --protect: the highest throttle."),
-    ] = None
-    between: Annotated[
-        str | None,
-        typer.Option(
-            "--between",
-            metavar="SPANS",
-            help="Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s.",
-        ),
-    ] = None
-    protect: Annotated[
-        bool,
-        typer.Option(
-            "--protect",
-            help="Raise the throttle while kquota's own writes to a scratch topic are fast, and halve it when they "
-            "become slow, or when partitions lose in-sync replicas.",
-        ),
-    ] = False
+    pacing: PaceOptions
     interval: Interval = "5s"
     pause: Annotated[
         bool, typer.Option("--pause", help="Slow the copies down as far as Kafka can, until --continue or a new rate.")

@@ -10,19 +10,22 @@ import typer
 
 from kquota.cli.connection import MovesThroughBrokers
 from kquota.cli.options import DryRun, Output, OutputFormat, Reason, StateDir
+from kquota.cli.pacing.options import PaceOptions
 
 EPILOG: Final = """kquota checks the cluster's health and the disks, throttles the brokers, submits the moves in
-waves, waits until they end, and restores the throttle. If it is killed, the run stays on record: run the same command
+waves, waits until they end, and restores the throttle. With --deadline, --between or --protect, it changes the throttle
+as the moves proceed, like `kquota move adjust`. If it is killed, the run stays on record: run the same command
 again, or `kquota move resume`, on any host. Exit codes: 0 done, and the throttle is restored; 8 a throttle is not
 restored yet; 1 refused, undone, or replicas are not where the plan wants them; 75 another kquota holds the
 lock.
 
 Examples:
   kquota move run plan.json --bootstrap-server localhost:9092 --throttle 50MB/s
-  kquota move run plan.json --cluster prod --throttle 50MB/s --max-in-flight 100GB --max-per-broker 2 --elect-leaders"""
+  kquota move run plan.json --cluster prod --protect --max-rate 200MB/s --max-in-flight 100GB --elect-leaders"""
 
 HEADINGS: Final = {
     "--throttle": "Throttle",
+    "--deadline": "Throttle over time",
     "--batch": "Limits for concurrent moves",
     "--elect-leaders": "After the moves",
     "--force": "Safety",
@@ -42,6 +45,7 @@ class MoveRunOptions:
         typer.Option("--throttle", metavar="RATE", help="Rate into and out of each broker, for example 50MB/s."),
     ] = None
     unthrottled: Annotated[bool, typer.Option("--unthrottled", help="Copy without a throttle.")] = False
+    pacing: PaceOptions
     batch: Annotated[
         int | None,
         typer.Option("--batch", metavar="N", min=1, help="Move at most N partitions at the same time."),

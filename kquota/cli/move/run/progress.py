@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 from kquota.cli.contract import say, worded
+from kquota.cli.pacing.setter import MovePace
 from kquota.cli.watching.answer import answer
 from kquota.errors import KquotaError
 from kquota.reassign.plan import Plan
@@ -17,6 +19,9 @@ _TELL_SECONDS: Final = 10.0
 
 class RunProgress:
     """Watches the moves of a plan, and prints bytes, throughput, time left, and why a move makes no progress."""
+
+    pace: MovePace | None = None
+    """Changes the throttle after each reading."""
 
     def __init__(self, ports: WatchPorts, plan: Plan, name: str) -> None:
         """`name` is the file of the plan, for the commands that a finding suggests."""
@@ -46,3 +51,24 @@ class RunProgress:
             self._reported = now
             for line in answer(found, self._name, lines=True, restores=True).text():
                 say(line)
+        pace = self.pace
+        if pace is not None and not ended and not found.ended:
+            self._try(lambda: pace.after(found))
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the next step. The pace of the throttle may measure in the meantime."""
+        pace = self.pace
+        if pace is None or not self._try(lambda: pace.wait(seconds)):
+            self._ports.clock.sleep(seconds)
+
+    def _try(self, work: Callable[[], None]) -> bool:
+        """Let the pace work. If it cannot, the throttle stays, and the move goes on without it. Return whether it
+        worked.
+        """
+        try:
+            work()
+        except KquotaError as error:
+            say(f"warning: the throttle does not change any more: {worded(error)}")
+            self.pace = None
+            return False
+        return True

@@ -14,6 +14,8 @@ from kquota.cli.move.run.checks import ClusterHealth, must_have_room
 from kquota.cli.move.run.command import MoveRunOptions
 from kquota.cli.move.run.progress import RunProgress
 from kquota.cli.output import Answer, Part, hidden, key, rounded, spread
+from kquota.cli.pacing.pace import PaceRules, following, rules
+from kquota.cli.pacing.setter import MovePace, RateSetter
 from kquota.cli.reassign_partitions import remarks
 from kquota.cli.reassign_partitions.execution import WouldExecute, would_execute
 from kquota.cli.reassign_partitions.verification import Verified, verified
@@ -23,7 +25,7 @@ from kquota.election.leaders import needing
 from kquota.election.port import Elections, ElectionType
 from kquota.errors import Busy, Invalid, KquotaError, Refused, Unreachable
 from kquota.list_text import few
-from kquota.measure import agreeing, byte_size, counted, human_duration, human_rate
+from kquota.measure import ByteRate, agreeing, byte_size, counted, human_duration, human_rate
 from kquota.pace.share import Pace
 from kquota.reassign.execution import carry_out
 from kquota.reassign.plan import Plan, read
@@ -36,6 +38,7 @@ from kquota.reassign.verification import Verification, verify
 from kquota.reassign.wave import MoveLimits
 from kquota.sizes.replica import LogDir, partition_sizes
 from kquota.terms import TopicPartition
+from kquota.watch.observation import WatchPorts
 
 _LOOK_SECONDS: Final = 2.0
 _PATIENCE: Final = 300.0
@@ -84,7 +87,8 @@ class _TroubleError(Exception):
 
 def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
     """Run the whole move. Raises Refused before anything is written, and the errors of --execute and --verify."""
-    asked = _asked(options)
+    followed = rules(options.pacing, options.connection)
+    asked = _asked(options, followed)
     at = world.where(options.connection)
     plan = read(options.plan, lambda line: say(f"warning: {line}"))
     with remarks.resumable(), ExitStack() as stack:
@@ -93,9 +97,13 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
         progress = RunProgress(ports, plan, str(options.plan))
         began = clock.SystemClock().monotonic()
         health = ClusterHealth(cluster=leaders, clock=clock.SystemClock(), plan=plan.targets.keys())
+        setter = RateSetter(
+            connection=options.connection, state_dir=options.state_dir, reason=options.reason, force=True
+        )
+        pacing = None if followed is None else _Pacing(rules=followed, setter=setter, ports=ports, stack=stack)
         aborted = None
         try:
-            started = _started(at, options, plan, asked, health, progress)
+            started = _started(at, options, plan, asked, health, progress, pacing)
             if isinstance(started, WouldExecute):
                 return started
             found = _ended(at, options, plan, progress, health if options.abort_on_trouble else None)
@@ -119,16 +127,32 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
     )
 
 
-def _asked(options: MoveRunOptions) -> Asked:
-    if (options.throttle is None) != options.unthrottled:
+def _asked(options: MoveRunOptions, followed: PaceRules | None) -> Asked:
+    if followed is not None and options.unthrottled:
+        raise Invalid("--unthrottled: there is no throttle to change. Leave it out")
+    if followed is None and (options.throttle is None) != options.unthrottled:
         raise Invalid("give --throttle RATE, or --unthrottled to copy without a throttle")
+    throttle = rates.any_throttle(options.throttle, "--throttle")
     size = None if options.max_in_flight is None else byte_size(options.max_in_flight, "--max-in-flight")
     return Asked(
-        throttle=rates.any_throttle(options.throttle, "--throttle"),
+        throttle=throttle if followed is None else followed.first(throttle),
         force=options.force,
         reason=options.reason,
         limits=MoveLimits(partitions=options.batch, per_broker=options.max_per_broker, in_flight=size),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pacing:
+    """What opens the pace of the throttle, once nothing refuses the move. `stack` closes it."""
+
+    rules: PaceRules
+    setter: RateSetter
+    ports: WatchPorts
+    stack: ExitStack
+
+    def opened(self, rate: ByteRate, *, fresh: bool) -> MovePace:
+        return self.stack.enter_context(following(self.rules, rate, self.setter, self.ports, fresh=fresh))
 
 
 def _started(
@@ -138,6 +162,7 @@ def _started(
     asked: Asked,
     health: ClusterHealth,
     progress: RunProgress,
+    pacing: _Pacing | None,
 ) -> str | WouldExecute | None:
     """Check, throttle and submit all waves. Return the id of the run, or None if every partition is in place."""
     hold = None if options.dry_run else world.Hold(doing="move run", patient=True, later=True)
@@ -154,12 +179,14 @@ def _started(
         expected = None
         if not asked.force:
             must_have_room(seen, prepared.moving, prepared.world.sizes)
-            expected = _must_keep_up(stage, prepared)
+            expected = _must_keep_up(stage, prepared, pacing)
         if options.dry_run:
             return would_execute(prepared)
         if prepared.run is not None:
             begins = "begins" if prepared.known is None else "continues"
             say(f"run {prepared.run.id} {begins}: {counted(len(prepared.moving), 'partition')} to move")
+            if pacing is not None and prepared.run.rate is not None:
+                progress.pace = pacing.opened(prepared.run.rate, fresh=prepared.known is None)
         started = stage.clock.now()
         prepared = past_moves.with_course(stage, prepared, expected, options.reason)
 
@@ -172,7 +199,9 @@ def _started(
         def noted(run: Run) -> Run:
             return past_moves.with_readings(run, progress.watch)
 
-        done = carry_out(prepared, say, stage.dirs, hold_back=hold_back, noted=noted, between=turns.released)
+        done = carry_out(
+            prepared, say, stage.dirs, hold_back=hold_back, noted=noted, between=turns.released, wait=progress.wait
+        )
         past_moves.keep_start(stage, prepared, done, expected, started)
         for line in remarks.of_log_dirs(done.log_dirs):
             say(line)
@@ -184,12 +213,17 @@ def _log_dirs(stage: world.Stage, plan: Plan) -> Sequence[LogDir]:
     return stage.log_dirs.describe(sorted(stage.cluster.snapshot(plan.topics).alive), plan.topics)
 
 
-def _must_keep_up(stage: world.Stage, prepared: Prepared) -> Pace | None:
-    """Raises Refused if a copy can never catch up under the throttle of the run. The pace is None if it is unknown."""
+def _must_keep_up(stage: world.Stage, prepared: Prepared, pacing: _Pacing | None) -> Pace | None:
+    """Raises Refused if a copy can never catch up, even under the highest throttle that the run can get.
+
+    The pace is None if it is unknown, also because the throttle changes.
+    """
     if prepared.run is None or prepared.run.rate is None or not prepared.changes:
         return None
     copies = PacedCopies(moves=prepared.moving, partitions=prepared.found.partitions)
-    return must_keep_up(stage.log_dirs, copies, prepared.run.rate)
+    rate = prepared.run.rate
+    pace = must_keep_up(stage.log_dirs, copies, rate if pacing is None else pacing.rules.most(rate))
+    return pace if pacing is None else None
 
 
 def _must_be_undamaged(health: ClusterHealth) -> None:
@@ -244,7 +278,7 @@ def _ended(
                 return found
             if health is not None:
                 _must_be_undamaged(health)
-            stage.clock.sleep(_LOOK_SECONDS)
+            progress.wait(_LOOK_SECONDS)
             progress.step()
 
 

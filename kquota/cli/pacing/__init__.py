@@ -1,0 +1,1 @@
+"""A throttle that changes as its move proceeds, for `move adjust` and `move run`."""

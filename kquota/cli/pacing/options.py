@@ -1,0 +1,64 @@
+"""The options of a throttle that changes as its move proceeds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaceOptions:
+    """What the throttle follows, and its bounds. At most one of `deadline`, `between` and `protect` is given."""
+
+    deadline: Annotated[
+        str | None,
+        typer.Option(
+            "--deadline",
+            metavar="TIME",
+            help="End the move after this time, for example 2h, or at a time such as 2026-11-24T06:00:00+01:00.",
+        ),
+    ] = None
+    min_rate: Annotated[
+        str | None,
+        typer.Option("--min-rate", metavar="RATE", help="With --deadline or --protect: the lowest throttle."),
+    ] = None
+    max_rate: Annotated[
+        str | None,
+        typer.Option("--max-rate", metavar="RATE", help="With --deadline or --protect: the highest throttle."),
+    ] = None
+    between: Annotated[
+        str | None,
+        typer.Option(
+            "--between",
+            metavar="SPANS",
+            help="Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s.",
+        ),
+    ] = None
+    protect: Annotated[
+        bool,
+        typer.Option(
+            "--protect",
+            help="Raise the throttle while kquota's own writes to a scratch topic are fast, and halve it when they "
+            "become slow, or when partitions lose in-sync replicas.",
+        ),
+    ] = False
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="URL,…",
+            help="With --protect: also follow the produce times and request throttle times that these Prometheus JMX "
+            "exporters of the brokers report. [env: KQUOTA_METRICS]",
+        ),
+    ] = None
+
+    @property
+    def ways(self) -> dict[str, bool]:
+        """The options that the throttle can follow, and whether each is given."""
+        return {
+            "--deadline": self.deadline is not None,
+            "--between": self.between is not None,
+            "--protect": self.protect,
+        }

@@ -1,0 +1,166 @@
+"""The throttle of an open run by a deadline, by the time of day, or by the latency of writes (`protection`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from operator import itemgetter
+from typing import Final
+
+from kquota.cli import world
+from kquota.cli.clock import SystemClock
+from kquota.cli.connection import Connection
+from kquota.cli.pacing import protection
+from kquota.cli.pacing.options import PaceOptions
+from kquota.cli.pacing.setter import MovePace, RateSetter, throttled
+from kquota.errors import Invalid
+from kquota.measure import ByteRate, byte_rate, duration
+from kquota.pace.landing import Copying, DayPlan, RateBounds, day_plan, differs, landing_rate
+from kquota.reassign.port import Clock, Runs
+from kquota.watch.observation import Observed, WatchPorts
+from kquota.watch.view import WatchedMoveView
+
+_SETTLING_SECONDS: Final = 15.0
+"""The time between two changes: the throughput of a quota window of 11 s must show the last one first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaceRules:
+    """The parsed options. Exactly one of `end`, `days` and `protects` is set."""
+
+    bounds: RateBounds
+    end: datetime | None
+    days: DayPlan | None
+    protects: bool
+    exporters: world.UsageReader | None
+
+    def first(self, throttle: ByteRate | None) -> ByteRate:
+        """Return the throttle at the start of a move. Raises Invalid if the options do not say it."""
+        if self.protects:
+            return protection.bounds_of(throttle, self.bounds)[0]
+        if self.days is not None:
+            return self.days.at(datetime.now().astimezone().time())
+        if throttle is None:
+            raise Invalid("--deadline needs --throttle RATE, with which the move starts")
+        return self.bounds.clamp(throttle)
+
+    def most(self, throttle: ByteRate) -> ByteRate:
+        """Return the highest throttle that the move can get, if it starts with this one."""
+        rates = [throttle, *([] if self.bounds.high is None else [self.bounds.high])]
+        if self.days is not None:
+            rates += [self.days.otherwise, *(span.rate for span in self.days.spans)]
+        return max(rates)
+
+
+def rules(options: PaceOptions, connection: Connection) -> PaceRules | None:
+    """Parse the options. Return None if the throttle follows nothing. Raises Invalid."""
+    given = [way for way, asked in options.ways.items() if asked]
+    if len(given) > 1:
+        raise Invalid(f"{' and '.join(given)} exclude each other. Give one of them")
+    if not (options.deadline or options.protect) and (options.min_rate or options.max_rate):
+        raise Invalid("--min-rate and --max-rate limit the throttle of --deadline and --protect. Give one of them")
+    if options.metrics is not None and not options.protect:
+        raise Invalid("--metrics needs --protect, which follows these metrics")
+    if not given:
+        return None
+    low, high = (
+        None if text is None else byte_rate(text, option)
+        for option, text in (("--min-rate", options.min_rate), ("--max-rate", options.max_rate))
+    )
+    if low is not None and high is not None and low > high:
+        raise Invalid(f"--min-rate {options.min_rate}: above --max-rate {options.max_rate}. Give a lower one")
+    metrics = (options.metrics or world.where(connection).metrics) if options.protect else None
+    return PaceRules(
+        bounds=RateBounds(low=low, high=high),
+        end=None if options.deadline is None else _moment(options.deadline, SystemClock().now()),
+        days=None if options.between is None else day_plan(options.between, "--between"),
+        protects=options.protect,
+        exporters=None if metrics is None else world.usage_reader(metrics, None),
+    )
+
+
+@contextmanager
+def following(
+    rules: PaceRules, rate: ByteRate, setter: RateSetter, ports: WatchPorts, *, fresh: bool = False
+) -> Iterator[MovePace]:
+    """Open what changes the throttle of an open run, which is now `rate`. `fresh` means that no copy has begun.
+
+    Raises Invalid for bounds without room between them, and over ZooKeeper with `protects`.
+    """
+    if not rules.protects:
+        yield DuePace(setter=setter, rules=rules, runs=ports.runs, clock=ports.clock)
+        return
+    with protection.protecting(
+        protection.bounds_of(rate, rules.bounds), rate, setter, ports, rules.exporters, fresh=fresh
+    ) as pace:
+        yield pace
+
+
+def _moment(text: str, now: datetime) -> datetime:
+    """Return the time of --deadline. A time without a zone is local. Raises Invalid for a time that has passed."""
+    if "-" not in text:
+        return now + timedelta(seconds=duration(text, "--deadline"))
+    try:
+        found = datetime.fromisoformat(text).astimezone()
+    except ValueError as error:
+        raise Invalid(f"--deadline {text!r}: not a time. Write for example 2h or 2026-11-24T06:00:00+01:00") from error
+    if found <= now:
+        raise Invalid(f"--deadline {text}: this time has passed. Give a later one")
+    return found
+
+
+@dataclass(slots=True, kw_only=True)
+class DuePace:
+    """Implements `MovePace`: the throttle that meets a deadline, or that of the time of day."""
+
+    setter: RateSetter
+    rules: PaceRules
+    runs: Runs
+    clock: Clock
+    changed: float | None = None
+
+    def after(self, found: Observed) -> None:
+        now = self.clock.monotonic()
+        if self.changed is not None and now - self.changed < _SETTLING_SECONDS:
+            return
+        (move,) = found.view.moves
+        open_run = throttled(self.runs, move.run)
+        if open_run is None or open_run.rate is None:
+            return
+        wanted = self._wanted(move, open_run.rate)
+        if wanted is None or not differs(wanted, open_run.rate):
+            return
+        self.changed = now
+        why = self.setter.reason or ("--deadline" if self.rules.days is None else "--between")
+        self.setter.set(open_run, wanted, why)
+
+    def wait(self, seconds: float) -> None:
+        self.clock.sleep(seconds)
+
+    def _wanted(self, move: WatchedMoveView, rate: ByteRate) -> ByteRate | None:
+        """Return the throttle that applies now, or None if the time left is unknown."""
+        moment = self.clock.now()
+        if self.rules.days is not None:
+            return self.rules.days.at(moment.astimezone().time())
+        copying = _copying(move)
+        if copying is None or self.rules.end is None:
+            return None
+        return landing_rate(rate, copying, (self.rules.end - moment).total_seconds(), self.rules.bounds)
+
+
+def _copying(move: WatchedMoveView) -> Copying | None:
+    """Return what the last destination copies. Until that is measured, it is taken to receive its whole throttle."""
+    if move.seconds_left and (last := move.last) is not None and last.left and last.seconds_left:
+        return Copying(left=last.left, net=last.left / last.seconds_left, written=last.written)
+    slowest = max(
+        ((lane.left / lane.throttle, lane) for lane in move.destinations if lane.left and lane.throttle),
+        key=itemgetter(0),
+        default=None,
+    )
+    if slowest is None:
+        return None
+    _, lane = slowest
+    assert lane.left is not None and lane.throttle is not None
+    return Copying(left=lane.left, net=lane.throttle - lane.written, written=lane.written)

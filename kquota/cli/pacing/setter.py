@@ -1,0 +1,122 @@
+"""Setting the throttle of an open run while its move is watched, and the interface of what decides on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Protocol, TypeVar
+
+from kquota.cli import world
+from kquota.cli.clock import SystemClock
+from kquota.cli.connection import Connection
+from kquota.cli.contract import say, worded
+from kquota.cli.options import Output
+from kquota.cli.throttle.set import run as setting
+from kquota.cli.throttle.set.command import SetOptions
+from kquota.errors import Busy, Refused, Unreachable
+from kquota.measure import ByteRate, human_rate
+from kquota.reassign.port import Clock, Runs
+from kquota.reassign.run import Run
+from kquota.watch.observation import MoveWatch, Observed
+
+_TURN_SECONDS: Final = 15.0
+_TURN_STEP: Final = 0.3
+_Result = TypeVar("_Result")
+
+
+class MovePace(Protocol):
+    """Changes the throttle of the open run of a move."""
+
+    def after(self, found: Observed) -> None:
+        """Change the throttle after a reading of one move that has not ended, if a change is due.
+
+        The caller does not hold the lock.
+        """
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the next reading."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateSetter:
+    """Sets the throttle of an open run, as `throttle set --run` does. `reason` is that of the operator."""
+
+    connection: Connection
+    state_dir: Path | None
+    reason: str | None
+    force: bool
+
+    def set(self, run: Run, wanted: ByteRate, why: str, detail: str = "") -> bool:
+        """Set the throttle of a run that has one, and say so with `detail`. Return False if the throttle stays."""
+        before = human_rate(run.rate or wanted)
+        asked = SetOptions(
+            connection=self.connection,
+            throttle=str(int(wanted)),
+            run=run.id,
+            force=self.force,
+            reason=why,
+            state_dir=self.state_dir,
+            output=Output.text,
+        )
+        try:
+            in_turn(lambda: setting.run(asked))
+        except (Busy, Refused, Unreachable) as error:
+            world.warn(f"the throttle stays at {before}: {worded(error)}")
+            return False
+        say(f"run {run.id}: the throttle is now {human_rate(wanted)}, was {before}{detail}")
+        return True
+
+
+def throttled(runs: Runs, run: str | None) -> Run | None:
+    """Return the run of this id if it is open, has a throttle, and is not paused."""
+    found = next((one for one in runs.unfinished() if one.id == run), None)
+    return None if found is None or found.rate is None or found.paused else found
+
+
+def in_turn(work: Callable[[], _Result]) -> _Result:
+    """Do the work when `move run` releases the lock, between two of its writes. Raises Busy after `_TURN_SECONDS`."""
+    clock = SystemClock()
+    deadline = clock.monotonic() + _TURN_SECONDS
+    while True:
+        try:
+            return work()
+        except Busy:
+            if clock.monotonic() > deadline:
+                raise
+            clock.sleep(_TURN_STEP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PacedWatch:
+    """A watch of one move whose throttle may change after each reading."""
+
+    watch: MoveWatch
+    pace: MovePace
+
+    def look(self) -> Observed:
+        """Read the cluster, then change the throttle. Raises Unreachable if the cluster does not answer."""
+        found = self.watch.look()
+        if not found.ended:
+            self.pace.after(found)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class PacedClock:
+    """A clock whose waits belong to a `MovePace`, which may measure in the meantime."""
+
+    clock: Clock
+    pace: MovePace
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def monotonic(self) -> float:
+        return self.clock.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        self.pace.wait(seconds)

@@ -1,0 +1,93 @@
+"""The pressure on clients that the metrics of brokers show: the time of produce requests, and throttled requests."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+FACTOR: Final = 1.5
+LEAST_EXCESS_SECONDS: Final = 0.005
+"""A time is high above `FACTOR` times its baseline, and at least this much above it."""
+
+
+class ReportedTime(enum.Enum):
+    """A time that brokers report.
+
+    `PRODUCE` is the 99th percentile of all produce requests. It covers about five minutes (Kafka's decaying reservoir),
+    so a high value that does not rise is an old one. `THROTTLED` is the highest mean delay of a client by its request
+    quota. A byte rate quota does not depend on a move.
+    """
+
+    PRODUCE = "produce requests"
+    THROTTLED = "request quotas"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerTimes:
+    """The times of one broker in seconds. A time that it does not report is absent."""
+
+    broker: str
+    times: Mapping[ReportedTime, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HighTime:
+    """A time above its limit, in seconds."""
+
+    broker: str
+    time: ReportedTime
+    seconds: float
+    limit: float
+
+
+_Key: TypeAlias = tuple[str, ReportedTime]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedBaseline:
+    """The highest time of each broker without the load of the move, and the time of the reading before."""
+
+    highest: Mapping[_Key, float] = field(default_factory=dict)
+    last: Mapping[_Key, float] = field(default_factory=dict)
+
+    def measured(self, found: Collection[BrokerTimes]) -> ReportedBaseline:
+        """Return the baseline with another reading."""
+        now = _flat(found)
+        highest = {key: max(value, self.highest.get(key, 0.0)) for key, value in now.items()}
+        return ReportedBaseline(highest={**self.highest, **highest}, last={**self.last, **now})
+
+    def after(self, found: Collection[BrokerTimes]) -> tuple[ReportedBaseline, HighTime | None]:
+        """Return the state after a reading, and the time that exceeds its limit most, or None.
+
+        A broker without a baseline is compared with the highest one. Without any baseline of this time, its first
+        reading is the baseline.
+        """
+        now = _flat(found)
+        high: list[tuple[float, HighTime]] = []
+        first = {}
+        for (broker, time), seconds in sorted(now.items(), key=lambda one: (one[0][0], one[0][1].value)):
+            known = [value for (_, kind), value in self.highest.items() if kind is time]
+            if not known:
+                first[broker, time] = seconds
+                continue
+            limit = limit_of(self.highest.get((broker, time), max(known)))
+            rising = time is not ReportedTime.PRODUCE or seconds > self.last.get((broker, time), 0.0)
+            if seconds > limit and rising:
+                high.append((seconds / limit, HighTime(broker=broker, time=time, seconds=seconds, limit=limit)))
+        state = ReportedBaseline(highest={**self.highest, **first}, last={**self.last, **now})
+        return state, max(high, key=lambda one: one[0])[1] if high else None
+
+
+def limit_of(baseline: float) -> float:
+    """Return the highest time, in seconds, that is not high.
+
+    >>> [round(limit_of(baseline), 3) for baseline in (0.0, 0.004, 0.1)]
+    [0.005, 0.009, 0.15]
+    """
+    return max(FACTOR * baseline, baseline + LEAST_EXCESS_SECONDS)
+
+
+def _flat(found: Collection[BrokerTimes]) -> dict[_Key, float]:
+    return {(one.broker, time): seconds for one in found for time, seconds in one.times.items()}

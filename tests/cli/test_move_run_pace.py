@@ -1,0 +1,155 @@
+"""`move run` whose throttle follows the clients, with the metrics of real brokers, or a deadline."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from kquota.sandbox import cluster as sandbox
+from kquota.sandbox import traffic
+from kquota.sandbox.cluster import Sandbox
+from kquota.settings.resource import Setting
+from kquota.terms import FOLLOWER_RATE, BrokerId
+from tests.cli.run import Ran, kquota, python
+from tests.stores.moves_stage import OtherHand, until
+
+pytestmark = pytest.mark.kafka
+
+PATIENT = """
+from kquota.pace import reported
+reported.LEAST_EXCESS_SECONDS = 0.4
+from kquota.cli.main import main
+main()
+"""
+"""kquota, for which only a time of more than 0.4 s is high, because this machine may be busy. A request quota delays a
+client by up to a second.
+"""
+SIZE = 8_000_000
+CLIENT = "batch"
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[Sandbox]:
+    name = f"pace-{os.getpid()}"
+    yield sandbox.up(name=name, kafka="4.3.1", brokers=2, metrics=True, owner_pid=os.getpid())
+    sandbox.down(name)
+
+
+@pytest.fixture
+def hand(servers: Sandbox) -> Iterator[OtherHand]:
+    found = OtherHand(servers)
+    yield found
+    found.close()
+
+
+class Operator:
+    """Moves a partition from broker 1 to broker 2, with a state folder of their own."""
+
+    def __init__(self, hand: OtherHand, folder: Path) -> None:
+        self.hand = hand
+        self.at = ("--bootstrap-server", hand.servers.bootstrap, "--state-dir", str(folder / "state"))
+        self.topic = hand.topic({0: (1,)}, size=SIZE)
+        self.plan = folder / "plan.json"
+        entry = {"topic": self.topic, "partition": 0, "replicas": [2]}
+        self.plan.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+
+    @property
+    def rate(self) -> int:
+        """The follower rate of the destination, or 0 if none is set."""
+        return int(self.hand.rates().get(Setting.of_broker(BrokerId(2), FOLLOWER_RATE), 0))
+
+    def changes(self) -> list[dict[str, Any]]:
+        (run,) = json.loads(self.move("report", "--output", "json").out)["runs"]
+        found: list[dict[str, Any]] = json.loads(self.move("report", run["run"], "--output", "json").out)["changes"]
+        return found
+
+    def move(self, *words: str) -> Ran:
+        return kquota("move", *words, *self.at)
+
+
+@pytest.fixture
+def operator(hand: OtherHand, tmp_path: Path) -> Operator:
+    return Operator(hand, tmp_path)
+
+
+@contextmanager
+def limited_client(servers: Sandbox) -> Iterator[None]:
+    """A client whose requests need more of a thread than its quota allows, so brokers delay it."""
+    quota = ("--alter", "--entity-type", "clients", "--entity-name", CLIENT, "--add-config", "request_percentage=0.1")
+    assert kquota("configs", "--bootstrap-server", servers.bootstrap, *quota).code == 0
+    traffic.create(servers.bootstrap, CLIENT, [[1]])
+    stop = threading.Event()
+
+    def write() -> None:
+        producer = Producer({"bootstrap.servers": servers.bootstrap, "client.id": CLIENT, "linger.ms": 0})
+        while not stop.is_set():
+            producer.produce(CLIENT, bytes(100))
+            producer.flush(0.5)
+        producer.purge()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    yield
+    stop.set()
+    thread.join()
+
+
+def test_a_whole_move_follows_the_clients_and_the_metrics_of_brokers(servers: Sandbox, operator: Operator) -> None:
+    words = ("--protect", "--min-rate", "20kB/s", "--max-rate", "420kB/s", "--metrics", servers.metrics, "--force")
+    process = python(PATIENT, "move", "run", str(operator.plan), *operator.at, *words, "--reason", "night")
+    until(lambda: operator.rate == 20_000, "the move begins with the lowest throttle")
+    until(lambda: operator.rate > 20_000, "the throttle rises", 180)
+    with limited_client(servers):
+        until(
+            lambda: any(one["to"] < one["from"] and "request quotas" in one["reason"] for one in operator.changes()),
+            "the throttle falls because a client is delayed",
+            180,
+        )
+    assert operator.move("adjust", "50MB/s").code == 0
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert "without the load of the move, writes take up to" in err
+    assert operator.hand.rates() == {}
+    assert not [name for name in operator.hand.admin.list_topics(timeout=60).topics if name.startswith("kquota-probe-")]
+    first = operator.changes()[0]
+    assert first["from"] == 20_000
+    assert first["reason"].startswith("night: writes to broker ")
+
+
+def test_a_whole_move_meets_its_deadline(operator: Operator) -> None:
+    """Under its first throttle, it would need seven minutes, longer than this test waits for a command."""
+    words = ("--throttle", "20000", "--deadline", "30s", "--max-rate", "10MB/s", "--force")
+    ran = operator.move("run", str(operator.plan), *words)
+    assert ran.code == 0, ran
+    assert operator.changes()[0]["reason"] == "--deadline"
+    assert operator.hand.rates() == {}
+
+
+BAD = {
+    "two ways": (("--protect", "--deadline", "1h"), "--deadline and --protect exclude each other"),
+    "no throttle to change": (("--protect", "--unthrottled"), "--unthrottled: there is no throttle to change"),
+    "no highest throttle": (("--protect",), "Give --max-rate or --throttle"),
+    "no first throttle": (("--deadline", "1h"), "--deadline needs --throttle RATE"),
+    "bounds without a way": (("--throttle", "1MB/s", "--min-rate", "1MB/s"), "--min-rate and --max-rate limit"),
+    "metrics without --protect": (("--throttle", "1MB/s", "--metrics", "http://b:1"), "--metrics needs --protect"),
+    "no room between the bounds": (
+        ("--protect", "--min-rate", "2MB/s", "--throttle", "1MB/s"),
+        "not below the highest",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "why"), BAD.values(), ids=BAD)
+def test_options_that_contradict_each_other_are_refused(operator: Operator, words: tuple[str, ...], why: str) -> None:
+    ran = operator.move("run", str(operator.plan), *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert why in ran.err
+    assert operator.hand.rates() == {}
