@@ -466,6 +466,12 @@ O	kquota move run	--command-config	once	files	Java properties with the client'\'
 O	kquota move run	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota move run	--throttle	once	free	Rate into and out of each broker, for example 50MB/s
 O	kquota move run	--unthrottled	once	flag	Copy without a throttle
+O	kquota move run	--deadline	once	free	End the move after this time, for example 2h, or at a time such as 2026-11-24T06:00:00+01:00
+O	kquota move run	--min-rate	once	free	With --deadline or --protect: the lowest throttle
+O	kquota move run	--max-rate	once	free	With --deadline or --protect: the highest throttle
+O	kquota move run	--between	once	free	Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s
+O	kquota move run	--protect	once	flag	Raise the throttle while kquota'\''s own writes to a scratch topic are fast, and halve it when they become slow, or when partitions lose in-sync replicas
+O	kquota move run	--metrics	once	free	With --protect: also follow the produce times and request throttle times that these Prometheus JMX exporters of the brokers report
 O	kquota move run	--batch	once	free	Move at most N partitions at the same time
 O	kquota move run	--max-per-broker	once	free	Copy at most N replicas to a broker at the same time
 O	kquota move run	--max-in-flight	once	free	Copy at most this many bytes at the same time, for example 100GB
@@ -527,6 +533,7 @@ O	kquota move adjust	--min-rate	once	free	With --deadline or --protect: the lowe
 O	kquota move adjust	--max-rate	once	free	With --deadline or --protect: the highest throttle
 O	kquota move adjust	--between	once	free	Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s
 O	kquota move adjust	--protect	once	flag	Raise the throttle while kquota'\''s own writes to a scratch topic are fast, and halve it when they become slow, or when partitions lose in-sync replicas
+O	kquota move adjust	--metrics	once	free	With --protect: also follow the produce times and request throttle times that these Prometheus JMX exporters of the brokers report
 O	kquota move adjust	--interval	once	free	Time between two readings, at least 1s
 O	kquota move adjust	--pause	once	flag	Slow the copies down as far as Kafka can, until --continue or a new rate
 O	kquota move adjust	--continue	once	flag	End the pause: restore the throttle from before it
