@@ -308,6 +308,7 @@ O	kquota configs	--group	once	free	Short for --entity-type groups --entity-name 
 O	kquota configs	--broker-logger	once	free	Short for --entity-type broker-loggers --entity-name NAME (a broker'\''s id)
 O	kquota configs	--force	once	flag	
 O	kquota configs	--dry-run	once	flag	With --alter: check everything, and print the values that would be sent
+O	kquota configs	--yes	once	flag	Do not ask for confirmation
 O	kquota configs	--output	once	text|json|tsv	Format of stdout
 O	kquota configs	--help	once	flag	Show this message and exit
 C	kquota reassign-partitions	Move partitions under a throttle, and restore every throttle exactly as it was
@@ -344,6 +345,7 @@ O	kquota reassign-partitions	--force	once	flag	Run a command that kquota refuses
 O	kquota reassign-partitions	--wait	once	flag	Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle
 O	kquota reassign-partitions	--reason	once	free	Reason for colleagues, shown by `kquota move status`
 O	kquota reassign-partitions	--dry-run	once	flag	Check everything and show what would be written
+O	kquota reassign-partitions	--yes	once	flag	Do not ask for confirmation
 O	kquota reassign-partitions	--state-dir	once	folders	Folder of the journals of runs
 O	kquota reassign-partitions	--quiet	once	flag	Print only errors and what needs a person, on stderr
 O	kquota reassign-partitions	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
@@ -377,6 +379,7 @@ O	kquota topics	--no-retry-quota-violated	once	flag	Stop at the first rejection 
 O	kquota topics	--timeout	once	free	How long to retry rejected topics, for example 10m
 O	kquota topics	--dry-run	once	flag	Check everything, and print what would be sent
 O	kquota topics	--validate-only	once	flag	Let the controller check the change without making it
+O	kquota topics	--yes	once	flag	Do not ask for confirmation
 O	kquota topics	--output	once	text|json|tsv	Format of stdout
 O	kquota topics	--zookeeper	once	free	
 O	kquota topics	--help	once	flag	Show this message and exit
@@ -392,6 +395,7 @@ O	kquota leader-election	--all-topic-partitions	once	flag	Every partition that n
 O	kquota leader-election	--batch	once	free	Partitions in one request
 O	kquota leader-election	--pause	once	free	With --batch: time between two batches, for example 5s
 O	kquota leader-election	--settle	once	free	With --batch: how long the cluster may take to become healthy after a batch
+O	kquota leader-election	--yes	once	flag	Do not ask for confirmation
 O	kquota leader-election	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota leader-election	--output	once	text|json	Format of stdout
 O	kquota leader-election	--admin.config	once	free	
@@ -480,6 +484,7 @@ O	kquota move run	--election-batch	once	free	Partitions in one batch
 O	kquota move run	--force	once	flag	Start even if partitions outside the plan are unhealthy, a disk is too small, or the throttle is too low
 O	kquota move run	--abort-on-trouble	once	flag	Undo the move if a partition outside the plan loses its leader or an in-sync replica
 O	kquota move run	--reason	once	free	Reason for colleagues, shown by `kquota move status`
+O	kquota move run	--yes	once	flag	Do not ask for confirmation
 O	kquota move run	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move run	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota move run	--output	once	text|json	Format of stdout
@@ -539,6 +544,7 @@ O	kquota move adjust	--pause	once	flag	Slow the copies down as far as Kafka can,
 O	kquota move adjust	--continue	once	flag	End the pause: restore the throttle from before it
 O	kquota move adjust	--force	once	flag	Set the rate even if copies can never catch up under it
 O	kquota move adjust	--reason	once	free	Reason for colleagues, shown by `kquota move status`
+O	kquota move adjust	--yes	once	flag	Do not ask for confirmation
 O	kquota move adjust	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move adjust	--output	once	text|json	Format of stdout
 O	kquota move adjust	--help	once	flag	Show this message and exit
@@ -636,6 +642,7 @@ O	kquota throttle set	--reassignment-json-file	once	files	Change the rate of the
 O	kquota throttle set	--sample	once	free	Time to measure the share of the rate that in-sync followers use
 O	kquota throttle set	--force	once	flag	Set the rate even if copies can never catch up under it
 O	kquota throttle set	--reason	once	free	Reason for colleagues, shown by `kquota move status`
+O	kquota throttle set	--yes	once	flag	Do not ask for confirmation
 O	kquota throttle set	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota throttle set	--state-dir	once	folders	Folder of the journals of runs
 O	kquota throttle set	--output	once	text|json	Format of stdout
@@ -686,6 +693,7 @@ O	kquota quota export	--command-config	once	files	Java properties with the clien
 O	kquota quota export	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota export	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota quota export	--replication-throttles	once	flag	Also print the replication throttles of brokers and topics
+O	kquota quota export	--format	once	kquota|strimzi|terraform|rpk	Format of the document: kquota'\''s own, KafkaUser resources of Strimzi, resources of the Terraform provider Mongey/kafka, or the YAML of `rpk cluster quotas`
 O	kquota quota export	--output	once	text|json	Format of stdout
 O	kquota quota export	--help	once	flag	Show this message and exit
 C	kquota quota diff	Show what `apply` would change, key by key, and the hash that identifies this change
@@ -697,6 +705,7 @@ O	kquota quota diff	--zk-tls-config-file	once	files	Java properties with ZooKeep
 O	kquota quota diff	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 A	kquota quota diff	files
 O	kquota quota diff	--prune	once	flag	Also remove the limits of entities that `owns:` covers and the document does not name
+O	kquota quota diff	--format	once	kquota|strimzi|rpk	Format of FILE, as for `quota export`
 O	kquota quota diff	--output	once	text|json|tsv	Format of stdout
 O	kquota quota diff	--help	once	flag	Show this message and exit
 C	kquota quota apply	Set the cluster'\''s quotas to what the document says
@@ -708,6 +717,7 @@ O	kquota quota apply	--zk-tls-config-file	once	files	Java properties with ZooKee
 O	kquota quota apply	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 A	kquota quota apply	files
 O	kquota quota apply	--prune	once	flag	Also remove the limits of entities that `owns:` covers and the document does not name
+O	kquota quota apply	--format	once	kquota|strimzi|rpk	Format of FILE, as for `quota export`
 O	kquota quota apply	--yes	once	flag	Do not ask for confirmation
 O	kquota quota apply	--change	once	free	Do not ask, and apply only the change that has this hash in `quota diff`
 O	kquota quota apply	--dry-run	once	flag	Print what would be sent, without sending it
@@ -786,6 +796,7 @@ O	kquota quota probe	--most-bytes	once	free	Largest amount to write, in total ov
 O	kquota quota probe	--most-partitions	once	free	Largest number of partitions that exist at the same time
 O	kquota quota probe	--tenants	once	free	Divide the suggested rate by this number of tenants
 O	kquota quota probe	--overcommit	once	free	Multiply the rate of a tenant by this factor, because tenants do not all work at the same time
+O	kquota quota probe	--yes	once	flag	Do not ask for confirmation
 O	kquota quota probe	--dry-run	once	flag	Print what would be done, and change nothing
 O	kquota quota probe	--output	once	text|json	Format of stdout
 O	kquota quota probe	--help	once	flag	Show this message and exit
@@ -799,6 +810,7 @@ O	kquota record share	--command-config	once	files	Java properties with the clien
 O	kquota record share	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota record share	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota record share	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
+O	kquota record share	--yes	once	flag	Do not ask for confirmation
 O	kquota record share	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota record share	--state-dir	once	folders	Folder of the journals of runs
 O	kquota record share	--output	once	text|json	Format of stdout
@@ -921,6 +933,13 @@ V	preferred|unclean	preferred
 V	preferred|unclean	unclean
 V	text|json	text
 V	text|json	json
+V	kquota|strimzi|terraform|rpk	kquota
+V	kquota|strimzi|terraform|rpk	strimzi
+V	kquota|strimzi|terraform|rpk	terraform
+V	kquota|strimzi|terraform|rpk	rpk
+V	kquota|strimzi|rpk	kquota
+V	kquota|strimzi|rpk	strimzi
+V	kquota|strimzi|rpk	rpk
 V	shipped|draft-even|draft-front	shipped
 V	shipped|draft-even|draft-front	draft-even
 V	shipped|draft-even|draft-front	draft-front

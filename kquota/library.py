@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kquota.stores.admin.connection import Wire
     from kquota.stores.admin.controller_configs import ControllerConfigs
     from kquota.stores.login.security import Security
+    from kquota.stores.state.clusters import NamedCluster
     from kquota.terms import BrokerId
 
 TIMEOUT: Final = 60.0
@@ -38,6 +39,10 @@ _CONTROLLER_SECONDS: Final = 10.0
 _REPORTED_SECONDS: Final = 3.0
 """The timeout in seconds for addresses that the cluster reports, because this host may not reach them."""
 _ANONYMOUS: Final = "ANONYMOUS"
+
+
+def _unheard(_: object) -> None:
+    """The default callback, which does nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +60,7 @@ class Cluster:
     quotas: Principals
     sight: Sight
     brokers: tuple[BrokerId, ...]
+    cluster_id: str
     bootstrap_server: str
     security: Security | None
     client: Client | None
@@ -114,6 +120,8 @@ class Cluster:
 class Logins:
     """The login of kquota (`security`) and the login to probe. Each file is read once, because it may be a pipe.
 
+    `connected` receives the cluster id after each connection of `stage`.
+
     Implements `kquota.probe.port.ProbeLogins`.
     """
 
@@ -122,6 +130,7 @@ class Logins:
     probed: Security | None
     warned: Callable[[str], None]
     names: ArgumentNames = OF_A_PROGRAM
+    connected: Callable[[str], None] = _unheard
 
     @property
     def user(self) -> str | None:
@@ -131,8 +140,11 @@ class Logins:
     def client_id(self) -> str:
         return client_id(self.probed)
 
-    def stage(self) -> AbstractContextManager[Cluster]:
-        return _opened(self.bootstrap_server, self.security, self.warned, names=self.names)
+    @contextmanager
+    def stage(self) -> Iterator[Cluster]:
+        with _opened(self.bootstrap_server, self.security, self.warned, names=self.names) as cluster:
+            self.connected(cluster.cluster_id)
+            yield cluster
 
     def stage_as(self, client_id: str) -> AbstractContextManager[Cluster]:
         return _opened(self.bootstrap_server, self.probed, self.warned, client_id=client_id, names=self.names)
@@ -148,10 +160,6 @@ class Logins:
 
         settings = _of_librdkafka(self.security) | {"client.id": client_id(self.security)}
         return small_writes(self.bootstrap_server, settings, topic, partitions)
-
-
-def _unheard(_seconds: float) -> None:
-    """Ignore waits. This is the default callback."""
 
 
 def _warned(line: str) -> None:
@@ -207,6 +215,7 @@ def _opened(
             quotas=WireQuotas(opened, unreadable=warned),
             sight=WireSight(opened),
             brokers=tuple(opened.brokers()),
+            cluster_id=opened.cluster_id,
             bootstrap_server=bootstrap_server,
             security=security,
             client=who if who is None or client_id is None else replace(who, client_id=client_id),
@@ -247,10 +256,8 @@ def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capa
     return Capacity(brokers=tuple(sorted(brokers, key=lambda one: one.id)), release=release)
 
 
-def named_cluster(name: str, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the entry of a cluster in config.toml: options without dashes, and values. Raises Invalid, naming the
-    file.
-    """
+def named_cluster(name: str, environment: Mapping[str, str]) -> NamedCluster:
+    """Return the entry of a cluster in config.toml. Raises Invalid, naming the file."""
     from kquota.stores.state.clusters import cluster
 
     return cluster(name, environment)

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
 
 import typer
 
+from kquota.cli import confirmation
 from kquota.cli.help import Command, under
 from kquota.cli.options import Each, Only, Output, hints
 from kquota.cli.suggestion import remember
@@ -48,6 +49,7 @@ def add(
         output = importlib.import_module("kquota.cli.output")
         asked = filled(options, given)
         remember(asked)
+        confirmation.remember(asked)
 
         def work() -> int:
             quiet = getattr(asked, "quiet", False)

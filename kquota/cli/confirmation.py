@@ -1,16 +1,73 @@
-"""Confirmation before a write. kquota asks only on a terminal, after it has shown the change."""
+"""Before a write: names the cluster on stderr, and asks for confirmation.
+
+A command asks only on a terminal, after it has shown the change. If config.toml has `confirm = true` for the cluster,
+every command that writes asks. The options of a command that writes are `WritingOptions`, and `cli.world` calls
+`names` for each connection, so no command has to do this itself.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
-from kquota.cli.contract import say
+from kquota.cli.contract import is_quiet, printable, say
+from kquota.cli.options import WritingOptions
 from kquota.errors import Conflict, Invalid, Refused
+
+if TYPE_CHECKING:
+    from kquota.cli.connection import Where
 
 MOST_SHOWN: Final = 50
 """The most lines, or entities, that are shown before the confirmation."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Command:
+    """The running command: the clusters that it has named, and whether the operator has agreed."""
+
+    options: WritingOptions
+    agreed: bool
+    clusters: list[str] = field(default_factory=list)
+
+
+_running: Final[list[_Command]] = []
+
+
+def remember(options: Any) -> None:
+    """Keep the options of the command that runs, if it writes to a cluster."""
+    _running.clear()
+    if isinstance(options, WritingOptions) and options.writes:
+        _running.append(_Command(options=options, agreed=options.agreed))
+
+
+def must_be_possible(at: Where) -> None:
+    """Raise Invalid if config.toml wants a confirmation that cannot be given. This needs no connection."""
+    if at.confirm and _running and not _running[0].agreed and (is_quiet() or not has_terminal()):
+        raise Invalid(
+            f"cluster {at.name}: config.toml has `confirm = true`, so this command asks before it writes, and it has "
+            f"{'--quiet' if is_quiet() else 'no terminal'}. Nothing was written. Agree with --yes"
+        )
+
+
+def names(at: Where, cluster_id: str | None) -> None:
+    """Print the cluster of a connection once, if the command writes to it. Ask if config.toml wants that and the
+    command does not ask itself.
+
+    The id is None if ZooKeeper does not store it. Raises Refused without a confirmation.
+    """
+    if not _running:
+        return
+    command = _running[0]
+    known = cluster_id or f"at {at.bootstrap or at.zookeeper or at.controllers}"
+    cluster = known if at.name is None else f"{at.name} ({known})"
+    if cluster in command.clusters:
+        return
+    command.clusters.append(cluster)
+    say(f"target cluster: {cluster}")
+    if at.confirm and not (command.agreed or command.options.asks):
+        must_agree("write to it?")
 
 
 def has_terminal() -> bool:
@@ -38,11 +95,14 @@ def first(changes: Sequence[str]) -> list[str]:
 
 
 def must_agree(question: str) -> None:
-    """Ask for confirmation. Raises Refused for any answer except yes."""
+    """Ask for confirmation, and name the cluster. Raises Refused for any answer except yes."""
+    clusters = ", ".join(printable(cluster) for command in _running for cluster in command.clusters)
     # typer's own prompt prints a blank on stdout.
-    print(f"kquota: {question} [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"kquota: cluster {clusters}: {question} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Refused("not confirmed; nothing was written")
+    for command in _running:
+        command.agreed = True
 
 
 def must_still_be(shown: object, now: object, what: str) -> None:

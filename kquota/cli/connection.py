@@ -90,6 +90,10 @@ class Where:
     controllers: str | None = None
     metrics: str | None = None
     prometheus: str | None = None
+    name: str | None = None
+    """The name in config.toml, if the cluster was named."""
+    confirm: bool = False
+    """True if config.toml wants a confirmation before each write to this cluster."""
 
 
 OPTIONS: Final[Mapping[str, Any]] = hints(Connection)
@@ -137,7 +141,10 @@ def where(
     name = given.pop("cluster", None)
     if name is None and not given.keys() & set(_ADDRESSES):
         name = _named_by(environment)
-    found = _of_environment(given, environment) if name is None else _of_named(name, given, environment)
+    if name is None:
+        found, confirm = _of_environment(given, environment), False
+    else:
+        found, confirm = _of_named(name, given, environment)
     bootstrap, zookeeper = found.get("bootstrap_server"), found.get("zookeeper")
     if not bootstrap and not zookeeper:
         raise Invalid("no cluster is given. Give --bootstrap-server HOST:PORT, --zookeeper HOST:PORT or --cluster NAME")
@@ -155,6 +162,8 @@ def where(
         controllers=controllers,
         metrics=found.get("metrics"),
         prometheus=found.get("prometheus"),
+        name=name,
+        confirm=confirm,
         **files,
     )
 
@@ -210,16 +219,17 @@ def _of_environment(given: Mapping[str, str], environment: Mapping[str, str]) ->
     return found
 
 
-def _of_named(name: str, given: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+def _of_named(name: str, given: Mapping[str, str], environment: Mapping[str, str]) -> tuple[dict[str, str], bool]:
     from kquota import library
 
-    found = {key.replace("-", "_"): value for key, value in library.named_cluster(name, environment).items()}
+    entry = library.named_cluster(name, environment)
+    found = {key.replace("-", "_"): value for key, value in entry.options.items()}
     for key, value in given.items():
         if key in _ADDRESSES and found.get(key) != value:
             raise Invalid(f"--cluster {name} and {_option(key)} name two clusters. Give only one of them")
         if found.get(key, value) != value:
             raise Invalid(f"{_option(key)} contradicts config.toml, where --cluster {name} has {found[key]}")
-    return found | dict(given)
+    return found | dict(given), entry.confirm
 
 
 def _option(name: str) -> str:

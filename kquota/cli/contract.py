@@ -95,6 +95,11 @@ def quieten(quiet: bool) -> Iterator[None]:
         _quiet[0] = False
 
 
+def is_quiet() -> bool:
+    """True if this command has --quiet."""
+    return _quiet[0]
+
+
 def say(line: str, *, needed: bool = False) -> None:
     """Print a line for people on stderr, so that stdout stays empty or contains one document.
 

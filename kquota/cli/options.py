@@ -21,6 +21,27 @@ class Output(StrEnum):
     tsv = "tsv"
 
 
+class WritingOptions:
+    """The options of a command that can write to a cluster. `cli.confirmation` names the cluster before it writes."""
+
+    __slots__ = ()
+
+    @property
+    def writes(self) -> bool:
+        """True if the command writes to a cluster with these options."""
+        return not getattr(self, "dry_run", False)
+
+    @property
+    def asks(self) -> bool:
+        """True if the command itself asks for confirmation, after it has shown the change."""
+        return False
+
+    @property
+    def agreed(self) -> bool:
+        """True if an option agrees to the write in advance."""
+        return bool(getattr(self, "yes", False))
+
+
 class Only:
     """An annotation of a group of options: the fields that the command has. The other fields are None."""
 

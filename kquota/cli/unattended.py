@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from kquota.cli.contract import DONE, NOT_YET, TRY_LATER, complain, exit_code, not_installed, quieten
-from kquota.cli.options import Output
+from kquota.cli.options import Output, WritingOptions
 from kquota.errors import Busy, Invalid, KquotaError
 from kquota.measure import duration
 
@@ -77,9 +77,7 @@ def _unless_busy(work: Callable[[], int]) -> Callable[[], int]:
 
 
 def _asks(asked: Any) -> bool:
-    if getattr(asked, "yes", False) or getattr(asked, "dry_run", False):
-        return False
-    return bool(getattr(asked, "fix", False) or getattr(asked, "take_over", False))
+    return isinstance(asked, WritingOptions) and asked.writes and asked.asks and not asked.agreed
 
 
 def _metrics(asked: Any) -> MetricsFile:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kquota import folders, library
+from kquota.cli import confirmation, connection
 from kquota.cli.clock import SystemClock
 from kquota.cli.connection import Connection
 from kquota.cli.connection import Where as Where
-from kquota.cli.connection import where as where
 from kquota.cli.contract import not_installed, say, worded
 from kquota.cli.progress import throttled
 from kquota.errors import Invalid, KquotaError
@@ -60,11 +60,26 @@ NAMES: Final = ArgumentNames(
 """The names of the arguments of a connection, as errors show them."""
 
 
+def where(options: Connection, *, both: bool = False, alone: str | None = None) -> Where:
+    """Return the cluster, like `connection.where`. Raises Invalid also if config.toml wants a confirmation that this
+    command cannot ask for.
+    """
+    at = connection.where(options, both=both, alone=alone)
+    confirmation.must_be_possible(at)
+    return at
+
+
 @contextmanager
 def wire(at: Where) -> Iterator[Wire]:
     """Open a connection to the brokers. Raises Invalid if only a ZooKeeper is given."""
-    bootstrap = brokers(at)
-    with library.wire(bootstrap, _login(at), throttled(), names=NAMES) as opened:
+    with _wire(at, _login(at)) as opened:
+        yield opened
+
+
+@contextmanager
+def _wire(at: Where, security: Security | None) -> Iterator[Wire]:
+    with library.wire(brokers(at), security, throttled(), names=NAMES) as opened:
+        confirmation.names(at, opened.cluster_id)
         yield opened
 
 
@@ -72,7 +87,14 @@ def logins(at: Where, client_config: Path | None) -> library.Logins:
     """Return the login of kquota and the login to probe. They are the same unless --client-config names another."""
     bootstrap, security = brokers(at), _login(at)
     probed = security if client_config is None else library.login(client_config, warn, "--client-config")
-    return library.Logins(bootstrap_server=bootstrap, security=security, probed=probed, warned=warn, names=NAMES)
+    return library.Logins(
+        bootstrap_server=bootstrap,
+        security=security,
+        probed=probed,
+        warned=warn,
+        names=NAMES,
+        connected=partial(confirmation.names, at),
+    )
 
 
 def _login(at: Where) -> Security | None:
@@ -96,6 +118,7 @@ def _controllers(at: Where) -> Iterator[ControllerConfigs]:
     """Open a connection to the controllers instead of the brokers."""
     assert at.controllers is not None
     with library.controllers(at.controllers, _login(at), throttled(), NAMES) as found:
+        confirmation.names(at, found.cluster_id)
         yield found
 
 
@@ -112,6 +135,7 @@ def _znodes(at: Where) -> Iterator[Znodes]:
 
         how = access(at.zk_tls_config_file, at.zk_sasl_config_file, os.environ, warn, NAMES)
     with Znodes(at.zookeeper, how) as opened:
+        confirmation.names(at, opened.cluster_id)
         yield opened
 
 
@@ -207,6 +231,7 @@ def log_dirs_and_moves(at: Where) -> Iterator[tuple[LogDirs, MoveCluster]]:
 def topics(at: Where) -> Iterator[library.Cluster]:
     """Open the topics of a cluster, their configs, and the quotas that apply when this client changes them."""
     with library.connect(brokers(at), at.command_config, warned=warn, throttled=throttled(), names=NAMES) as cluster:
+        confirmation.names(at, cluster.cluster_id)
         yield cluster
 
 
@@ -289,7 +314,7 @@ def _over_brokers(stack: ExitStack, at: Where, root: Path, holding: Hold | None)
 
     # Read once, because the file may be a pipe.
     security = _login(at)
-    opened = stack.enter_context(library.wire(brokers(at), security, throttled(), names=NAMES))
+    opened = stack.enter_context(_wire(at, security))
     runs = _recorded(stack, at, opened, root, holding)
 
     @functools.cache
@@ -491,7 +516,7 @@ def watching(at: Where, state_dir: Path | None) -> Iterator[tuple[WatchPorts, Re
 
 
 @contextmanager
-def record(connection: Connection, state_dir: Path | None) -> Iterator[Sharing]:
+def record(options: Connection, state_dir: Path | None) -> Iterator[Sharing]:
     """Open a cluster whose shared record is created, read or deleted, over its brokers, and its ZooKeeper if given."""
     from kquota.stores.record import choose
     from kquota.stores.record.sharing import Condition as Condition
@@ -499,7 +524,7 @@ def record(connection: Connection, state_dir: Path | None) -> Iterator[Sharing]:
     from kquota.stores.record.sharing import SharingPlan as SharingPlan
     from kquota.stores.state.runs import RunFiles
 
-    at = where(connection, both=True)
+    at = where(options, both=True)
     if at.record == choose.NONE:
         raise Invalid(f"--record {choose.NONE}: this command needs the name of a topic")
     root = state_dir if state_dir is not None else folders.state(os.environ)

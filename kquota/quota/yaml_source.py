@@ -19,6 +19,7 @@ from kquota.errors import Invalid
 LARGEST: Final = 16 * 2**20
 """The maximum number of characters in a document. 10,000 entities need less than a tenth of it."""
 
+_DEEPEST: Final = 50
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
@@ -33,6 +34,17 @@ class Scalar:
     line: int
     column: int
     plain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class YamlNode:
+    """Any value of a document with its position: a text, a list, or a mapping."""
+
+    content: str | list[YamlNode] | dict[str, YamlNode]
+    line: int
+    column: int
+    empty: bool = False
+    """True for null, whose text is not used."""
 
 
 def _joined(text: str) -> str:
@@ -78,6 +90,56 @@ class Source:
         self._next()
         if not isinstance(event := self._next(), yaml.StreamEndEvent):
             self._refuse(event, "a second document begins, and a file can contain only one")
+
+    def documents(self) -> Iterator[YamlNode]:
+        """Yield every document of the file that has content. Raises Invalid if there is none."""
+        self._next()
+        any_content = False
+        while not isinstance(event := self._next(), yaml.StreamEndEvent):
+            node = self._node(self._next(), 0)
+            if not node.empty:
+                any_content = True
+                yield node
+            self._next()
+        if not any_content:
+            self._refuse(event, "the document is empty")
+
+    def _node(self, event: Any, depth: int) -> YamlNode:
+        if depth > _DEEPEST:
+            self._refuse(event, f"more than {_DEEPEST} levels of nesting")
+        line, column = event.start_mark.line + 1, event.start_mark.column + 1
+        if isinstance(event, yaml.MappingStartEvent):
+            keys: dict[str, YamlNode] = {}
+            while not isinstance(event := self._next(), yaml.MappingEndEvent):
+                key = self._scalar(event, "a key must be text").text
+                if key in keys:
+                    self._refuse(event, f"{key!r} is listed twice")
+                keys[key] = self._node(self._next(), depth + 1)
+            return YamlNode(keys, line, column)
+        if isinstance(event, yaml.SequenceStartEvent):
+            items = []
+            while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+                items.append(self._node(event, depth + 1))
+            return YamlNode(items, line, column)
+        return YamlNode(event.value, line, column, _is_nothing(event))
+
+    def keys(self, node: YamlNode, what: str) -> dict[str, YamlNode]:
+        """Return the values of a mapping by key. Raises Invalid for anything else."""
+        if not isinstance(node.content, dict):
+            self.refuse(node.line, node.column, f"{what}: must be a mapping (key: value)")
+        return node.content
+
+    def items(self, node: YamlNode, what: str) -> list[YamlNode]:
+        """Return the items of a list. Raises Invalid for anything else."""
+        if not isinstance(node.content, list):
+            self.refuse(node.line, node.column, f"{what}: must be a list")
+        return node.content
+
+    def text(self, node: YamlNode, what: str) -> str:
+        """Return a text as it is written. Raises Invalid for anything else, and for null."""
+        if not isinstance(node.content, str) or node.empty:
+            self.refuse(node.line, node.column, f"{what}: must be one value")
+        return node.content
 
     def mapping(self, what: str) -> Iterator[Scalar]:
         """Yield the keys of a mapping. The caller must read the value of each key before the next key."""

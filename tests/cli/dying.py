@@ -22,7 +22,7 @@ from kquota.stores.admin.moves import WireMoves
 from kquota.stores.state import runs
 from kquota.stores.zookeeper.moves import ZooKeeperMoves
 from kquota.stores.zookeeper.znodes import Znodes
-from tests.cli.run import Ran
+from tests.cli.run import Ran, ended
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
@@ -95,7 +95,7 @@ class Mortal:
         self._process.join(_LONGEST)
         assert self._process.exitcode is not None, "the command does not end"
         out, err = self._texts
-        ran = Ran(self._process.exitcode, out.read_text(), err.read_text())
+        ran = ended(self._process.exitcode, out.read_text(), err.read_text())
         assert "Traceback" not in ran.err, ran.err
         return ran
 

@@ -5,24 +5,36 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
 from tests import canary
 from tests.cli.formats import must_be_promised
 
+_TARGET = re.compile(r"^kquota: target cluster: .*\n", re.MULTILINE)
+
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """The result of one process."""
+    """The result of one process. `err` omits the line that names the target cluster, and `whole_err` has all of stderr.
+
+    `tests/cli/test_target_cluster.py` tests this line for every command, so other tests do not repeat it.
+    """
 
     code: int
     out: str
     err: str
+    whole_err: str = field(default="", compare=False)
+
+
+def ended(code: int, out: str, err: str) -> Ran:
+    """The result of a process with this stderr."""
+    return Ran(code, out, _TARGET.sub("", err), err)
 
 
 def run(command: list[str], env: dict[str, str] | None = None, stdin: str = "") -> Ran:
@@ -36,7 +48,7 @@ def run(command: list[str], env: dict[str, str] | None = None, stdin: str = "") 
         env={**os.environ, **(env or {})},
         check=False,
     )
-    return Ran(done.returncode, done.stdout, done.stderr)
+    return ended(done.returncode, done.stdout, done.stderr)
 
 
 def kquota(*arguments: str, env: dict[str, str] | None = None) -> Ran:
@@ -79,7 +91,7 @@ def kquota_here(*arguments: str) -> Ran:
         patch.setattr(suggestion, "GIVEN", {})
         try:
             main()
-        except SystemExit as ended:
-            code = int(ended.code or 0)
+        except SystemExit as exited:
+            code = int(exited.code or 0)
     assert canary.leaks(out.getvalue(), err.getvalue()) == []
-    return Ran(code, out.getvalue(), err.getvalue())
+    return ended(code, out.getvalue(), err.getvalue())

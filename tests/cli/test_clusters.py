@@ -93,6 +93,7 @@ MEANT: dict[str, tuple[Connection, dict[str, str], Where]] = {
             zookeeper="zk:2181/kafka",
             zk_tls_config_file=Path("/etc/zk.properties"),
             zk_sasl_config_file=Path.home() / "jaas.conf",
+            name="old",
         ),
     ),
 }
@@ -109,7 +110,10 @@ def test_files_of_a_named_cluster_are_relative_to_config_toml(tmp_path: Path, by
     variables = {"KQUOTA_COMMAND_CONFIG": "another"} | ({"KQUOTA_CLUSTER": "prod"} if by == "variable" else {})
     options = Connection(cluster="prod" if by == "option" else None)
     assert where(options, environment(tmp_path, **variables)) == Where(
-        bootstrap="b1:9092,b2:9092", zookeeper=None, command_config=tmp_path / "kquota" / "prod.properties"
+        bootstrap="b1:9092,b2:9092",
+        zookeeper=None,
+        command_config=tmp_path / "kquota" / "prod.properties",
+        name="prod",
     )
 
 
@@ -117,14 +121,14 @@ def test_a_named_cluster_includes_its_record_and_its_login(tmp_path: Path) -> No
     text = '[clusters.old]\nzookeeper = "z:1"\ncommand-config = "b.properties"\nrecord = "runs"\n'
     found = where(Connection(cluster="old"), environment(tmp_path, text, KQUOTA_RECORD="others"))
     login = tmp_path / "kquota" / "b.properties"
-    assert found == Where(bootstrap=None, zookeeper="z:1", command_config=login, record="runs")
+    assert found == Where(bootstrap=None, zookeeper="z:1", command_config=login, record="runs", name="old")
 
 
 def test_an_option_may_repeat_or_extend_a_named_cluster(tmp_path: Path) -> None:
-    bare = '[clusters.prod]\nbootstrap-server = "b:1"\n'
+    bare = '[clusters.prod]\nbootstrap-server = "b:1"\nconfirm = true\n'
     options = Connection(cluster="prod", bootstrap_server="b:1", command_config=Path("mine"))
     found = where(options, environment(tmp_path, bare))
-    assert found == Where(bootstrap="b:1", zookeeper=None, command_config=Path("mine"))
+    assert found == Where(bootstrap="b:1", zookeeper=None, command_config=Path("mine"), name="prod", confirm=True)
 
 
 def test_metrics_of_a_named_cluster_and_options_that_replace_them(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from kquota.cli.quota.answer import HEADER
 from kquota.quota.document import Document
-from kquota.quota.document_text import text
+from kquota.quota.document_text import read, text
 from kquota.quota.entity import Entity
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas
@@ -126,6 +126,29 @@ def test_export_applied_to_an_empty_cluster_exports_the_same_bytes(way: Way) -> 
         for ran in (way.kquota("diff", document=same), way.apply(same)):
             assert (ran.code, ran.out) == (0, "")
             assert ran.err == f"{told}default-client, default-ip\nkquota: nothing to change\n"
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("form", ["strimzi", "rpk"])
+def test_a_foreign_document_makes_the_same_quotas_on_another_day(way: Way, form: str) -> None:
+    """Every quota of a cluster goes through the format of another tool and back, except for those that are named."""
+    assert way.apply(everything()).code == 0
+    certificate = "CN=web: {producer_byte_rate: 1MiB/s, controller_mutation_rate: 2.5}"
+    assert way.apply(f"version: 1\nusers: {{billing: {{request_percentage: 55}}, {certificate}}}").code == 0
+    exported = way.kquota("export", "--format", form)
+    lost = exported.err.count(f"warning: --format {form} does not contain ")
+    assert (exported.code, lost > 0) == (8, True)
+    before = read(way.kquota("export").out, "before").limits
+    assert way.apply(EVERYBODY, "--prune").code == 0
+
+    assert way.kquota("diff", "--format", form, document=exported.out).code == 8
+    applied = way.apply(exported.out, "--format", form)
+    assert applied.code == 0, applied
+    assert way.kquota("diff", "--format", form, document=exported.out) == Ran(0, "", "kquota: nothing to change\n")
+    after = read(way.kquota("export").out, "after").limits
+    assert after.items() <= before.items()
+    assert len(after) == sum(1 for limits in before.values() if limits) - lost
+    assert way.kquota("export", "--format", form).out == exported.out
 
 
 ALICE = """\

@@ -234,6 +234,7 @@ def test_an_interrupted_command_reports_which_topics_exist(desk: Desk, number: s
     desk.limited(value=LOW)
     process = started("topics", *desk.at, "--create", "--from-file", desk.list_of(5, 60), "--timeout", "5m")
     assert process.stderr is not None
+    assert "target cluster" in process.stderr.readline()
     assert "waiting" in process.stderr.readline()
     process.send_signal(number)
     out, err = process.communicate(timeout=30)

@@ -29,7 +29,7 @@ from kquota.election import leaders
 from kquota.errors import Invalid, KquotaError, Refused
 from kquota.mutation import naming
 from kquota.pace.landing import day_plan
-from kquota.quota import document_text, explain, limits
+from kquota.quota import document_text, explain, limits, rpk, strimzi
 from kquota.quota.entity import EVERY, Filter
 from kquota.quota_keys import QUOTA_KEYS
 from kquota.reassign import plan
@@ -155,9 +155,26 @@ replication-throttles:
   topics:
     t: {leader.replication.throttled.replicas: "0:1,0:2"}
 """
+_KAFKA_USERS: Final = b"""apiVersion: kafka.strimzi.io/v1
+kind: KafkaUser
+metadata: {name: a}
+spec: {authentication: {type: tls}, quotas: {producerByteRate: 1024, controllerMutationRate: 2.5}}
+---
+apiVersion: v1
+kind: List
+items:
+  - {apiVersion: kafka.strimzi.io/v1beta2, kind: KafkaUser, metadata: {name: b}, spec: {quotas: {}}}
+"""
+_RPK: Final = b"""quotas:
+  - entity: [{name: <default>, type: user}, {name: a, type: client-id}]
+    values: [{key: request_percentage, values: "12.5"}]
+  - entity: [{name: p, type: client-id-prefix}]
+    values: []
+"""
 _TOML: Final = b"""[clusters.prod]
 bootstrap-server = "a:9092,b:9092"  # both
 command-config = "prod.properties"
+confirm = true
 [clusters.old]
 zookeeper = "z:2181/kafka"
 record = 'none'
@@ -352,6 +369,12 @@ READERS: Final[dict[str, FuzzedReader]] = {
         lambda path: document_text.text(document_text.read(*text_file.read(path, "a document"))).encode(),
         _QUOTAS,
         b'{"version":1,"users":{"a\\u00e9":{"producer_byte_rate":1024}},"owns":["user:a*"],"unreadable":["x"]}',
+    ),
+    "KafkaUser resources of Strimzi": _file(
+        lambda path: rpk.write(strimzi.read(*text_file.read(path, "a document"))).text.encode(), _KAFKA_USERS
+    ),
+    "quotas of rpk": _file(
+        lambda path: strimzi.write(rpk.read(*text_file.read(path, "a document"))).text.encode(), _RPK
     ),
     "properties": _file(lambda path: java_properties.entries(path, "--command-config"), _PROPERTIES),
     "configs of a file": _file(pairs.pairs_in, b"retention.ms=5\ncleanup.policy=compact,delete\n"),

@@ -10,7 +10,7 @@ import typer
 
 from kquota.cli.actions import StrictCommand, flag, value
 from kquota.cli.connection import ThroughControllers
-from kquota.cli.options import Output, TableFormat
+from kquota.cli.options import Output, TableFormat, WritingOptions, Yes
 from kquota.entity_types import BROKER_LOGGERS, BROKERS, CLIENT_METRICS, ENTITIES, GROUPS, TOPICS
 from kquota.terms import CLIENTS, IPS, USERS
 
@@ -73,7 +73,7 @@ def _hidden(option: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigsOptions:
+class ConfigsOptions(WritingOptions):
     """Set and show quotas, and the configs of topics, brokers and other entities, like kafka-configs."""
 
     # The default options are parsed as names (see EntityCommand), and no prompt exists that --force could answer.
@@ -122,4 +122,9 @@ class ConfigsOptions:
     dry_run: Annotated[
         bool, flag("dry-run", "With --alter: check everything, and print the values that would be sent.")
     ] = False
+    yes: Yes = False
     output: TableFormat = Output.text
+
+    @property
+    def writes(self) -> bool:
+        return self.alter and not self.dry_run

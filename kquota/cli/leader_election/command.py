@@ -10,7 +10,7 @@ import typer
 
 from kquota.cli.actions import flag, value
 from kquota.cli.connection import ThroughBrokers
-from kquota.cli.options import DryRun, Output, OutputFormat
+from kquota.cli.options import DryRun, Output, OutputFormat, WritingOptions, Yes
 
 EPILOG: Final = """With --batch, kquota waits after each batch until the new leaders are visible and no partition of the
 cluster is worse off than before: without a leader, or with a replica out of sync. Exit codes: 0 done, 1 some partitions
@@ -30,7 +30,7 @@ HEADINGS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderElectionOptions:
+class LeaderElectionOptions(WritingOptions):
     """Elect preferred leaders like kafka-leader-election, also in batches with a health check."""
 
     connection: ThroughBrokers
@@ -72,6 +72,7 @@ class LeaderElectionOptions:
             "With --batch: how long the cluster may take to become healthy after a batch. [default: 60s]",
         ),
     ] = None
+    yes: Yes = False
     dry_run: DryRun = False
     output: OutputFormat = Output.text
     admin_config: Annotated[Path | None, typer.Option("--admin.config", hidden=True)] = None

@@ -17,7 +17,19 @@ from kquota.cli.move.plan import command as plan
 from kquota.cli.move.report import command as report
 from kquota.cli.move.run import command as run
 from kquota.cli.move.watch import command as watch
-from kquota.cli.options import DryRun, Gone, Output, OutputFormat, Quiet, StateDir, TakeOver, Textfile, TimeLimit, Yes
+from kquota.cli.options import (
+    DryRun,
+    Gone,
+    Output,
+    OutputFormat,
+    Quiet,
+    StateDir,
+    TakeOver,
+    Textfile,
+    TimeLimit,
+    WritingOptions,
+    Yes,
+)
 
 EPILOG: Final = """Examples:
   kquota move plan --bootstrap-server localhost:9092 --drain 3 > plan.json
@@ -51,7 +63,7 @@ def run_option(default: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryOptions:
+class RecoveryOptions(WritingOptions):
     """Options that select open runs and safety checks."""
 
     connection: Connection
@@ -69,6 +81,10 @@ class RecoveryOptions:
     take_over: TakeOver = False
     yes: Yes = False
     output: OutputFormat = Output.text
+
+    @property
+    def asks(self) -> bool:
+        return self.take_over
 
 
 RESUME_EPILOG: Final = """\
@@ -101,6 +117,10 @@ Examples:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortOptions(RecoveryOptions):
     """Undo a run: cancel what moves, copy back what has moved, and restore its throttle."""
+
+    @property
+    def asks(self) -> bool:
+        return True
 
 
 app = typer.Typer(cls=Group, epilog=EPILOG, no_args_is_help=True)

@@ -93,10 +93,9 @@ def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequ
     with world.staged(at, options.state_dir, None) as stage:
         chosen = lost_brokers.without(_chosen(stage.runs, options, verb), lost, stage.cluster)
         prepared = [_prepared(stage, each, options, verb) for each in chosen]
-        writer, cluster = stage.runs.writer(), stage.runs.cluster_id
+        writer = stage.runs.writer()
     if not prepared and writer is None:
         return
-    say(f"cluster {cluster} at {at.bootstrap or at.zookeeper}:")
     for wanted, found in prepared:
         moves = sum(not move.submitted for move in found.wave)
         every = len(wanted.goal.targets)

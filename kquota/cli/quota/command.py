@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from enum import StrEnum
+from typing import Annotated, Final, TypeAlias
 
 import typer
 
 from kquota.cli import commands
 from kquota.cli.connection import Unrecorded
 from kquota.cli.help import Group
-from kquota.cli.options import Output, OutputFormat, Prune, QuotaFile, TableFormat, Yes
+from kquota.cli.options import Output, OutputFormat, Prune, QuotaFile, TableFormat, WritingOptions, Yes
 from kquota.cli.quota.probe import command as probe
 from kquota.cli.quota.simulate import command as simulate
 from kquota.cli.quota.top import command as top
@@ -20,11 +21,22 @@ EPILOG: Final = """Examples:
   kquota quota export --bootstrap-server localhost:9092 > quotas.yaml"""
 
 
+class QuotaFormat(StrEnum):
+    """The format of a document of quotas."""
+
+    kquota = "kquota"
+    strimzi = "strimzi"
+    terraform = "terraform"
+    rpk = "rpk"
+
+
 EXPORT_EPILOG: Final = """The document is YAML, or JSON with --output json. After `quota apply`,
-an export prints the same bytes again.
+an export prints the same bytes again. With --format, stderr names each quota that the format of the other tool cannot
+hold, and the exit code is then 8.
 
 Examples:
   kquota quota export --bootstrap-server localhost:9092 > quotas.yaml
+  kquota quota export --bootstrap-server localhost:9092 --format strimzi > users.yaml  # exit 0 or 8
   kquota quota export --zookeeper localhost:2181 --output json"""
 
 
@@ -37,9 +49,22 @@ class ExportOptions:
         bool,
         typer.Option("--replication-throttles", help="Also print the replication throttles of brokers and topics."),
     ] = False
+    form: Annotated[
+        QuotaFormat,
+        typer.Option(
+            "--format",
+            metavar=f"[{'|'.join(QuotaFormat)}]",
+            help="Format of the document: kquota's own, KafkaUser resources of Strimzi, resources of the Terraform "
+            "provider Mongey/kafka, or the YAML of `rpk cluster quotas`.",
+        ),
+    ] = QuotaFormat.kquota
     output: OutputFormat = Output.text
 
 
+FormatToRead: TypeAlias = Annotated[
+    QuotaFormat,
+    typer.Option("--format", metavar="[kquota|strimzi|rpk]", help="Format of FILE, as for `quota export`."),
+]
 DIFF_EPILOG: Final = """Exit codes: 0 nothing would change, 8 something would.
 
 Examples:
@@ -54,6 +79,7 @@ class DiffOptions:
     connection: Unrecorded
     file: QuotaFile
     prune: Prune = False
+    form: FormatToRead = QuotaFormat.kquota
     output: TableFormat = Output.text
 
 
@@ -68,12 +94,13 @@ Examples:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyOptions:
+class ApplyOptions(WritingOptions):
     """Set the cluster's quotas to what the document says. A second run changes nothing."""
 
     connection: Unrecorded
     file: QuotaFile
     prune: Prune = False
+    form: FormatToRead = QuotaFormat.kquota
     yes: Yes = False
     change: Annotated[
         str | None,
@@ -85,6 +112,14 @@ class ApplyOptions:
     ] = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be sent, without sending it.")] = False
     output: OutputFormat = Output.text
+
+    @property
+    def asks(self) -> bool:
+        return True
+
+    @property
+    def agreed(self) -> bool:
+        return self.yes or self.change is not None
 
 
 EXPLAIN_EPILOG: Final = """\

@@ -14,9 +14,10 @@ from kquota import text_file
 from kquota.addresses import is_ip_or_host
 from kquota.cli import clock, world
 from kquota.cli.connection import Connection
+from kquota.cli.quota import interchange
+from kquota.cli.quota.command import QuotaFormat
 from kquota.errors import Invalid, KquotaError, Unreachable
 from kquota.quota import actions as quota_actions
-from kquota.quota import document_text
 from kquota.quota.difference import Difference, Throttling, difference
 from kquota.quota.document import Document, Throttles
 from kquota.quota.limits import QuotaChange
@@ -48,10 +49,16 @@ def opened(
         yield QuotaCluster(quotas=quotas, configs=configs)
 
 
-def read(file: Path, *, prune: bool) -> Document:
+def read(file: Path, *, prune: bool, form: QuotaFormat = QuotaFormat.kquota) -> Document:
     """Read the document in a file before any connection is made. Raises Invalid."""
+    if prune and form is not QuotaFormat.kquota:
+        raise Invalid(f"--prune works only with kquota's own documents, because --format {form} has no `owns:`")
+    parse = interchange.reader(form)
     text, name = text_file.read(file, "a document of quotas")
-    found = document_text.read(text, name)
+    found = parse(text, name)
+    if form is not QuotaFormat.kquota:
+        for line in found.unreadable:
+            world.warn(f"{name}: ignored: {line}")
     if prune and found.owns is None:
         raise Invalid("--prune needs `owns: [patterns]` in the document, which states what may be removed")
     for entity, limits in found.limits.items():

@@ -10,10 +10,12 @@ from typing import Final
 
 from kquota.cli import clock, confirmation, world
 from kquota.cli.contract import printable, say
+from kquota.cli.options import Output
 from kquota.cli.output import Answer
 from kquota.cli.progress import sending
+from kquota.cli.quota import interchange
 from kquota.cli.quota.answer import Exported, Reviewed, applied, changed, named, reviewed, summary, unsent
-from kquota.cli.quota.command import ApplyOptions, DiffOptions, ExportOptions
+from kquota.cli.quota.command import ApplyOptions, DiffOptions, ExportOptions, QuotaFormat
 from kquota.cli.quota.comparison import QuotaCluster, compare, every_throttle, opened, read, warn_of, write_throttles
 from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, Refused
@@ -30,8 +32,13 @@ _HASH: Final = re.compile(r"sha256:[0-9a-f]{16}")
 _SECONDS_PER_ENTITY: Final = 0.001
 
 
-def export(options: ExportOptions) -> Exported:
+def export(options: ExportOptions) -> Answer:
     """Export all quotas. It warns of each limit that is not valid in a document, and of quotas that it cannot read."""
+    foreign = options.form is not QuotaFormat.kquota
+    if foreign and options.replication_throttles:
+        raise Invalid(f"--format {options.form} has no replication throttles. Leave out --replication-throttles")
+    if foreign and options.output is not Output.text:
+        raise Invalid(f"--format {options.form} is itself the format of stdout. Leave out --output {options.output}")
     unreadable: list[str] = []
     with opened(
         options.connection, with_configs=options.replication_throttles, unreadable=unreadable.append
@@ -40,6 +47,8 @@ def export(options: ExportOptions) -> Exported:
         document = Document(
             limits=cluster.quotas.everything(), throttles=found, unreadable=tuple(sorted(set(unreadable)))
         )
+    if foreign:
+        return interchange.exported(document, options.form)
     for line in document.unreadable:
         world.warn(line)
     for entity, key in unfit(document.limits):
@@ -52,7 +61,7 @@ def export(options: ExportOptions) -> Exported:
 
 def diff(options: DiffOptions) -> Reviewed:
     """Show the changes. Raises the same errors as `apply` before its first write."""
-    document = read(options.file, prune=options.prune)
+    document = read(options.file, prune=options.prune, form=options.form)
     with opened(options.connection, with_configs=bool(document.throttles)) as cluster:
         found = compare(cluster, document, prune=options.prune)
         warn_of(cluster, found)
@@ -69,7 +78,7 @@ def apply(options: ApplyOptions) -> Answer:
     asks = not (options.yes or options.dry_run or options.change is not None)
     if asks:
         confirmation.must_have_terminal(f"give --yes, or --change with the hash of {_diff_command(options)}")
-    document = read(options.file, prune=options.prune)
+    document = read(options.file, prune=options.prune, form=options.form)
     with opened(options.connection, with_configs=bool(document.throttles)) as cluster:
         found = compare(cluster, document, prune=options.prune)
         warn_of(cluster, found)
@@ -87,7 +96,10 @@ def apply(options: ApplyOptions) -> Answer:
 
 def _diff_command(options: ApplyOptions) -> str:
     """Return the command that shows the same change."""
-    return suggested(f"quota diff {shlex.quote(str(options.file))}{' --prune' if options.prune else ''}")
+    more = (
+        f" --format {options.form}" if options.form is not QuotaFormat.kquota else " --prune" if options.prune else ""
+    )
+    return suggested(f"quota diff {shlex.quote(str(options.file))}{more}")
 
 
 def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:

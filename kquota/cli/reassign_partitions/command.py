@@ -10,7 +10,7 @@ import typer
 
 from kquota.cli.actions import With, flag, value
 from kquota.cli.connection import Connection
-from kquota.cli.options import Output, Quiet, TableFormat, Textfile
+from kquota.cli.options import Output, Quiet, TableFormat, Textfile, WritingOptions, Yes
 
 EPILOG: Final = """Exit codes of --verify: 0 the moves have ended and the throttle is restored; 8 moves are still
 running: run it again; 1 replicas are not where the plan wants them. With --all-runs: 0 all runs are
@@ -35,7 +35,7 @@ HEADINGS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReassignOptions:
+class ReassignOptions(WritingOptions):
     """Move partitions under a throttle, and restore every throttle exactly as it was."""
 
     connection: Connection
@@ -158,6 +158,7 @@ class ReassignOptions:
     dry_run: Annotated[
         bool, With(EXECUTE, CANCEL), flag("dry-run", "Check everything and show what would be written.")
     ] = False
+    yes: Annotated[Yes, With(EXECUTE, VERIFY, CANCEL)] = False
     state_dir: Annotated[
         Path | None,
         With(EXECUTE, VERIFY, CANCEL),
@@ -173,3 +174,7 @@ class ReassignOptions:
         if not self.verify or self.timeout is None:
             return None
         return f"{self.timeout}ms" if self.timeout.isdecimal() else self.timeout
+
+    @property
+    def writes(self) -> bool:
+        return not self.dry_run and (self.execute or self.verify or self.cancel)

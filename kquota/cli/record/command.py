@@ -10,7 +10,7 @@ import typer
 from kquota.cli import commands
 from kquota.cli.connection import Recorded
 from kquota.cli.help import Group
-from kquota.cli.options import DryRun, Output, OutputFormat, StateDir, Yes
+from kquota.cli.options import DryRun, Output, OutputFormat, StateDir, WritingOptions, Yes
 
 EPILOG: Final = """Examples:
   kquota record share --bootstrap-server localhost:9092 --dry-run
@@ -27,10 +27,11 @@ Examples:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareOptions:
+class ShareOptions(WritingOptions):
     """Create the topic for the runs of all hosts, or check the one that exists."""
 
     connection: Recorded
+    yes: Yes = False
     dry_run: DryRun = False
     state_dir: StateDir = None
     output: OutputFormat = Output.text
@@ -60,7 +61,7 @@ Examples:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnshareOptions:
+class UnshareOptions(WritingOptions):
     """Delete the topic with the runs of all hosts."""
 
     connection: Recorded
@@ -68,6 +69,10 @@ class UnshareOptions:
     dry_run: DryRun = False
     state_dir: StateDir = None
     output: OutputFormat = Output.text
+
+    @property
+    def asks(self) -> bool:
+        return True
 
 
 app = typer.Typer(cls=Group, epilog=EPILOG, no_args_is_help=True)

@@ -10,7 +10,7 @@ import typer
 
 from kquota.cli.actions import With, flag, value
 from kquota.cli.connection import ThroughBrokers
-from kquota.cli.options import Output, TableFormat
+from kquota.cli.options import Output, TableFormat, WritingOptions, Yes
 
 EPILOG: Final = """If the controller mutation quota rejects a topic, kquota sends it again, until --timeout. Exit codes:
 0 done, 1 some topics failed (they are named), 75 the quota still rejects some topics.
@@ -45,7 +45,7 @@ Many: TypeAlias = list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicsOptions:
+class TopicsOptions(WritingOptions):
     """Create, grow and delete topics under a mutation quota; list and describe them."""
 
     connection: ThroughBrokers
@@ -150,5 +150,10 @@ class TopicsOptions:
             "Let the controller check the change without making it. Kafka 4 counts this against the mutation quota.",
         ),
     ] = False
+    yes: Annotated[Yes, With(*WRITES)] = False
     output: TableFormat = Output.text
     zookeeper: Annotated[str | None, typer.Option("--zookeeper", hidden=True)] = None
+
+    @property
+    def writes(self) -> bool:
+        return (self.create or self.alter or self.delete) and not (self.dry_run or self.validate_only)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,11 +16,23 @@ ADDRESSES: Final = ("bootstrap-server", "zookeeper")
 FILES: Final = ("command-config", "zk-tls-config-file", "zk-sasl-config-file")
 RECORD: Final = "record"
 METRICS: Final = ("metrics", "prometheus")
-_KEYS: Final = (*ADDRESSES, *FILES, RECORD, *METRICS)
+CONFIRM: Final = "confirm"
+_KEYS: Final = (*ADDRESSES, *FILES, RECORD, *METRICS, CONFIRM)
 _CLUSTER: Final = Parameter("cluster")
 _MOST_DOTS: Final = 300
 """The most dots in a line. Python's reader of TOML needs minutes for a key of 30,000 parts."""
 _SECRET: Final = re.compile(r"pass|secret|token|jaas|credential|key(?!tab)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedCluster:
+    """The table `[clusters.NAME]`: names of options without leading dashes, with their values.
+
+    With `confirm`, every command asks before it writes to this cluster.
+    """
+
+    options: Mapping[str, str]
+    confirm: bool
 
 
 def config_file(environment: Mapping[str, str]) -> Path:
@@ -27,8 +40,8 @@ def config_file(environment: Mapping[str, str]) -> Path:
     return folders.config(environment) / "config.toml"
 
 
-def cluster(name: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the table `[clusters.NAME]`: names of options without leading dashes, and their values.
+def cluster(name: str, environment: Mapping[str, str]) -> NamedCluster:
+    """Return the table `[clusters.NAME]`.
 
     Relative paths are relative to config.toml. Raises Invalid if the cluster is missing, or if any cluster has a key
     that is not valid. The message names the file and the problem.
@@ -40,7 +53,10 @@ def cluster(name: str, environment: Mapping[str, str]) -> dict[str, str]:
         raise Invalid(_CLUSTER, f" {name}: {path} has no [clusters.{name}]; {known}")
     for other, entry in clusters.items():
         _check(entry, f"{path}: [clusters.{other}]")
-    return {key: _placed(key, value, path.parent) for key, value in clusters[name].items()}
+    found = dict(clusters[name])
+    confirm = found.pop(CONFIRM, False)
+    options = {key: _placed(key, value, path.parent) for key, value in found.items()}
+    return NamedCluster(options=options, confirm=confirm)
 
 
 def _clusters(path: Path) -> dict[str, Any]:
@@ -82,6 +98,10 @@ def _check(entry: object, where: str) -> None:
                     "Put them into the file of command-config, and run chmod 600 on it"
                 )
             raise Invalid(f"{where}: {key!r} is not one of {', '.join(_KEYS)}")
+        if key == CONFIRM:
+            if not isinstance(value, bool):
+                raise Invalid(f"{where}: {key} must be true or false, without quotes")
+            continue
         if not isinstance(value, str) or not value:
             raise Invalid(f"{where}: {key} must be a non-empty string")
     if len(entry.keys() & set(ADDRESSES)) != 1:

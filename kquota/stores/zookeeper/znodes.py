@@ -42,6 +42,7 @@ from kquota.stores.zookeeper.znode import (
 CONNECT_SECONDS: Final = 10.0
 MERGE_ATTEMPTS: Final = 20
 SHORTEST_PAUSE: Final = 0.002
+_CLUSTER_ID: Final = "/cluster/id"
 LONGEST_PAUSE: Final = 0.2
 _CONFLICTS: Final = (
     kazoo_errors.BadVersionError,
@@ -64,7 +65,7 @@ class Znodes:
     """An open ZooKeeper session on the tree of a Kafka cluster, as a context manager."""
 
     def __init__(self, connect: str, access: Access | None = None, deadline: float = CONNECT_SECONDS) -> None:
-        """Connect to `host:port[,host:port][/chroot]`.
+        """Connect to `host:port[,host:port][/chroot]`. `cluster_id` is read with the first requests, or is None.
 
         Raises Unreachable after `deadline` seconds. Raises Refused if this is not the ZooKeeper of a Kafka cluster, if
         the cluster is on KRaft, or if the login is refused.
@@ -273,7 +274,7 @@ class Znodes:
             return
 
     def _must_be_kafka(self) -> None:
-        found = self.read_all((LIVE_BROKERS, NOTIFICATIONS, "/controller", "/migration"))
+        found = self.read_all((LIVE_BROKERS, NOTIFICATIONS, "/controller", "/migration", _CLUSTER_ID))
         if found[LIVE_BROKERS] is None or found[NOTIFICATIONS] is None:
             raise Refused(
                 f"ZooKeeper at {self._connect} is not the ZooKeeper of a Kafka cluster "
@@ -287,6 +288,9 @@ class Znodes:
                 f"the cluster of ZooKeeper at {self._connect} is on KRaft or migrating to it. "
                 f"Use {self.names.bootstrap_server}"
             )
+        named = found[_CLUSTER_ID]
+        cluster_id = None if named is None else json_in(named.data).get("id")
+        self.cluster_id: str | None = cluster_id if isinstance(cluster_id, str) else None
 
     def _node(self, path: str, answer: Any) -> Node | None:
         found = self._answer(answer, path, None)

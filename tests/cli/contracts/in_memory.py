@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from kquota import library
-from kquota.cli import clock, world
+from kquota.cli import clock, confirmation, world
 from kquota.errors import NextStep
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits
@@ -108,17 +108,21 @@ class InMemory:
 
     def stand_in(self, patch: pytest.MonkeyPatch) -> None:
         """Connects every command of this process to this cluster, whatever address the command gets."""
-        patch.setattr(world, "moves", self._moves)
-        patch.setattr(world, "staged", self._staged)
-        patch.setattr(world, "throttling", self._throttling)
-        patch.setattr(world, "watching", self._watching)
-        patch.setattr(world, "configs", _opens(self.configs))
-        patch.setattr(world, "log_dirs", _opens(self.logs))
-        patch.setattr(world, "elections", _opens(self.elections))
-        patch.setattr(world, "log_dirs_and_moves", _opens((self.logs, self.cluster)))
-        patch.setattr(world, "quotas", self._quotas)
-        patch.setattr(world, "topics", self.connected)
-        patch.setattr(world, "logins", lambda at, _: Logins(self, at))
+        openers: dict[str, Callable[..., object]] = {
+            "moves": self._moves,
+            "staged": self._staged,
+            "throttling": self._throttling,
+            "watching": self._watching,
+            "configs": _opens(self.configs),
+            "log_dirs": _opens(self.logs),
+            "elections": _opens(self.elections),
+            "log_dirs_and_moves": _opens((self.logs, self.cluster)),
+            "quotas": self._quotas,
+            "topics": self.connected,
+            "logins": lambda at, _: Logins(self, at),
+        }
+        for name, opener in openers.items():
+            patch.setattr(world, name, _naming(opener))
         patch.setattr(clock, "SystemClock", lambda *_: self.clock)
 
     def _runs(self) -> RecordedRuns:
@@ -187,11 +191,22 @@ class InMemory:
             quotas=self.quotas,
             sight=self.topics,
             brokers=tuple(sorted(self.cluster.alive)),
+            cluster_id=CLUSTER_ID,
             bootstrap_server=world.brokers(at),
             security=None,
             client=Client(user="ANONYMOUS", client_id="kquota"),
             warned=world.warn,
         )
+
+
+def _naming(opener: Callable[..., object]) -> Callable[..., object]:
+    """The opener, which also names the cluster. Unlike a real one, it names it before it opens the connection."""
+
+    def opened(at: world.Where, *more: object, **options: object) -> object:
+        confirmation.names(at, CLUSTER_ID)
+        return opener(at, *more, **options)
+
+    return opened
 
 
 def _opens(store: object) -> Callable[[world.Where], object]:

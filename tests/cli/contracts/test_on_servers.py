@@ -41,6 +41,7 @@ def session_on(servers: Sandbox, folder: Path) -> Transcript:
         patterns={
             r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}": "UUID",
             r'("(?:topic_)?id": "|, id |\tTopicId: )[\w-]{22}\b': r"\1TOPIC-ID",
+            r"(target cluster: |cluster )[\w-]{22}(?=[\n:])": r"\1CLUSTER-ID",
             r'("(?:pid|port)": |\b(?:pid|port) )\d+': r"\1NUMBER",
         },
     )

@@ -77,6 +77,46 @@ def test_quotas_as_one_document(
     session.must_be("contract-quota-document")
 
 
+FOREIGN = {
+    "strimzi": """\
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaUser
+metadata: {name: alice}
+spec: {quotas: {producerByteRate: 1000}}
+---
+apiVersion: v1
+kind: Secret
+""",
+    "rpk": """\
+quotas:
+  - entity: [{name: alice, type: user}]
+    values: [{key: producer_byte_rate, values: "1000"}]
+  - entity: [{name: etl-, type: client-id-prefix}]
+    values: [{key: producer_byte_rate, values: "5"}]
+""",
+}
+
+
+def test_quotas_in_the_formats_of_other_tools(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.quotas = quotas()
+    house.stand_in(monkeypatch)
+    for form in ("kquota", "strimzi", "terraform", "rpk"):
+        session.kquota(f"quota export {BROKER} --format {form}")
+    session.kquota(f"quota export {BROKER} --format rpk --output json")
+    session.kquota(f"quota export {BROKER} --format rpk --replication-throttles")
+    for form, text in FOREIGN.items():
+        file = written(tmp_path, f"{form}.yaml", text)
+        session.kquota(f"quota diff {BROKER} {file} --format {form}")
+        session.kquota(f"quota diff {BROKER} {file} --format {form} --prune")
+        session.kquota(f"quota apply {BROKER} {file} --format {form}")
+        session.kquota(f"quota apply {BROKER} {file} --format {form} --yes")
+    session.kquota(f"quota diff {BROKER} {file} --format terraform")
+    session.kquota(f"quota diff {BROKER} {file}")
+    session.must_be("contract-quota-formats")
+
+
 def test_a_quota_of_an_unknown_entity_type(
     house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,7 +48,7 @@ SAMPLES = {
     "rate": "5MB/s",
     "plan": "PLAN",
     "shlex.quote(str(options.file))": "FILE.yaml",
-    "' --prune' if options.prune else ''": " --prune",
+    "more": " --prune",
 }
 """The parts of commands that are not literal, with the values that a test puts in their place."""
 PLACEHOLDERS = {"HOST:PORT": "b1:9092", "RATE": "5MB/s", "ID": "1", "KEY": LEADER_RATE, "P:B,…": "0:1"}
@@ -223,7 +223,7 @@ def test_values_are_quoted_for_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ending == "`kquota throttle clear --cluster 'our own' --run 'a run'`"
 
 
-PROMPTS = {"quota/run.py", "record/run.py", "throttle/clear/run.py", "throttle/doctor/run.py"}
+PROMPTS = {"confirmation.py", "quota/run.py", "record/run.py", "throttle/clear/run.py", "throttle/doctor/run.py"}
 """The modules of cli that ask before they write, and wait for the answer."""
 
 

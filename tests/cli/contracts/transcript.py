@@ -43,7 +43,7 @@ class Transcript:
         assert "Traceback" not in ran.err, ran.err
         must_be_promised(arguments, ran.out)
         self._told.append(f"$ kquota {command}\n{ran.out}--- exit code {ran.code}\n")
-        self._said.append(f"$ kquota {command}\n{ran.err}")
+        self._said.append(f"$ kquota {command}\n{ran.whole_err}")
         return ran
 
     def note(self, text: str) -> None:

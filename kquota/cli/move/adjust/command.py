@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli.connection import Recorded
-from kquota.cli.options import Interval, Output, OutputFormat, Reason, StateDir
+from kquota.cli.options import Interval, Output, OutputFormat, Reason, StateDir, WritingOptions, Yes
 from kquota.cli.pacing.options import PaceOptions
 
 EPILOG: Final = """With RATE, kquota sets the throttle and ends. With --broker, --leader and --follower, RATE applies
@@ -41,7 +41,7 @@ HEADINGS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdjustOptions:
+class AdjustOptions(WritingOptions):
     """Change the throttle of a running move: to a rate, for a deadline, by the time, to spare clients. Or pause it."""
 
     connection: Recorded
@@ -84,5 +84,6 @@ class AdjustOptions:
         False
     )
     reason: Reason = None
+    yes: Yes = False
     state_dir: StateDir = None
     output: OutputFormat = Output.text

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli.connection import MovesThroughBrokers
-from kquota.cli.options import DryRun, Output, OutputFormat, Reason, StateDir
+from kquota.cli.options import DryRun, Output, OutputFormat, Reason, StateDir, WritingOptions, Yes
 from kquota.cli.pacing.options import PaceOptions
 
 EPILOG: Final = """kquota checks the cluster's health and the disks, throttles the brokers, submits the moves in
@@ -35,7 +35,7 @@ HEADINGS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MoveRunOptions:
+class MoveRunOptions(WritingOptions):
     """Run a whole move: check the cluster, throttle, move in waves, wait, and restore the throttle."""
 
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help="Reassignment JSON file, or - for stdin.")]
@@ -90,6 +90,7 @@ class MoveRunOptions:
         ),
     ] = False
     reason: Reason = None
+    yes: Yes = False
     state_dir: StateDir = None
     dry_run: DryRun = False
     output: OutputFormat = Output.text

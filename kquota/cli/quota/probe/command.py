@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli.connection import ThroughBrokers
-from kquota.cli.options import Output, OutputFormat
+from kquota.cli.options import Output, OutputFormat, WritingOptions, Yes
 from kquota.measure import exact_size
 from kquota.probe import ladder, load
 from kquota.terms import SAMPLE_MS, SAMPLES
@@ -36,7 +36,7 @@ HEADINGS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeOptions:
+class ProbeOptions(WritingOptions):
     """Load a topic with a real client for some seconds, and compare what the client gets with its quota."""
 
     connection: ThroughBrokers
@@ -122,5 +122,6 @@ class ProbeOptions:
             help="Multiply the rate of a tenant by this factor, because tenants do not all work at the same time.",
         ),
     ] = 1.0
+    yes: Yes = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and change nothing.")] = False
     output: OutputFormat = Output.text

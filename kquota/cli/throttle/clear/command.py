@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli.connection import Connection
-from kquota.cli.options import DryRun, Gone, Output, OutputFormat, StateDir, Yes
+from kquota.cli.options import DryRun, Gone, Output, OutputFormat, StateDir, WritingOptions, Yes
 
 EPILOG: Final = """Without --all, only the throttles of `kquota throttle set` are restored. The throttle of a move
 is restored by `kquota reassign-partitions --verify`. Exit code 8: a broker was not reached and is still throttled.
@@ -19,7 +19,7 @@ Examples:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClearOptions:
+class ClearOptions(WritingOptions):
     """Restore what `kquota throttle set` changed to its exact previous values, or remove every throttle."""
 
     connection: Connection
@@ -42,3 +42,7 @@ class ClearOptions:
     dry_run: DryRun = False
     state_dir: StateDir = None
     output: OutputFormat = Output.text
+
+    @property
+    def asks(self) -> bool:
+        return self.everything

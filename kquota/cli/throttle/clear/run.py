@@ -45,8 +45,6 @@ def run(options: ClearOptions) -> Cleared:
         raise Invalid("give --run or --all, not both")
     if options.everything and options.gone:
         raise Invalid("--gone cannot be combined with --all, because it concerns only recorded runs")
-    if options.yes and not options.everything:
-        raise Invalid("--yes needs --all, because only --all asks for confirmation")
     asks = options.everything and not (options.yes or options.dry_run)
     if asks:
         confirmation.must_have_terminal()

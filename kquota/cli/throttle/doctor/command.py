@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli.connection import Connection
-from kquota.cli.options import DryRun, Output, Quiet, StateDir, TableFormat, Textfile, TimeLimit, Yes
+from kquota.cli.options import DryRun, Output, Quiet, StateDir, TableFormat, Textfile, TimeLimit, WritingOptions, Yes
 
 EPILOG: Final = """Exit codes: 0 no findings; 8 some findings, or a rate or a list is unknown. --fix removes
 the rates of a dead broker through the KRaft controllers, unless a list, a run or a move names the broker. In cron, use
@@ -20,7 +20,7 @@ Examples:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorOptions:
+class DoctorOptions(WritingOptions):
     """Find replication throttles that are left over, have no effect or contradict each other."""
 
     connection: Connection
@@ -40,3 +40,11 @@ class DoctorOptions:
     time_limit: TimeLimit = None
     textfile: Textfile = None
     output: TableFormat = Output.text
+
+    @property
+    def writes(self) -> bool:
+        return self.fix and not self.dry_run
+
+    @property
+    def asks(self) -> bool:
+        return True

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli.connection import Connection
-from kquota.cli.options import DryRun, Output, OutputFormat, Reason, StateDir
+from kquota.cli.options import DryRun, Output, OutputFormat, Reason, StateDir, WritingOptions, Yes
 
 EPILOG: Final = """kquota records what it sets. `kquota throttle clear` restores each previous value.
 
@@ -28,7 +28,7 @@ HEADINGS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetOptions:
+class SetOptions(WritingOptions):
     """Throttle topics and brokers, a returning broker or a running move, and record what to restore."""
 
     connection: Connection
@@ -83,6 +83,7 @@ class SetOptions:
         False
     )
     reason: Reason = None
+    yes: Yes = False
     dry_run: DryRun = False
     state_dir: StateDir = None
     output: OutputFormat = Output.text

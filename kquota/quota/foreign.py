@@ -1,0 +1,99 @@
+"""Documents of other tools: the part of the quotas that a format cannot hold, and the numbers that it holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final, NoReturn
+
+from kquota.errors import Invalid
+from kquota.quota.document import Document, order
+from kquota.quota.document_text import unfit
+from kquota.quota.entity import Entity
+from kquota.quota.limits import Limits, plain, value
+from kquota.quota.yaml_source import Source, YamlNode
+
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", re.A)
+_LONGEST: Final = 400
+"""The most characters of a number. A double needs at most 327 without an exponent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """A part of the quotas that a format cannot hold, and the reason."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignText:
+    """A document in the format of another tool. It does not contain the losses."""
+
+    text: str
+    losses: tuple[Loss, ...]
+
+
+def divided(
+    document: Document, wrong: Callable[[Entity, Limits], str | None]
+) -> tuple[Mapping[Entity, Limits], tuple[Loss, ...]]:
+    """Return the entities that a format can hold, in display order, and the losses.
+
+    `wrong` returns the reason why the format cannot hold an entity, or None. An entity is never held in part, because
+    other tools remove the limits of an entity that their document does not have.
+    """
+    broken = dict(unfit(document.limits))
+    held: dict[Entity, Limits] = {}
+    losses = []
+    for entity in sorted(document.limits, key=Entity.order):
+        limits = document.limits[entity]
+        key = broken.get(entity)
+        why = wrong(entity, limits) if key is None else f"{key} is {limits[key]!r}, which is not a valid limit"
+        if why is None:
+            held[entity] = dict(sorted(limits.items()))
+        else:
+            losses.append(Loss(what=str(entity), why=why))
+    losses += [Loss(what=str(one), why="a replication throttle") for one in sorted(document.throttles, key=order)]
+    losses += [Loss(what=line, why="kquota cannot read it") for line in document.unreadable]
+    return held, tuple(losses)
+
+
+def digits(limit: float) -> str:
+    """Format a limit without an exponent and without loss.
+
+    >>> digits(1048576.0), digits(0.00001)
+    ('1048576', '0.00001')
+    """
+    return plain(limit) if limit.is_integer() else format(Decimal(repr(limit)), "f")
+
+
+class LimitReader:
+    """Reads entities and numbers of a document in YAML or JSON. Errors have the line and the column."""
+
+    def __init__(self, source: Source) -> None:
+        """The errors name the file of `source`."""
+        self._source = source
+        self.limits: dict[Entity, Limits] = {}
+
+    def add(self, at: YamlNode, entity: Entity, limits: Limits) -> None:
+        """Keep the limits of an entity. Raises Invalid if it already has some."""
+        if entity in self.limits:
+            self.refuse(at, f"{entity} is listed twice")
+        self.limits[entity] = limits
+
+    def number(self, at: YamlNode, whose: str, key: str) -> float:
+        """Return a limit. Raises Invalid for a text that is not a number, and for a limit that is not valid."""
+        text = self._source.text(at, f"{whose}: {key}")
+        if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
+            self.refuse(at, f"{whose}: {key}={text[:40]}: not a number")
+        found = float(text)
+        try:
+            return value(key, plain(found) if found.is_integer() else repr(found))
+        except Invalid as error:
+            self.refuse(at, f"{whose}: {error}")
+
+    def refuse(self, at: YamlNode, why: str) -> NoReturn:
+        """Raise Invalid for this position."""
+        self._source.refuse(at.line, at.column, why)

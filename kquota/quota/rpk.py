@@ -1,0 +1,115 @@
+"""Quotas as `rpk cluster quotas describe` prints them and `rpk cluster quotas import` reads them, in YAML or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kquota.errors import Invalid
+from kquota.quota.document import Document
+from kquota.quota.entity import Entity, Name
+from kquota.quota.foreign import ForeignText, LimitReader, digits, divided
+from kquota.quota.limits import Limits
+from kquota.quota.yaml_source import Source, YamlNode, quoted
+from kquota.quota_keys import quotas_of
+from kquota.terms import CLIENTS, DEFAULT, IPS, USERS, WIRE_DEFAULT
+
+TYPES: Final = {USERS: "user", CLIENTS: "client-id", IPS: "ip"}
+"""The word of each type of entity."""
+_PARTS: Final = {"user": "user", "client-id": "client_id", "ip": "ip"}
+"""The part of an `Entity` for each word."""
+
+
+def write(document: Document) -> ForeignText:
+    """Return the document that `rpk cluster quotas import` reads. The name `<default>` is the default entity."""
+    held, losses = divided(document, _wrong)
+    lines = ["quotas:" if held else "quotas: []"]
+    for entity, limits in held.items():
+        lines += _quota(entity, limits)
+    return ForeignText(text="".join(f"{line}\n" for line in lines), losses=losses)
+
+
+def _wrong(entity: Entity, _limits: Limits) -> str | None:
+    if any(name == WIRE_DEFAULT for _, name in entity.parts()):
+        return f"rpk writes the default entity as {WIRE_DEFAULT}, so no name can be {WIRE_DEFAULT}"
+    return None
+
+
+def _quota(entity: Entity, limits: Limits) -> Iterator[str]:
+    yield "  - entity:"
+    for kind, name in sorted(entity.parts(), key=lambda part: TYPES[part[0]]):
+        yield f"      - name: {quoted(WIRE_DEFAULT if name is DEFAULT else str(name))}"
+        yield f"        type: {TYPES[kind]}"
+    yield "    values:" if limits else "    values: []"
+    for key, limit in limits.items():
+        yield f"      - key: {key}"
+        yield f'        values: "{digits(limit)}"'
+
+
+def read(text: str, name: str) -> Document:
+    """Parse the output of `rpk cluster quotas describe --format yaml` or `json`. Errors use `name`.
+
+    Entities of types that Kafka does not have, for example `client-id-prefix`, are in `unreadable`. Raises Invalid for
+    everything else that is not understood exactly.
+    """
+    source = Source(text, name)
+    found = _Quotas(source)
+    nodes = list(source.documents())
+    if len(nodes) != 1:
+        source.refuse(1, 1, "must be one document with the key `quotas`")
+    for key, node in source.keys(nodes[0], "the document").items():
+        if key != "quotas":
+            found.refuse(node, f"unknown key {key!r}. Valid keys: quotas")
+        for item in source.items(node, "quotas"):
+            found.quota(item)
+    return Document(limits=found.limits, unreadable=tuple(found.others))
+
+
+class _Quotas(LimitReader):
+    """Collects the quotas of a file, and those of types that Kafka does not have."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.others: list[str] = []
+
+    def quota(self, node: YamlNode) -> None:
+        fields = self._fields(node, "a quota", ("entity", "values"))
+        parts: dict[str, Name] = {}
+        unknown = []
+        for item in self._source.items(fields["entity"], "entity"):
+            part = self._fields(item, "entity", ("name", "type"))
+            kind = self._source.text(part["type"], "type")
+            written = self._source.text(part["name"], "name")
+            if kind not in _PARTS:
+                unknown.append(f"{kind} {written!r}")
+            elif _PARTS[kind] in parts:
+                self.refuse(item, f"entity: two names of type {kind}")
+            else:
+                parts[_PARTS[kind]] = DEFAULT if written == WIRE_DEFAULT else written
+        if unknown:
+            self.others.append(f"{' '.join(unknown)}: Kafka has no such type of entity")
+        else:
+            self._add(node, parts, fields["values"])
+
+    def _add(self, node: YamlNode, parts: dict[str, Name], values: YamlNode) -> None:
+        try:
+            entity = Entity(**parts)
+        except Invalid as error:
+            self.refuse(node, str(error))
+        allowed = quotas_of([kind for kind, _ in entity.parts()])
+        limits: dict[str, float] = {}
+        for item in self._source.items(values, f"{entity}: values"):
+            pair = self._fields(item, f"{entity}: values", ("key", "values"))
+            key = self._source.text(pair["key"], "key")
+            if key not in allowed:
+                self.refuse(pair["key"], f"{entity}: unknown key {key!r}. Valid keys here: {', '.join(allowed)}")
+            if key in limits:
+                self.refuse(pair["key"], f"{entity}: {key} is listed twice")
+            limits[key] = self.number(pair["values"], str(entity), key)
+        self.add(node, entity, limits)
+
+    def _fields(self, node: YamlNode, what: str, names: tuple[str, ...]) -> dict[str, YamlNode]:
+        found = self._source.keys(node, what)
+        if set(found) != set(names):
+            self.refuse(node, f"{what}: must have exactly the keys {' and '.join(names)}")
+        return found

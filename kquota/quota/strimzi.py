@@ -1,0 +1,140 @@
+"""Quotas as KafkaUser resources of Strimzi, whose `spec.quotas` has the limits of one user."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from kquota.quota.document import Document
+from kquota.quota.entity import Entity
+from kquota.quota.foreign import ForeignText, LimitReader, Loss, digits, divided
+from kquota.quota.limits import Limits
+from kquota.quota.yaml_source import Source, YamlNode, quoted
+from kquota.terms import CONSUMER_BYTE_RATE, CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
+
+FIELDS: Final = {
+    PRODUCER_BYTE_RATE: "producerByteRate",
+    CONSUMER_BYTE_RATE: "consumerByteRate",
+    REQUEST_PERCENTAGE: "requestPercentage",
+    CONTROLLER_MUTATION_RATE: "controllerMutationRate",
+}
+"""The field of each quota key. All fields except the last one are integers of 32 bits in Strimzi's Java classes."""
+_KEYS: Final = {field: key for key, field in FIELDS.items()}
+_INTEGERS: Final = tuple(key for key in FIELDS if key != CONTROLLER_MUTATION_RATE)
+_LARGEST: Final = 2**31 - 1
+API_VERSION: Final = "kafka.strimzi.io/v1"
+_GROUP: Final = "kafka.strimzi.io/"
+_KIND: Final = "KafkaUser"
+_LISTS: Final = ("List", "KafkaUserList")
+_RESOURCE_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.A)
+_LONGEST_NAME: Final = 253
+_TLS_PREFIX: Final = "CN="
+_TLS: Final = ("tls", "tls-external")
+"""The kinds of authentication with which the name of the Kafka user is `CN=` and the name of the resource."""
+
+
+def write(document: Document) -> ForeignText:
+    """Return one KafkaUser for each user. It has no authorization, and authentication only if the name needs it."""
+    held, losses = divided(document, _wrong)
+    names = {_resource_name(str(entity.user)) for entity in held}
+    double = {name for name in names if {Entity(user=name), Entity(user=_TLS_PREFIX + name)} <= held.keys()}
+    lines: list[str] = []
+    for entity, limits in held.items():
+        if _resource_name(str(entity.user)) in double:
+            why = "users NAME and CN=NAME need the same KafkaUser, which can hold only one of them"
+            losses = (*losses, Loss(what=str(entity), why=why))
+        else:
+            lines += _resource(str(entity.user), limits)
+    return ForeignText(text="".join(f"{line}\n" for line in lines), losses=losses)
+
+
+def _wrong(entity: Entity, limits: Limits) -> str | None:
+    if not isinstance(entity.user, str) or entity.client_id is not None:
+        return "a KafkaUser holds only the quotas of one user with a name"
+    name = _resource_name(entity.user)
+    if len(name) > _LONGEST_NAME or not _RESOURCE_NAME.fullmatch(name):
+        return "the name is not a valid name of a Kubernetes resource"
+    for key in _INTEGERS:
+        limit = limits.get(key)
+        if limit is not None and not (limit.is_integer() and limit <= _LARGEST):
+            return f"{FIELDS[key]} must be a whole number, at most {_LARGEST}, and the limit is {digits(limit)}"
+    return None
+
+
+def _resource_name(user: str) -> str:
+    return user.removeprefix(_TLS_PREFIX)
+
+
+def _resource(user: str, limits: Limits) -> Iterator[str]:
+    name = _resource_name(user)
+    yield from ("---", f"apiVersion: {API_VERSION}", f"kind: {_KIND}", "metadata:", f"  name: {quoted(name)}", "spec:")
+    if name != user:
+        yield from ("  authentication:", "    type: tls-external")
+    if not limits:
+        yield "  quotas: {}"
+        return
+    yield "  quotas:"
+    for key, field in FIELDS.items():
+        if key in limits:
+            yield f"    {field}: {digits(limits[key])}"
+
+
+def read(text: str, name: str) -> Document:
+    """Parse KafkaUser resources: one, several, or a List of kubectl. Errors use `name`.
+
+    A KafkaUser without `quotas` is not part of the document. Resources of other kinds are in `unreadable`. Raises
+    Invalid for limits that are not valid, and for a user that is listed twice.
+    """
+    source = Source(text, name)
+    found = _Users(source)
+    for node in source.documents():
+        found.resource(node)
+    return Document(limits=found.limits, unreadable=tuple(found.others))
+
+
+class _Users(LimitReader):
+    """Collects the users of all resources of a file, and the other resources."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.others: list[str] = []
+
+    def resource(self, node: YamlNode) -> None:
+        fields = self._source.keys(node, "a resource")
+        kind = self._named(node, fields, "kind")
+        if kind in _LISTS and "items" in fields:
+            for item in self._source.items(fields["items"], "items"):
+                self.resource(item)
+            return
+        version = self._named(node, fields, "apiVersion")
+        if kind != _KIND or not version.startswith(_GROUP):
+            self.others.append(f"a resource of kind {kind} ({version})")
+            return
+        metadata = fields.get("metadata", node)
+        name = self._named(metadata, self._source.keys(metadata, "metadata"), "name")
+        self._user(node, name, fields.get("spec"))
+
+    def _user(self, node: YamlNode, name: str, spec: YamlNode | None) -> None:
+        settings = {} if spec is None else self._source.keys(spec, f"KafkaUser {name!r}: spec")
+        if "quotas" not in settings:
+            return
+        entity = Entity(user=_TLS_PREFIX + name if self._has_certificate(settings) else name)
+        limits = {}
+        for field, at in self._source.keys(settings["quotas"], f"KafkaUser {name!r}: quotas").items():
+            key = _KEYS.get(field)
+            if key is None:
+                self.refuse(at, f"KafkaUser {name!r}: unknown quota {field!r}. Valid keys: {', '.join(_KEYS)}")
+            limits[key] = self.number(at, f"KafkaUser {name!r}", key)
+        self.add(node, entity, limits)
+
+    def _has_certificate(self, settings: dict[str, YamlNode]) -> bool:
+        if "authentication" not in settings:
+            return False
+        fields = self._source.keys(settings["authentication"], "authentication")
+        return self._named(settings["authentication"], fields, "type") in _TLS
+
+    def _named(self, node: YamlNode, fields: dict[str, YamlNode], key: str) -> str:
+        if key not in fields:
+            self.refuse(node, f"a resource has no {key}")
+        return self._source.text(fields[key], key)

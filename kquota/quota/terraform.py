@@ -1,0 +1,122 @@
+"""Quotas as resources of the Terraform provider Mongey/kafka, each with an `import` block. kquota only writes them
+(decision 0047).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+from kquota.quota.document import Document
+from kquota.quota.entity import Entity
+from kquota.quota.foreign import ForeignText, digits, divided
+from kquota.quota.limits import Limits
+from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
+
+TYPES: Final = {USERS: "user", CLIENTS: "client-id", IPS: "ip"}
+"""The word of each type of entity."""
+ONE: Final = "kafka_quota"
+"""The resource for an entity of one part."""
+TWO: Final = "kafka_quota_composite"
+"""The resource for a user with a client-id, in newer releases of the provider."""
+DEFAULT_ID: Final = "entity-default"
+"""A default entity in the id of a resource. In the resource itself it has no name."""
+_LABEL: Final = re.compile(r"[^A-Za-z0-9_-]+", re.A)
+_LONGEST_LABEL: Final = 40
+_SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
+
+
+def write(document: Document) -> ForeignText:
+    """Return a resource and an `import` block for each entity. The labels of the resources are unique."""
+    held, losses = divided(document, _wrong)
+    labels: set[str] = set()
+    blocks = ["\n".join(_blocks(entity, limits, _label(entity, labels))) for entity, limits in held.items()]
+    return ForeignText(text="\n\n".join(blocks) + "\n" if blocks else "", losses=losses)
+
+
+def _wrong(entity: Entity, limits: Limits) -> str | None:
+    if not limits:
+        return "the provider cannot create a quota without a limit"
+    composite = len(list(entity.parts())) > 1
+    for _, name in entity.parts():
+        if name is DEFAULT:
+            continue
+        text = str(name)
+        if text == DEFAULT_ID:
+            return f"the provider takes the name {DEFAULT_ID} as the default entity"
+        if "|" in text or (composite and ":" in text):
+            return f"the id of a {TWO if composite else ONE} cannot have a name with {'| or :' if composite else '|'}"
+        if unicodedata.normalize("NFC", text) != text:
+            return "Terraform stores names in Unicode form NFC, which would change this name"
+        if "\0" in text:
+            return "Terraform does not accept the character NUL"
+    return None
+
+
+def _label(entity: Entity, used: set[str]) -> str:
+    """Return a label from the names, with a number if it is in use."""
+    words = "_".join("default" if name is DEFAULT else str(name) for _, name in entity.parts())
+    kinds = "_".join(TYPES[kind] for kind, _ in entity.parts())
+    base = _LABEL.sub("_", f"{kinds}_{words}")[:_LONGEST_LABEL].strip("_")
+    label, number = base, 2
+    while label in used:
+        label, number = f"{base}_{number}", number + 1
+    used.add(label)
+    return label
+
+
+def _blocks(entity: Entity, limits: Limits, label: str) -> Iterator[str]:
+    parts = [(TYPES[kind], None if name is DEFAULT else str(name)) for kind, name in entity.parts()]
+    resource = ONE if len(parts) == 1 else TWO
+    yield f'resource "{resource}" "{label}" {{'
+    for kind, name in parts:
+        yield from _single(kind, name) if resource == ONE else _component(kind, name)
+    yield "  config = {"
+    for key, limit in limits.items():
+        yield f'    "{key}" = {_number(limit)}'
+    yield from ("  }", "}", "", "import {", f"  to = {resource}.{label}", f"  id = {string(_id(parts))}", "}")
+
+
+def _number(limit: float) -> str:
+    return digits(limit)
+
+
+def _single(kind: str, name: str | None) -> Iterator[str]:
+    yield f'  entity_type = "{kind}"'
+    if name is not None:
+        yield f"  entity_name = {string(name)}"
+
+
+def _component(kind: str, name: str | None) -> Iterator[str]:
+    yield "  entity {"
+    yield f'    type = "{kind}"'
+    if name is not None:
+        yield f"    name = {string(name)}"
+    yield "  }"
+
+
+def _id(parts: list[tuple[str, str | None]]) -> str:
+    if len(parts) == 1:
+        ((kind, name),) = parts
+        return f"{DEFAULT_ID if name is None else name}|{kind}"
+    return "|".join(sorted(f"{kind}:{DEFAULT_ID if name is None else name}" for kind, name in parts))
+
+
+def string(text: str) -> str:
+    """Quote a text for HCL. `${` and `%{` would begin a template, so they are doubled.
+
+    >>> print(string('a"b${c}'))
+    "a\\"b$${c}"
+    """
+    quoted = "".join(map(_escaped, text)).replace("${", "$${").replace("%{", "%%{")
+    return f'"{quoted}"'
+
+
+def _escaped(char: str) -> str:
+    if char in _SHORT:
+        return _SHORT[char]
+    if char.isprintable():
+        return char
+    return f"\\u{ord(char):04x}" if ord(char) <= 0xFFFF else f"\\U{ord(char):08x}"
