@@ -24,7 +24,7 @@ MOST: Final = 1.1
 PARTITIONS: Final = 100
 THROTTLE: Final = 3_000_000
 SIZE: Final = 900_000
-"""Of each partition: half a minute's work."""
+"""The size of each partition: work for half a minute."""
 LOAD: Final = 600_000
 """Bytes per second that producers write."""
 FINE: Final = {

@@ -31,7 +31,7 @@ _EACH: Final = 100
 
 
 def sections() -> list[Section]:
-    """Both parts."""
+    """The races with Kafka's tool, and the times of large plans."""
     with brokers("moves") as found, _races(found) as races:
         results = [run(race) for race in races]
     return [raced("moves", results), measured("large plans", _scale())]

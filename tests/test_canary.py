@@ -13,7 +13,7 @@ from tests.canary import CANARY
 from tests.stores.moves_stage import until
 
 OTHER = CANARY.replace("7f3a", "of-this-test")
-"""The lookout of the suite does not look for it."""
+"""The check of the whole suite does not look for it."""
 
 
 def test_a_line_with_a_secret_is_found() -> None:

@@ -98,7 +98,7 @@ def test_the_wheels_java_can_be_requested(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def an_authority(name: str) -> bytes:
-    """A certificate of a self-made authority, like that of a company's proxy."""
+    """A certificate of a self-signed authority, like that of a company's proxy."""
     import datetime
 
     from cryptography import x509

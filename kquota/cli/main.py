@@ -250,7 +250,7 @@ def _code() -> int:
     except MemoryError:
         if _debugging():
             raise
-        record = "memory is used up. A run that this command began or continued is on record: see it with "
+        record = "there is not enough memory. If this command started or continued a run, it is recorded. See it with "
         complain(worded(KquotaError(record, NextStep.SHOW_MOVES)))
         return FAILED
     except typer.TyperException as error:

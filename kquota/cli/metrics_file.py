@@ -58,7 +58,7 @@ class KeptMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterMetrics:
-    """The id of a cluster, and the value of each metric of its state. None is unknown."""
+    """The id of a cluster, and the value of each metric of its state. None means unknown."""
 
     cluster: str
     values: Mapping[str, float | None]

@@ -128,7 +128,7 @@ TakeOver: TypeAlias = Annotated[
 ]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 Quiet: TypeAlias = Annotated[
-    bool, typer.Option("--quiet", help="Print only errors and what needs a person, on stderr. The exit code says more.")
+    bool, typer.Option("--quiet", help="Print only errors and other messages that need action, on stderr.")
 ]
 TimeLimit: TypeAlias = Annotated[
     str | None,

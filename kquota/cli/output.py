@@ -88,7 +88,7 @@ class Answer(Part):
         raise NotImplementedError
 
     def needs(self) -> Iterable[str]:
-        """Lines for stderr with --quiet, in addition to notes that are errors or warnings: what needs a person."""
+        """Lines for stderr with --quiet, in addition to errors and warnings: messages that need action."""
         return ()
 
     def rows(self) -> Iterable[Row]:
@@ -122,7 +122,7 @@ class Lines(Answer):
 def show(returned: Answer | Generator[Answer], output: Output, *, quiet: bool = False) -> int:
     """Print what a command returned, and return its exit code. A generator is closed if printing fails.
 
-    With `quiet`, stdout is empty, and stderr has only what needs a person.
+    With `quiet`, stdout is empty, and stderr has only messages that need action.
     """
     if isinstance(returned, Answer):
         return _needed(returned) if quiet else _shown(returned, output)

@@ -168,7 +168,7 @@ def _expected(
 
 
 @contextmanager
-def _only_warned(what: str = "the next estimates do not learn from this move") -> Iterator[None]:
+def _only_warned(what: str = "later estimates do not use this move") -> Iterator[None]:
     try:
         yield
     except KquotaError as error:

@@ -65,7 +65,7 @@ def _carried_out(asked: Any, work: Callable[[], int], quiet: bool) -> int:
 
 
 def _unless_busy(work: Callable[[], int]) -> Callable[[], int]:
-    """The work with --quiet: the lock of another kquota needs no person, because the next run repeats the work."""
+    """The work with --quiet: a lock of another kquota needs no action, because the next run repeats the work."""
 
     def done() -> int:
         try:

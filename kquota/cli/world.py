@@ -248,7 +248,7 @@ def elections(at: Where) -> Iterator[Elections]:
 class Hold:
     """Why a command that writes locks the cluster, and how it treats another holder of the lock.
 
-    `patient` waits for a holder that shows no sign of life. `take_over` replaces even a holder that may be alive.
+    `patient` waits for a holder whose heartbeat has stopped. `take_over` replaces even a holder that may be alive.
     `cautious` is the same as for `Choice`. With `later`, the command first reads, and takes the lock by `Stage.hold` if
     it has to write.
     """

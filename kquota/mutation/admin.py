@@ -94,7 +94,7 @@ def delete_topics(
 def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = False) -> MutationPace:
     """Return the pace for this number of topics under the quota that applies to this client, if the cluster reports it.
 
-    With `validate_only`, KIP-599 meant to spend nothing, but Kafka 4 spends the quota. Waiting by the rate would be
+    According to KIP-599, `validate_only` is free, but Kafka 4 counts it against the quota. Waiting by the rate would be
     useless on a broker that follows the KIP, so only rejections are used.
     """
     rate = cluster.mutation_rate() if topics > 1 and not validate_only else None

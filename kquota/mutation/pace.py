@@ -37,9 +37,9 @@ result.
 """
 _SAME: Final = 0.9
 _ALONE: Final = 0.8
-"""A client with this fraction of the quota's rate has all of it. The rest is lost to clocks and answers."""
+"""A client that gets this fraction of the quota's rate is alone. Rounded waits and response times use the rest."""
 _PACED: Final = 0.95
-"""The same fraction for a client that knows the rate and kept to it. If it is rejected, it is not alone."""
+"""The same fraction for a client that knows the rate and keeps to it. A rejection shows that it is not alone."""
 _MEMORY: Final = 60.0
 """Seconds for which a client counts its past share, so that a late client need not make up for an hour."""
 _BEHIND: Final = 40.0
@@ -182,7 +182,7 @@ class MutationPace:
         self._zero, self._spent, self._unrejected = zero, 0, 0
 
     def _learn(self, seconds: float) -> None:
-        """Learn from two moments at 0 tokens, `seconds` apart, and the mutations that were spent between them."""
+        """Update the rate from two moments at 0 tokens, `seconds` apart, and the mutations between them."""
         rate_seen = self._spent / seconds
         if self._learned and self._unrejected > self._trust and rate_seen > _SAME * self._learned:
             self._trust *= 2

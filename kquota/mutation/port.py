@@ -76,7 +76,7 @@ class MutationCluster(Protocol):
     def checked(self) -> Topics:
         """The same topics, for which the controller only checks requests (ValidateOnly). Deletions cannot be checked.
 
-        KIP-599 meant this to be free. Kafka 4 counts it against the quota, and can reject it.
+        According to KIP-599, this is free. Kafka 4 counts it against the quota, and can reject it.
         """
         ...
 

@@ -18,7 +18,7 @@ from kquota.terms import BrokerId
 AIM: Final = 0.95
 """The share of the time until the deadline that the copies should need. The rest is for the end of the move."""
 WORTH: Final = 0.05
-"""A smaller change of the throttle, as a share of it, is not worth a write."""
+"""kquota does not write a smaller change of the throttle than this share of it."""
 EVEN_SHARE: Final = 20
 """The lowest rate of a broker that finishes together with others is this part of the highest one."""
 _SOON: Final = 1.0
@@ -31,7 +31,7 @@ _FORM: Final = "Write for example 22:00-06:00=200MB/s,else=40MB/s"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateBounds:
-    """The lowest and the highest throttle in bytes per second. None is no bound."""
+    """The lowest and the highest throttle in bytes per second. None means no bound."""
 
     low: ByteRate | None = None
     high: ByteRate | None = None
@@ -135,11 +135,11 @@ def day_plan(text: str, what: str) -> DayPlan:
         if when == _ELSE and otherwise is None:
             otherwise = byte_rate(value, f"{what} {when}")
         elif when == _ELSE:
-            raise Invalid(f"{what}: else is given twice. {_FORM}")
+            raise Invalid(f"{what}: `else` is given twice. {_FORM}")
         else:
             spans.append(_span(when, byte_rate(value, f"{what} {when}"), what))
     if otherwise is None or not spans:
-        raise Invalid(f"{what} {text!r}: a span and else are needed. {_FORM}")
+        raise Invalid(f"{what} {text!r}: a time span and `else` are needed. {_FORM}")
     return DayPlan(spans=tuple(spans), otherwise=otherwise)
 
 
@@ -152,6 +152,8 @@ def _span(text: str, value: ByteRate, what: str) -> DaySpan:
         start, end = time(hours, minutes), time(end_hours % 24 if end_minutes == 0 else end_hours, end_minutes)
     except ValueError as error:
         raise Invalid(f"{what} {text!r}: not a time of day ({error}). {_FORM}") from error
-    if end_hours > 24 or start == end:
-        raise Invalid(f"{what} {text!r}: a span has a start and another end. {_FORM}")
+    if end_hours > 24:
+        raise Invalid(f"{what} {text!r}: not a time of day (hour must be in 0..24). {_FORM}")
+    if start == end:
+        raise Invalid(f"{what} {text!r}: the start and the end of a span must differ. {_FORM}")
     return DaySpan(start=start, end=end, rate=value)

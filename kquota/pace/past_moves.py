@@ -67,7 +67,7 @@ class PastMove:
 
     @property
     def certain(self) -> bool:
-        """True if the bounds of the actual time are close enough to learn from it."""
+        """True if the bounds of the actual time are close enough to use it."""
         return self.at_least > 0 and self.at_most - self.at_least <= _CERTAIN * self.at_most
 
 
@@ -80,7 +80,7 @@ class PastMoves:
 
     @property
     def certain(self) -> tuple[PastMove, ...]:
-        """The past moves from which the next estimate learns, at most `MOST_USED`."""
+        """The past moves that the next estimate uses, at most `MOST_USED`."""
         return tuple(move for move in self.ended if move.certain)[-MOST_USED:]
 
     def with_start(self, move: ExpectedMove) -> PastMoves:

@@ -60,7 +60,9 @@ def _untouchable(draft: PlacementDraft, goal: Goal, p: int) -> Left | None:
         return None
     if now.moving:
         return Left(partition=name, why="is already being moved. Plan again when that move has finished")
-    return Left(partition=name, why="has no leader, so nothing can be copied. Bring one of its replicas back first")
+    return Left(
+        partition=name, why="has no leader, so nothing can be copied. First start a broker that has one of its replicas"
+    )
 
 
 def _concerned(draft: PlacementDraft, goal: Goal, p: int) -> bool:

@@ -1,7 +1,7 @@
 """The latency of kquota's own small writes to each broker, on a scratch topic that exists only during the measurement.
 
-A measurement may take days, so the topic is replaced every hour: the name of a leftover topic tells `remove_older` when
-its time is over.
+A measurement may take days, so the topic is replaced every hour. The name of a leftover topic contains its end time,
+which `remove_older` reads.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class LatencyProbe:
         """Return the seconds of each write since the last call, by the broker that led the partition at its creation.
 
         A write that failed, or that has no answer after a second, is infinite. This also replaces a topic that has
-        expired, or that somebody has deleted. If that fails, the next attempt is a minute later.
+        expired or was deleted. If that fails, the next attempt is a minute later.
         """
         assert self._writes is not None
         found = self._writes.latencies()

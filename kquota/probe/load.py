@@ -46,7 +46,7 @@ class OtherUser(Invalid):
     """The client is not the `user` that the caller names."""
 
     def __init__(self, user: str, known: str) -> None:
-        super().__init__(f"the login decides the user of a client, and this login is {known}")
+        super().__init__(f"the login determines the user of a client, and this login is {known}")
         self.user = user
 
 

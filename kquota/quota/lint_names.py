@@ -77,7 +77,7 @@ def _host_names(quotas: Quotas) -> Iterator[QuotaFinding]:
                 entity=entity,
                 key=None,
                 what="is a host name, not an address",
-                why="each broker resolves it once, when it learns of the quota, and keeps that address",
+                why="each broker resolves it once, when it receives the quota, and keeps that address",
                 do="set the quota on the address, and remove this one",
                 cure=(QuotaChange(entity=entity, delete=tuple(limits)),),
             )
@@ -134,7 +134,7 @@ def _same_address(quotas: Quotas) -> Iterator[QuotaFinding]:
                 entity=entity,
                 key=None,
                 what=f"is the same address as {first[where]}",
-                why="brokers keep only the one that they learned of last",
+                why="brokers keep only the one that they received last",
                 do="keep only one. To remove this one:",
                 cure=(QuotaChange(entity=entity, delete=tuple(quotas[entity])),),
             )

@@ -211,7 +211,7 @@ def bucket(level: int, client: Client) -> tuple[str | None, str | None]:
 
 
 _SHARED: Final = (
-    "all connections of {user} with {client}; no other client spends from it",
+    "all connections of {user} with {client}; no other client uses it",
     "all connections of {user} with {client}; each client-id of this user has a bucket of its own",
     "all clients of {user} together, except clients with a limit on a level above",
     "all connections of {user} with {client}; each user has a bucket of its own",

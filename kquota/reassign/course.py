@@ -24,7 +24,7 @@ MOST_CHANGES: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CourseReading:
-    """`copied` bytes were on the destinations at this time, and `left` were still to come; None is unknown."""
+    """`copied` bytes were on the destinations at this time, and `left` were still to come. None means unknown."""
 
     at: datetime
     copied: int | None
@@ -33,7 +33,7 @@ class CourseReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerCourse:
-    """The copies to one broker: bytes, and when the last one ended. None is unknown.
+    """The copies to one broker: bytes, and when the last one ended. None means unknown.
 
     `expected` is the end in seconds from the start of the run. `ended` is the first reading without a copy to it.
     """
@@ -47,7 +47,7 @@ class BrokerCourse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateChange:
-    """A change of the throttle of a run, in bytes per second. None is no throttle; `by` and `reason` may be unknown.
+    """A change of the throttle of a run, in bytes per second. None means no throttle. `by` and `reason` may be unknown.
 
     `settings` are the rates that changed, if these were not all.
     """
@@ -87,7 +87,7 @@ class Course:
         return sum(known) if known and len(known) == len(found) else None
 
     def changed(self, change: RateChange) -> Course:
-        """Return the course with one more change of the throttle. A change to the same rate is none."""
+        """Return the course with one more change of the throttle. A change to the same rate is not added."""
         if change.before == change.rate:
             return self
         return replace(self, changes=(*self.changes, change)[-MOST_CHANGES:])

@@ -196,7 +196,7 @@ def _handed_over(
     except Busy:
         raise
     except (KquotaError, MemoryError) as error:
-        why = error if isinstance(error, KquotaError) else "memory is used up"
+        why = error if isinstance(error, KquotaError) else "there is not enough memory"
         started = [str(name) for name in todo if name not in refused]
         begun = f"; run {run.id} has submitted {counted(len(started), 'partition')}"
         stands = ", and the throttle stays set. " if run.taken else ". "

@@ -66,8 +66,8 @@ def restored_value(taken: Taken, now: str | None, others: Sequence[Taken]) -> st
 def passed_on(taken: Taken, now: str | None, other: Taken) -> Taken:
     """Return the values of a rate that the unfinished run `other` holds after the run of `taken` has ended.
 
-    It also holds the values of the ended run, even if `now` is another value: a stale read does not show the last
-    write.
+    They include the values of the ended run, even if `now` is another value, because a stale read does not show the
+    last write.
     """
     if taken.setting.is_list:
         return other

@@ -44,7 +44,7 @@ class Verification:
     settings of the run that another client removed although the move needs them. With `clear_all`, `cleared_of` has the
     ids of the open runs whose settings were cleared. With `too_early`, nothing was cleared, because moves are running.
     `unread` are dead brokers with replicas of the plan's topics, whose rates an unrecorded run may have set. `undone`
-    is the run of this plan, if the replicas are elsewhere because it was taken back. `unrecorded`: the replicas are
+    is the run of this plan, if the replicas are elsewhere because it was undone. `unrecorded`: the replicas are
     elsewhere, and no run of this plan is recorded here, so the reason is unknown.
     """
 
@@ -344,7 +344,7 @@ def _foreign(staying: Mapping[Setting, str], run: Run | None) -> tuple[str, ...]
     """Return a note on throttles that stay set while a move is running, or that no recorded run holds."""
     if not staying or run is not None:
         return ()
-    return (f"a throttle is set that no recorded open run holds: {named(staying)}; kquota leaves it unchanged",)
+    return (f"a throttle is set that belongs to no recorded open run: {named(staying)}; kquota leaves it unchanged",)
 
 
 def _kept(run: Run | None, unfinished: Sequence[Run]) -> tuple[str, ...]:

@@ -198,7 +198,7 @@ _LISTENERS: Final = ("listeners", "advertised.listeners", "listener.security.pro
 def tiered(broker: SandboxBroker) -> dict[str, Any]:
     """Return the properties for tiered topics (KIP-405). A folder of the sandbox replaces remote storage.
 
-    Segments are copied and deleted soon, because a sandbox lives for minutes.
+    Segments are copied and deleted soon, because a sandbox exists only for minutes.
     """
     return {
         "remote.log.storage.system.enable": "true",

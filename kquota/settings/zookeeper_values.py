@@ -81,11 +81,11 @@ def must_be_sound(change: ConfigChange) -> None:
             )
         elif key not in TOPIC:
             raise NeedsBroker(
-                f"{key}: not a topic config of every Kafka release, and no broker checks what is written to ZooKeeper"
+                f"{key}: not a topic config of every Kafka release, and brokers do not check values in ZooKeeper"
             )
         elif not TOPIC[key](text):
             raise Invalid(
-                f"{key}={text}: not a value that brokers accept, and no broker checks what is written to ZooKeeper"
+                f"{key}={text}: not a value that brokers accept, and brokers do not check values in ZooKeeper"
             )
 
 

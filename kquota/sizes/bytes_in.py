@@ -72,7 +72,9 @@ def parse(text: str, where: str) -> dict[BrokerId, BytesIn]:
     if not text.strip():
         raise Invalid(f"{where}: is empty. {_CSV}")
     if len(text) > LARGEST:
-        raise Invalid(f"{where}: has {len(text):,} characters, and kquota reads at most {LARGEST:,}. Ask for less time")
+        raise Invalid(
+            f"{where}: has {len(text):,} characters, and kquota reads at most {LARGEST:,}. Query a shorter time"
+        )
     rates = _from_json(text, where) if text.lstrip().startswith(("{", "[")) else _from_csv(text, where)
     if not rates:
         raise Invalid(f"{where}: contains no rate of a broker")

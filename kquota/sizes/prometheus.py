@@ -41,7 +41,7 @@ def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
     without a label for the broker, and for a counter.
     """
     if answer.get("status", "success") != "success":
-        raise Invalid(f"{where}: Prometheus answered: {answer.get('error') or answer['status']}. Ask again")
+        raise Invalid(f"{where}: Prometheus answered: {answer.get('error') or answer['status']}. Query again")
     data = answer.get("data", answer)
     kind = data.get("resultType") if isinstance(data, dict) else None
     if kind not in ("vector", "matrix"):
@@ -59,7 +59,7 @@ def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
 def _series(found: Mapping[str, Any], kind: str, where: str) -> _Series:
     labels = {str(key): str(value) for key, value in found["metric"].items()}
     if labels.get("__name__", "").endswith(("_total", "_count")):
-        raise Invalid(f"{where}: {labels['__name__']} is a counter, not a rate. Ask for rate({labels['__name__']}[5m])")
+        raise Invalid(f"{where}: {labels['__name__']} is a counter, not a rate. Query rate({labels['__name__']}[5m])")
     pairs = [found["value"]] if kind == "vector" else found["values"]
     samples = {float(time): float(value) for time, value in pairs}
     broker = _broker(labels, where)

@@ -84,8 +84,8 @@ def _await(remote: str, name: str) -> None:
         grpc.channel_ready_future(channel).result(timeout=READY_SECONDS)
     except grpc.FutureTimeoutError as error:
         raise Unreachable(
-            f"no Spark Connect server answers at {name} within {READY_SECONDS:.0f} s: check the address and port "
-            "(default 15002), that it runs, that TLS matches (;use_ssl=true), and that no firewall is in the way"
+            f"no Spark Connect server answers at {name} within {READY_SECONDS:.0f} s. Check the address, the port "
+            "(default 15002) and TLS (;use_ssl=true), that the server is running, and that no firewall blocks it"
         ) from error
     finally:
         channel.close()

@@ -169,7 +169,7 @@ def _beside(work: Callable[[], _T]) -> Callable[[], _T]:
     def run() -> None:
         try:
             done.set_result(work())
-        except Exception as error:  # noqa: BLE001 - whoever asks for the result gets it
+        except Exception as error:  # noqa: BLE001 - the caller that waits for the result gets it
             done.set_exception(error)
 
     threading.Thread(target=run, name="spark-job", daemon=True).start()

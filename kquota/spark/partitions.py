@@ -92,7 +92,7 @@ def health(rows: DataFrame, files: Files) -> Health:
 
 
 def _volumes(found: Iterable[Row]) -> tuple[Volume, ...]:
-    """Return the volume of each log dir. If one row has an error and another has its sizes, the sizes count."""
+    """Return the volume of each log dir. If one row has an error and another one has sizes, the sizes are used."""
     known: dict[tuple[int, str], Volume] = {}
     for row in found:
         place = (row["broker"], row["log_dir"])

@@ -71,7 +71,7 @@ class Start:
     def _run(self) -> None:
         try:
             self._session = self._connect()
-        except Exception as error:  # noqa: BLE001 - whoever waits for the session gets it
+        except Exception as error:  # noqa: BLE001 - the caller that waits for the session gets it
             self._failure = error
 
     def session(self) -> SparkSession:

@@ -46,7 +46,7 @@ _LONGEST = 120
 
 
 class Death(enum.Enum):
-    """The moment of the death. Only a line of a journal can be written by half; for a request TORN is AFTER."""
+    """The moment at which the process dies. Only a journal line can be written in part: a TORN request is an AFTER."""
 
     BEFORE = "before the step"
     TORN = "in the middle of the step"

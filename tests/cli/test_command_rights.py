@@ -38,7 +38,7 @@ SLOW, FAST = "1MB/s", "100MB/s"
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[Sandbox]:
-    """Three brokers that know carol's login and no permission of hers. All others may do everything."""
+    """Three brokers that know carol's login. She has no permission. All others may do everything."""
     started = sandbox.up(
         name=NAME,
         kafka="4.3.1",

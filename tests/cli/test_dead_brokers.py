@@ -195,7 +195,7 @@ def test_configs_through_the_controllers_equals_kafkas_tool(
 
 
 def test_without_a_controller_commands_end_soon(hand: OtherHand, servers: Sandbox, state: tuple[str, str]) -> None:
-    """Broker 2 alone is left."""
+    """Only broker 2 is running."""
     topic = hand.topic({0: (2, 3)}, size=1)
     held = kquota("throttle", "set", *at(servers), *state, "--throttle", "5MB/s", "--broker", "2,3")
     assert held.code == 0, held.err

@@ -98,7 +98,7 @@ def paused(desk: Desk, broker: int, seconds: float) -> Iterator[None]:
 
 
 def test_a_throttle_that_follows_the_clients(desk: Desk) -> None:
-    """It is the lowest while the baseline is measured, rises in calm, and falls when a broker becomes slow."""
+    """The throttle is lowest for the baseline, rises while brokers are fast, and falls when one becomes slow."""
     topic = desk.hand.topic({0: (1, 2)}, size=3 * LASTING)
     plan = desk.plan({(topic, 0): (1, 3)})
     assert desk.run("--execute", plan, "--throttle", "60000").code == 0

@@ -1,4 +1,4 @@
-"""Runs on real brokers: two at once, a paused twin, moves to and fro, and a topic that changes during a move."""
+"""Runs on real brokers: two at once, a paused twin, moves back and forth, and a topic that changes during a move."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_verify_without_the_record_removes_only_what_the_plan_proves(desk: Desk)
     ours = desk.hand.rates()
     found = elsewhere(desk).run("--verify", plan)
     assert found.code == 8, "the rates stay, because this host does not know their owner"
-    assert "a throttle is still set, and it is unknown who needs it: " in found.err
+    assert "a throttle is still set, and it is unknown what needs it: " in found.err
     assert all(f"{key} on broker 1,2,3" in found.err for key in (LEADER_RATE, FOLLOWER_RATE))
     until(lambda: desk.standing(topic) == {leaders: "9:9", **ours}, "only the plan's own entries are removed")
     assert desk.run("--verify", plan).code == 0

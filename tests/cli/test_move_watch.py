@@ -25,7 +25,7 @@ SLACK = 5.0
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[Sandbox]:
-    """Brokers with a short quota window, so that a copy of a minute arrives steadily and not in lumps of 11 s."""
+    """Brokers with a short quota window, so that a copy of a minute arrives steadily and not in bursts of 11 s."""
     name = f"watch-{os.getpid()}"
     found = sandbox.up(
         name=name, kafka="4.3.1", owner_pid=os.getpid(), properties={"replication.quota.window.num": "3"}

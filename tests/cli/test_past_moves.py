@@ -1,4 +1,4 @@
-"""`--execute` keeps the expected time of a run, `--verify` its end, and the next estimate learns from both.
+"""`--execute` keeps the expected time of a run, `--verify` its end, and the next estimate uses both.
 
 The cluster is in memory, and so is the time. The files of past moves are real.
 """
@@ -183,4 +183,4 @@ def test_files_that_cannot_be_written_do_not_stop_the_move(moves: Moves) -> None
     (moves.house.folder / CLUSTER_ID / "past_moves.json").mkdir()
     ran = moves.reassign(THERE, "--execute --throttle 1MB/s --force")
     assert ran.code == 0
-    assert "warning: the next estimates do not learn from this move: " in ran.err
+    assert "warning: later estimates do not use this move: " in ran.err

@@ -148,7 +148,7 @@ WRONG = {
     "no partitions": (("--find-limit", "--most-partitions", "9"), "9 is not in the range 10<=x<=10000"),
     "no factor": (("--find-limit", "--overcommit", "inf"), "--overcommit inf: must be finite"),
     "no user": (("--consume", "--user", ""), "--user ANONYMOUS"),
-    "another user": (("--consume", "--user", "bob"), "--user bob: the login decides the user of a client"),
+    "another user": (("--consume", "--user", "bob"), "--user bob: the login determines the user of a client"),
     "no client-id": (("--consume", "--client-id", ""), "always sends a client-id"),
     "brokers": (("--consume", "--broker-list", "1,b"), "--broker-list '1,b': write broker ids"),
     "a size": (("--consume", "--most-bytes", "much"), "--most-bytes 'much'"),
@@ -244,7 +244,7 @@ LIMITED = {
 
 
 TRIES, OFF = 3, 8
-"""For a load whose measurement is off: a machine that pauses for 2 s spoils one attempt, a wrong quota spoils all."""
+"""Repeats a wrong measurement: a machine that pauses for 2 s affects one attempt, a wrong quota affects all."""
 
 
 def test_a_real_client_is_within_10_percent_of_explain(kafka_431: Sandbox, at: tuple[str, str]) -> None:

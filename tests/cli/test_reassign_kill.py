@@ -31,7 +31,7 @@ Places = Mapping[TopicPartition, Sequence[int]]
 
 @dataclass(slots=True)
 class Stage:
-    """Two topics that move to and fro, an operator's throttles, and a kquota that may die."""
+    """Two topics that move back and forth, an operator's throttles, and a kquota that may die."""
 
     hand: OtherHand
     where: tuple[str, ...]

@@ -27,9 +27,10 @@ pytestmark = pytest.mark.kafka
 
 SLOW, FAST = "20000", "50MB/s"
 LASTING = 8_000_000
-"""Bytes of a partition that a throttled move needs more than a minute for, so that it still runs when it is looked at.
+"""Bytes of a partition for which a throttled move needs more than a minute, so that it is still running when a test
+reads it.
 
-A fetch takes 1 MB at once, and the next one goes when the 11 s of the quota's window are over, however low the rate.
+A fetch takes 1 MB at once, and the next one starts after the 11 s of the quota's window, even at a low rate.
 """
 ON_282 = [way for way in WAYS if way.startswith("2.8.2")]
 

@@ -217,7 +217,7 @@ def controller(hand: OtherHand) -> int:
 
 
 def healthy(hand: OtherHand) -> None:
-    """Every broker is in the metadata of every other one, and a controller works. Clients start anew."""
+    """Every broker is in the metadata of every other one, and a controller works. Clients connect again."""
     cluster = hand.servers
 
     def complete() -> bool:
@@ -237,7 +237,7 @@ def healthy(hand: OtherHand) -> None:
 
 
 def resumed(host: Host, first: Ran) -> list[Ran]:
-    """Repeat `move resume` until it promises that nothing is left."""
+    """Repeat `move resume` until it reports that nothing is left."""
     every, deadline = [first], time.monotonic() + LONGEST
     while every[-1].code != 0:
         assert time.monotonic() < deadline, every[-3:]

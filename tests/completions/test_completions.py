@@ -283,7 +283,7 @@ def test_kquota_is_started_for_a_cluster_without_a_cache(shell: str, stage: Path
 
 
 def test_the_bash_file_works_with_the_bash_of_macos() -> None:
-    """No words that bash learned after 3.2."""
+    """No syntax that bash 3.2 does not have."""
     text = (COMPLETIONS / "source/kquota.bash").read_text()
     newer = (
         r"declare -A|local -[An]|mapfile|readarray|\$\{[^}]*(?:,,|\^\^|@[A-Z]\})|&>>|\|&|coproc|printf -v|\[-1\]|;;?&"

@@ -1,4 +1,4 @@
-"""Counts what rounds have reached, and names what they have not: the hole is usually in the generator."""
+"""Counts what rounds have reached, and names what they have not, which is usually a gap in the generator."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ class Process(Thread):
             yield
 
     def pause(self, seconds: float) -> None:
-        """Waits without a sign of life. The session with ZooKeeper ends if this takes too long."""
+        """Waits without a heartbeat. The session with ZooKeeper ends if this takes too long."""
         if self.znodes is not None and seconds > SESSION_SECONDS:
             self.schedule.at(self.schedule.now + SESSION_SECONDS, self.znodes.expire)
         self.wait(seconds)
@@ -216,7 +216,7 @@ class Process(Thread):
         torn: Callable[[], object] | None = None,
         guard: Callable[[], object] = lambda: None,
     ) -> T:
-        """Does the step after a moment, unless the fate of this process is another one."""
+        """Does the step after a moment, unless this process is about to fail."""
         self.must_live()
         self._counts[kind] += 1
         fate = self.fate

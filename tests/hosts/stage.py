@@ -311,7 +311,7 @@ class Stage:
                     raise Violation(f"{who} took {entry} of {change.setting} while {named[0]} moves for run {run.id}")
 
     def overwritten(self, who: str, before: Mapping[Setting, str], after: Mapping[Setting, str | None]) -> None:
-        """Rates of dead brokers were written without a reading. A foreign value is lost there, and kquota says so."""
+        """Rates of dead brokers were written without a reading. kquota reports that a foreign value may be lost."""
         for setting, value in after.items():
             self.say(f"{who}: {setting} -> {value!r}, unread, by a controller")
             now = before.get(setting)

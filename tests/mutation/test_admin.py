@@ -125,7 +125,7 @@ def test_a_timeout_of_zero_is_refused_before_any_request(timeout: float) -> None
 
 
 def test_importing_kquota_loads_no_client() -> None:
-    """A program that may never create a topic does not pay for the import."""
+    """A program that does not create topics does not need this import."""
     code = (
         "import sys, kquota, kquota.mutation; print(*{'kafka', 'confluent_kafka', 'kazoo', 'typer'} & set(sys.modules))"
     )

@@ -1,4 +1,4 @@
-"""Past moves: two bounds of each actual time, and the band that an estimate learns from them."""
+"""Past moves: two bounds of each actual time, and the band that an estimate calculates from them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_number_of_moves_is_bounded() -> None:
 
 @given(st.lists(st.floats(0.1, 500), min_size=1, max_size=8))
 def test_the_bounds_of_the_actual_time_are_looks(looks: list[float]) -> None:
-    """Whatever the order of the looks, the actual time is between the latest look that saw it moving and the end."""
+    """In any order of the looks, the actual time is between the latest look that saw it moving and the end."""
     moves = PastMoves().with_start(under_way())
     for look in looks:
         moves = moves.seen_moving("a", at(look))

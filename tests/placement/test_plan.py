@@ -211,7 +211,7 @@ def test_an_unreachable_goal_is_reported_with_the_reason() -> None:
     now = small([[1, 4], [1, 4], [4]], brokers=(1, 2, 4), dead=[4], racks={1: "a", 2: "b"})
     found = plan(now, goal(now, drain=ids(4)))
     assert [(left.partition.partition, left.why) for left in found.left] == [
-        (2, "has no leader, so nothing can be copied. Bring one of its replicas back first")
+        (2, "has no leader, so nothing can be copied. First start a broker that has one of its replicas")
     ]
     racks = small([[1, 4]], brokers=(1, 2, 4), racks={1: "a", 2: "a", 4: "b"})
     found = plan(racks, goal(racks, drain=ids(4)))

@@ -103,7 +103,7 @@ def test_hashes_differ_exactly_when_changes_differ(
 
 
 def test_the_hash_includes_the_replaced_values() -> None:
-    """A reviewer saw 5 become 7. If the value is 6 by now, the change is another one."""
+    """A reviewer saw 5 become 7. If the value is 6 now, the change is a different one."""
     document = Document(limits={Entity(user="u"): {PRODUCER_BYTE_RATE: 7.0}})
     hashes = {difference(document, {Entity(user="u"): {PRODUCER_BYTE_RATE: n}}, prune=False).hash for n in (5.0, 6.0)}
     assert len(hashes) == 2

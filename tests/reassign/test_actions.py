@@ -280,7 +280,7 @@ def _no_memory() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("scarce", "why"),
-    [(_full_disk, r"\.journal: cannot be written \(File too large\)"), (_no_memory, "^memory is used up")],
+    [(_full_disk, r"\.journal: cannot be written \(File too large\)"), (_no_memory, "^there is not enough memory")],
     ids=["disk", "memory"],
 )
 def test_one_line_says_what_is_set_if_the_record_cannot_be_written_after_a_submit(

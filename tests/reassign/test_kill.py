@@ -112,7 +112,7 @@ WAYS = {f"{name}, at once": (name, None) for name in COMMANDS} | {
 
 
 def killed(stage: Stage, command: Command, fate: Fate) -> bool:
-    """True if the command met its fate."""
+    """True if the command died."""
     try:
         command(stage, MortalCluster(stage.cluster, fate), MortalRuns(stage.folder, fate))
     except (Killed, KquotaError):

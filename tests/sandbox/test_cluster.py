@@ -37,7 +37,7 @@ CHOOSES = "from kquota.sandbox import servers; print(*servers.free_ports(40), fl
 
 
 def test_concurrent_sandboxes_choose_different_ports(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before either listens, and with ids that start the search at the same port. A process that ended keeps none."""
+    """Both process ids start the search at the same port, and no port is open yet. An ended process keeps no port."""
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", CHOOSES], stdin=pipe, stdout=pipe, text=True) as other:
         monkeypatch.setattr(os, "getpid", lambda: other.pid)

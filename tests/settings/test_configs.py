@@ -1,6 +1,6 @@
 """The fake passes the contract, so tests on it are valid for a cluster.
 
-Also tests a write that never becomes visible.
+It also tests a write that never becomes visible.
 """
 
 from __future__ import annotations

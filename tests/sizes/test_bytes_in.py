@@ -79,13 +79,13 @@ REFUSED = {
     ),
     "high below the mean": ("broker,bytes_in,high\n1,5,4\n", "rates: broker 1: bytes_in is above high"),
     "no broker's rate": ("[]", "rates: contains no rate of a broker"),
-    "an error": ('{"status":"error","error":"query timed out"}', "Prometheus answered: query timed out. Ask again"),
+    "an error": ('{"status":"error","error":"query timed out"}', "Prometheus answered: query timed out. Query again"),
     "a scalar": (
         '{"status":"success","data":{"resultType":"scalar","result":[0,"1"]}}',
         "contains neither a vector nor a matr",
     ),
     "nothing found": (answered(), "rates: contains no rate of a broker"),
-    "a counter": (answered(({"__name__": "b_total"}, [0, "1"])), r"b_total is a counter, not a rate. Ask for rate\("),
+    "a counter": (answered(({"__name__": "b_total"}, [0, "1"])), r"b_total is a counter, not a rate. Query rate\("),
     "an address": (
         answered(({"instance": "10.0.0.3:9404"}, [0, "1"])),
         'no label names the broker ({instance="10.0.0.3:9404"})',

@@ -22,7 +22,7 @@ __all__ = ["connect_server", "master", "small_client"]
 
 @pytest.fixture(scope="session")
 def class_archive() -> None:
-    """In the shared cache, as after a user's first command. The tests start about forty JVMs from it."""
+    """The archive is in the shared cache, as after a user's first command. The tests start about forty JVMs from it."""
     with contextlib.suppress(OSError, Refused):
         archive.build()
 

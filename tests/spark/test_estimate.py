@@ -241,9 +241,9 @@ def test_waves_follow_the_order_of_the_plan(spark: SparkSession) -> None:
 
 
 Held = dict[int, tuple[int, bool | None]]
-"""Of each broker that holds a partition: its size, and whether it is reported as in sync."""
+"""For each broker that holds a partition: its size, and whether it is reported as in sync."""
 Cluster = dict[TopicPartition, tuple[Held, list[int], bool, bool]]
-"""Of each partition: who holds it, the wanted replicas, whether the plan names it, whether its leader is reported."""
+"""For each partition: its brokers, the wanted replicas, whether the plan names it, whether its leader is reported."""
 
 brokers = st.sampled_from(BROKERS)
 partitions = st.builds(TopicPartition, st.sampled_from(["t", "u-1"]), st.integers(0, 2))

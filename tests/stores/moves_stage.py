@@ -221,7 +221,7 @@ class OtherHand:
             self._elect(client)
 
     def _until_controlled(self, done: Callable[[], bool], what: str) -> None:
-        """A controller of 3.9.1 that deletes a topic right after moves to and fro may lose track of its replicas.
+        """A controller of 3.9.1 that deletes a topic right after moves back and forth may lose track of its replicas.
 
         From then on it fails at every event ("key not found"), so another controller must be elected.
         """

@@ -78,7 +78,7 @@ def _states() -> list[tuple[Run, Stamp]]:
 
 
 def must_be(name: str, seen: bytes) -> None:
-    """As on file, to the byte."""
+    """The text is equal to the file, to the byte."""
     path = GOLDEN / name
     if os.environ.get("REWRITE_GOLDEN") == "1":
         path.write_bytes(seen)

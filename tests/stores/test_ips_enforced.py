@@ -1,6 +1,6 @@
 """connection_creation_rate (KIP-612), written by kquota through each connection, is obeyed by real brokers.
 
-A broker hangs up on a connection from an address that is above its rate; all others are served. The connections come
+A broker closes a connection from an address that is above its rate; all others are served. The connections come
 from 127.0.0.2, so that neither kquota nor any other test is bound by the quota.
 """
 

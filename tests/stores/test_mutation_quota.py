@@ -52,7 +52,7 @@ def client(cluster: Sandbox) -> Iterator[str]:
 def test_one_client_sends_at_most_a_tenth_in_vain_and_waits_no_longer_than_the_bucket(
     cluster: Sandbox, client: str
 ) -> None:
-    """500 topics of 20 partitions, in small. Only the waits take time, however slow the machine is."""
+    """500 topics of 20 partitions, on a smaller scale. Only the waits take time, even on a slow machine."""
     topics, partitions = 40, 5
     waits: list[float] = []
     todo = work(Creation(topic=f"{client}-{n}", partitions=partitions, replication_factor=1) for n in range(topics))

@@ -212,7 +212,7 @@ class TestWhoseZooKeeper:
         assert znode.get_children(root) == before
 
     def test_a_zookeeper_cluster_of_kafka_39_is_not_kraft(self, zookeeper: Sandbox, znode: KazooClient) -> None:
-        """Its /controller says kraftControllerEpoch -1."""
+        """Its /controller contains kraftControllerEpoch -1."""
         for path in ("/plain/brokers/ids", "/plain/config/changes"):
             znode.create(path, b"", makepath=True)
         znode.create("/plain/controller", b'{"version":2,"brokerid":1,"kraftControllerEpoch":-1}')

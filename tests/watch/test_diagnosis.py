@@ -202,7 +202,7 @@ def test_a_throttle_below_the_write_rate_is_called_starved_within_30_seconds(sta
 def test_a_move_that_progresses_has_no_symptom(
     tmp_path: Path, throttle: int, share: float, lumps: bool, late: int, interval: float
 ) -> None:
-    """Whenever the watch begins, and also if copies arrive in lumps of a quota window."""
+    """Whenever the watch begins, and also if copies arrive in bursts of a quota window."""
     stage = Watched(tmp_path)
     stage.cluster.lumps = lumps
     stage.cluster.partition(name(0), (1,), 5000 * MB, int(throttle * share * MB))

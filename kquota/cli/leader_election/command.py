@@ -12,9 +12,9 @@ from kquota.cli.actions import flag, value
 from kquota.cli.connection import ThroughBrokers
 from kquota.cli.options import DryRun, Output, OutputFormat, WritingOptions, Yes
 
-EPILOG: Final = """With --batch, kquota waits after each batch until the new leaders are visible and no partition of the
-cluster is worse off than before: without a leader, or with a replica out of sync. Exit codes: 0 done, 1 some partitions
-were not elected (they are named).
+EPILOG: Final = """With --batch, kquota waits after each batch until the new leaders are visible, and until no more
+partitions than before are without a leader or have an out-of-sync replica. Exit codes: 0 done, 1 some partitions were
+not elected (they are named).
 
 Examples:
   kquota leader-election --bootstrap-server localhost:9092 --election-type preferred --all-topic-partitions --batch 50

@@ -102,7 +102,7 @@ def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequ
         say(f"{verb} run {wanted.id}: submit {moves} of its {every} partitions, then restore its throttle")
     takes = options.take_over and writer is not None
     if takes:
-        say(f"{writer} holds the lock. It may be alive; after the takeover it writes nothing more")
+        say(f"{writer} holds the lock. It may still be running. After the takeover, it writes nothing more")
     confirmation.must_agree(f"take over the lock and {verb}?" if takes else f"{verb}?")
 
 

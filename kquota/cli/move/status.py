@@ -68,7 +68,7 @@ class OpenRun(Part):
     def lines(self) -> Iterator[str]:
         """Yield its progress, its owner and reason, and its last writer."""
         ended = self.state is RunState.ENDED and not self.holds_throttle
-        yield f"{self.run}  {'ended, its record is still open' if ended else self.state.value}"
+        yield f"{self.run}  {'ended, but its record is still open' if ended else self.state.value}"
         rate = "no throttle" if self.throttle is None else f"throttle {human_rate(self.throttle)}"
         yield f"  {self.done} of {self.partitions} partitions done, {rate}"
         yield from (f"  {one.setting}: {human_rate(one.rate)}" for one in self.broker_rates)
@@ -95,7 +95,7 @@ class OpenRuns(Answer):
             yield from run.lines()
 
     def needs(self) -> Iterator[str]:
-        """Yield the runs that kquota left before they ended, with the commands that help."""
+        """Yield the runs that were interrupted, with the commands that continue or undo them."""
         for run in self.runs:
             if run.state is RunState.ENDED and run.holds_throttle:
                 verify = suggested("reassign-partitions --verify --all-runs")

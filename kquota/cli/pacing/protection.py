@@ -61,7 +61,7 @@ def protecting(
     *,
     fresh: bool,
 ) -> Iterator[ProtectedPace]:
-    """Open what makes the throttle follow the clients. The scratch topic exists only in the meantime. With `fresh`, no
+    """Open what makes the throttle follow the clients. The scratch topic exists only during this time. With `fresh`, no
     copy has begun, so the lowest throttle needs no time to take effect.
 
     Raises Invalid over ZooKeeper.
@@ -171,7 +171,7 @@ class ProtectedPace:
         return self.setter.set(run, step.rate, f"{self.setter.reason or '--protect'}: {why}", f": {why}")
 
     def _say_pressure(self, run: Run, step: ProtectionStep) -> None:
-        """Say once for each throttle why it does not rise."""
+        """Print why the throttle does not rise, each reason once for each throttle."""
         if step.pressure not in (*self.reported, Pressure.CALM, Pressure.MEASURING):
             self.reported.add(step.pressure)
             say(f"run {run.id}: the throttle stays at {human_rate(step.rate)}: {_why(step)}")

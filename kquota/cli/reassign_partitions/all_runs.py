@@ -131,7 +131,7 @@ def _remarks(one: RunVerified) -> Iterator[str]:
 
 
 def _unknown(stage: world.Stage) -> Iterator[str]:
-    """Yield an error if there may be runs that cannot be read here."""
+    """Yield an error if some runs cannot be read on this host."""
     if stage.runs.unreadable:
         names = ", ".join(stage.runs.unreadable)
         yield f"error: these runs on record cannot be read, so their state is unknown: {names}"

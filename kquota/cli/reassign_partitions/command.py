@@ -13,7 +13,7 @@ from kquota.cli.connection import Connection
 from kquota.cli.options import Output, Quiet, TableFormat, Textfile, WritingOptions, Yes
 
 EPILOG: Final = """Exit codes of --verify: 0 the moves have ended and the throttle is restored; 8 moves are still
-running: run it again; 1 replicas are not where the plan wants them. With --all-runs: 0 all runs are
+running: run it again; 1 replicas are not those of the plan. With --all-runs: 0 all runs are
 done; 8 some are still running; 1 the state of a run is unknown, or its replicas are elsewhere.
 
 Examples:

@@ -72,7 +72,7 @@ def of_verification(found: Verification) -> Iterator[str]:
         )
     elif found.undone is not None:
         yield (
-            f"error: run {found.undone.id} of this plan was taken back (undone, cancelled or refused), so only "
+            f"error: run {found.undone.id} of this plan was undone, cancelled or refused, so only "
             f"{count}. This plan needs no further --verify"
         )
     elif found.verdict is Progress.ELSEWHERE:
@@ -81,7 +81,7 @@ def of_verification(found: Verification) -> Iterator[str]:
         if found.unrecorded:
             yield (
                 f"error: the moves have ended, but only {count}. No run of this plan is recorded here, so it may have "
-                "been taken back on another host or by another client. If it was, this plan needs no further --verify"
+                "been undone on another host or by another client. If it was, this plan needs no further --verify"
             )
         else:
             yield f"error: the moves have ended, but only {count}. Execute the plan again, or correct it"
@@ -113,7 +113,7 @@ def _of_restored(found: Verification) -> Iterator[str]:
     if found.unknown:
         values = ",".join(dict.fromkeys(found.unknown.values()))
         yield (
-            f"error: a throttle is still set, and it is unknown who needs it: {named(found.unknown)} ({values}). Over "
+            f"error: a throttle is still set, and it is unknown what needs it: {named(found.unknown)} ({values}). Over "
             "this connection kquota sees no shared record, so another host may have set it. See "
             f"{suggested('throttle show')} and {suggested('throttle doctor')}"
         )

@@ -198,7 +198,7 @@ def _growths(wanted: dict[str, tuple[int, int]], assigned: Assignment | None) ->
         if total < now:
             raise Refused(f"topic {topic} has {now} partitions, and Kafka cannot remove partitions; nothing was sent")
         if assigned is not None and len(assigned) != total:
-            raise Invalid(f"--replica-assignment lists {len(assigned)} partitions, and {topic} is to have {total}")
+            raise Invalid(f"--replica-assignment lists {len(assigned)} partitions, but {topic} would have {total}")
     growths: list[Mutation] = []
     for topic, (now, total) in wanted.items():
         if total > now:

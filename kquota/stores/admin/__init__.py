@@ -18,7 +18,7 @@ _HOMES: Final = {
 
 
 def _execute_late(name: str) -> None:
-    """Register a package of kafka-python, and execute it only when somebody takes a name from it.
+    """Register a package of kafka-python, and execute it only when a name is taken from it.
 
     `import kafka` also imports its consumer, producer and admin client, and the packages of messages read the schemas
     of 60 requests. That takes a third of the time of a short command, and kquota uses hardly any of it.

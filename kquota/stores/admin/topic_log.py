@@ -124,7 +124,7 @@ class WireLog:
         if maybe:
             return Unknown(f"{reason}; it is unknown whether the record was written")
         if sent.code == OUT_OF_ORDER:
-            return Refused(f"{reason}, because somebody deleted the last records of the topic. Nothing was appended")
+            return Refused(f"{reason}, because the last records of the topic were deleted. Nothing was appended")
         return Unreachable(f"{reason}. Nothing was appended")
 
     def _catch_up(self, deadline: Deadline, least: int = 0) -> None:

@@ -20,7 +20,7 @@ _OLD: Final = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """The settings of a handshake. `trust` is PEM. None trusts the authorities of the system."""
+    """The settings of a handshake. `trust` is PEM. None means the authorities of the system."""
 
     trust: str | None = field(repr=False)
     identity: Identity | None

@@ -219,7 +219,7 @@ def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> To
                 NextStep.SHARE_RECORD,
                 " creates a new one, ",
                 NextStep.UNSHARE_RECORD,
-                " makes this host forget it, and ",
+                " removes it from the state of this host, and ",
                 *_ONLY_THIS_HOST,
             )
         if pinned:

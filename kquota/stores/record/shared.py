@@ -160,7 +160,7 @@ def joined(local: Mapping[str, Kept], shared: Mapping[str, Run], identity: str |
 
 
 def _of_another(sent: Mapping[int, Owner | None], there: Run) -> bool:
-    """Return True if this host has a version with the number of the recorded one, but another process wrote that."""
+    """Return True if this host has the same version as the record, but another process wrote the one in the record."""
     return there.stamp is not None and sent.get(there.stamp.version, there.stamp.by) != there.stamp.by
 
 

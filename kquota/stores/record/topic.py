@@ -225,7 +225,7 @@ class TopicRecord:
             )
         if not before:
             self._waiting(
-                f"{found.holder} holds the lock of this cluster; waiting {left:.0f} s for a sign of life (Ctrl-C stops)"
+                f"{found.holder} holds the lock of this cluster; waiting {left:.0f} s for its heartbeat (Ctrl-C stops)"
             )
         self._clock.sleep(min(left, _LOOK_SECONDS))
         return found.mark

@@ -36,7 +36,7 @@ _TRIES: Final = 4
 _NEW_SESSION_LOOKS: Final = 10
 _LOOK_SECONDS: Final = 0.2
 _ENDED: Final = 20
-"""The number of ended runs that are kept, the newest ones, so that other hosts learn of their end."""
+"""The number of ended runs that are kept, the newest ones, so that other hosts see their end."""
 
 
 class ZnodeLock:

@@ -34,7 +34,7 @@ class PastMovesFile:
         self._folder = root / cluster_id
 
     def recall(self) -> PastMoves:
-        """Return the moves on file."""
+        """Return the stored moves."""
         document = _document(self._folder / "past_moves.json")
         return PastMoves(under_way=_all(document, "under_way", _under_way), ended=_all(document, "ended", _ended))
 

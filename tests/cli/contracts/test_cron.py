@@ -134,7 +134,7 @@ def test_a_stale_verify_says_that_the_run_was_taken_back(house: InMemory, tmp_pa
             house.cluster.cancel(name)
         if back == "another host":
             house.folder = tmp_path / "another host"
-    told = "No run of this plan is recorded here" if back == "another host" else "was taken back"
+    told = "No run of this plan is recorded here" if back == "another host" else "was undone, cancelled or refused"
     for _ in range(3):
         ran = kquota_here(*verify, "--quiet")
         assert (ran.code, ran.out) == (1, "")
@@ -159,7 +159,7 @@ def test_a_verify_of_the_plan_does_not_end_an_abort(house: InMemory, tmp_path: P
         house.cluster.finish(name)
     ran = kquota_here(*verify)
     assert (ran.code, house.cluster.configs) == (1, {})
-    assert "was taken back" in ran.err
+    assert "was undone, cancelled or refused" in ran.err
     assert kquota_here("move", "status", *at).code == 0
 
 
@@ -311,7 +311,7 @@ def test_the_previous_file_is_validated(text: bytes, cluster: str | None, succes
 
 
 def test_a_command_ends_after_its_time(house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if a library turns the end into an error of its own."""
+    """This also holds if a library converts the exit into its own error."""
 
     def waiting(*_: object) -> object:
         time.sleep(60)
@@ -341,7 +341,7 @@ def test_a_command_ends_after_its_time(house: InMemory, tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("document", ["README.md", "docs/scripts.md"])
 def test_the_alert_rules_of_the_documents_are_rules_about_metrics_of_kquota(document: str) -> None:
-    """A YAML parser reads them; no Prometheus checks the expressions."""
+    """A YAML parser reads the rules. Prometheus does not check the expressions."""
     page = (Path(__file__).parents[3] / document).read_text()
     [text] = re.findall(r"```yaml kquota-alerts\.yaml\n(.*?)```", page, re.DOTALL)
     [group] = yaml.safe_load(text)["groups"]

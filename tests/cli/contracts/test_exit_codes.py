@@ -48,7 +48,7 @@ EACH = {
     "record status": "",
     "record unshare": "--yes",
 }
-"""Every command that needs a cluster, with the options that it needs besides."""
+"""Every command that needs a cluster, with the other options that it needs."""
 
 
 def of_rate(rate: str) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from kquota import cli
 from kquota.cli import confirmation, suggestion, world
 from kquota.cli.connection import OPTIONS
 from kquota.cli.contract import COMMANDS, worded
+from kquota.cli.move.estimate import job
 from kquota.cli.move.estimate.report import commands as report
 from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.doctor.answer import DO
@@ -37,7 +38,7 @@ pytestmark = pytest.mark.unit
 
 CLI = Path(cli.__file__).parent
 COMPOSED = ("throttle/doctor/answer.py", "watching/wording.py")
-"""They compose their commands from parts; each of them is collected from their answers."""
+"""These modules compose commands from parts. The tests below collect each command from the answers."""
 SAMPLES = {
     "found.run.id": "20260301T123000Z-6a6b28d658e6",
     "other.id": "20260301T123000Z-6a6b28d658e6",
@@ -167,7 +168,7 @@ def filled(command: str, folder: Path) -> list[str]:
 
 
 @contextmanager
-def _nobody(*_: object) -> Iterator[NoReturn]:
+def _unreachable(*_: object) -> Iterator[NoReturn]:
     raise Unreachable("the cluster does not answer")
     yield
 
@@ -177,7 +178,8 @@ def test_a_suggested_command_runs_as_it_is_pasted(
     at: dict[str, str], house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(world, "record", _nobody)
+    monkeypatch.setattr(world, "record", _unreachable)
+    monkeypatch.setattr(job, "starting", _unreachable)
     monkeypatch.setattr(confirmation, "must_have_terminal", lambda *_: None)
     monkeypatch.setattr(confirmation, "must_agree", lambda _: None)
     plan(tmp_path, ELSEWHERE)

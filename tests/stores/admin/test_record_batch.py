@@ -117,7 +117,7 @@ def test_a_fetch_holds_several_batches_and_may_end_within_one() -> None:
 
 @pytest.mark.parametrize("length", [-(2**31), -12, -1, 0, 48])
 def test_a_batch_that_is_shorter_than_its_header_is_refused(length: int) -> None:
-    """A length of -12 was an endless loop."""
+    """A length of -12 caused an endless loop."""
     data = bytearray(built(TEXT))
     data[8:12] = length.to_bytes(4, "big", signed=True)
     with pytest.raises(Refused, match=f"damaged record batch at offset 0 .length {length}"):

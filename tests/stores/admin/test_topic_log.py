@@ -41,7 +41,7 @@ def no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_broker_alone_stops_a_stale_append(wire: Wire, no_second_look: None) -> None:
-    """It acknowledges one of the last five sequences, and refuses an older one."""
+    """The broker acknowledges one of the last five sequences, and refuses an older one."""
     name = create(wire)
     behind = [handle(wire, name) for _ in range(8)]
     writer = handle(wire, name)

@@ -109,7 +109,7 @@ def test_a_patient_command_waits_for_the_dead_and_not_for_the_living(
         pass
     assert team.clock.now - 1000.0 == LEASE_SECONDS
     assert len(team.said) == 1
-    assert "waiting 30 s for a sign of life" in team.said[0]
+    assert "waiting 30 s for its heartbeat" in team.said[0]
 
     alive = team.process("a")
     held = alive.hold("execute")
@@ -385,7 +385,7 @@ FORGED = {
 
 @pytest.mark.parametrize(("forge", "why"), FORGED.values(), ids=FORGED)
 def test_a_forged_record_is_reported_and_left_unchanged(team: Team, forge: object, why: str) -> None:
-    """B7: and the run beside it is seen."""
+    """B7: the other run is still visible."""
     runs = team.process("a")
     with runs.hold("execute"):
         runs.begin(RUN)

@@ -248,7 +248,7 @@ FORGED = {
 def test_a_forged_record_is_reported_and_left_unchanged(
     hosts: tuple[Host, Host], tree: str, setting: dict[str, str], why: str
 ) -> None:
-    """B7: the other run beside it is still seen."""
+    """B7: the other run is still visible."""
     one, other = hosts
     with one.runs.hold("execute"):
         one.runs.begin(RUN)

@@ -179,7 +179,7 @@ def _outside(goal: Goal, found: Planned) -> Iterator[str]:
             if side
         )
         yield (
-            f"warning: {sides} the band ({wanted}): no single move brings them closer, because of partition sizes, "
+            f"warning: {sides} the band ({wanted}): no single move helps, because of partition sizes, "
             "racks, disks or --topics"
         )
     else:

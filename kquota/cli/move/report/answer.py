@@ -25,9 +25,9 @@ _ENDS: Final = {Progress.DONE.value: "done", Progress.ELSEWHERE.value: "ended el
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary(Part):
-    """One run. Bytes, bytes per second, seconds; None is unknown or not recorded.
+    """One run. Bytes, bytes per second, seconds. None means unknown or not recorded.
 
-    `outcome` is `open`, `done`, `ended elsewhere` (the replicas were not where the plan wants them), `undone`, or
+    `outcome` is `open`, `done`, `ended elsewhere` (the replicas were not those of the plan), `undone`, or
     `ended` if it was not recorded how. `error` is (actual - expected) / expected.
     """
 
@@ -52,7 +52,7 @@ class RunSummary(Part):
 
     @property
     def deviation(self) -> str:
-        """The error for people."""
+        """The error as text."""
         return UNKNOWN if self.error is None else f"{self.error * 100:+.0f} %"
 
 
@@ -117,7 +117,7 @@ class ReadingReported(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeReported(Part):
-    """A change of the throttle, in bytes per second; None is no throttle. `by` and `reason` may not be recorded.
+    """A change of the throttle, in bytes per second; None means no throttle. `by` and `reason` may be missing.
 
     `settings` are the rates that changed, if these were not all.
     """

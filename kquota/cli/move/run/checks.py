@@ -63,7 +63,7 @@ class ClusterHealth:
         return self._reason
 
     def damage(self) -> str | None:
-        """Return the partitions that have become unhealthy, as `trouble` does. An unknown state is no damage."""
+        """Return the partitions that have become unhealthy, as `trouble` does. An unknown state does not count."""
         self.trouble()
         return _named(self._found) if self._found else None
 

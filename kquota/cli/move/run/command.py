@@ -16,7 +16,7 @@ EPILOG: Final = """kquota checks the cluster's health and the disks, throttles t
 waves, waits until they end, and restores the throttle. With --deadline, --between or --protect, it changes the throttle
 as the moves proceed, like `kquota move adjust`. If it is killed, the run stays on record: run the same command
 again, or `kquota move resume`, on any host. Exit codes: 0 done, and the throttle is restored; 8 a throttle is not
-restored yet; 1 refused, undone, or replicas are not where the plan wants them; 75 another kquota holds the
+restored yet; 1 refused, undone, or replicas are not those of the plan; 75 another kquota holds the
 lock.
 
 Examples:

@@ -23,7 +23,7 @@ _SAYS: Final[Mapping[Verdict, str]] = {
     Verdict.NOT_REACHED: "As explained: the client got what it asked for, and did not reach its quota.",
     Verdict.MORE: "More than the quota allows. The brokers may be too old for this quota, or a"
     " client.quota.callback.class may decide.",
-    Verdict.LESS: "Less than the quota allows, and throttled. Other clients may spend from the same bucket,"
+    Verdict.LESS: "Less than the quota allows, and throttled. Other clients may use the same bucket,"
     " another quota may apply, or this machine may be too busy.",
     Verdict.SLOW: "Less than the client asked for, and no broker throttled it. The bottleneck is the network, the"
     " brokers or this machine, not a quota.",
@@ -84,7 +84,7 @@ class ProbeShown(Part):
         yield from wrapped("client", whom(self.explained.client))
         yield from wrapped("load", _asked(load))
         when = "" if load.kind is Kind.CREATE_TOPICS else f", after {load.warm:g} s in which the quota windows fill"
-        when = when or ", after a full bucket is spent" * (load.limit is not None)
+        when = when or ", after a full bucket is used up" * (load.limit is not None)
         yield from wrapped("measured", f"{load.seconds:g} s{when}")
         yield from wrapped("quota", headline(_answer(load, self.explained), cluster))
         for other in _others(load, self.explained):

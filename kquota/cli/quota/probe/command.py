@@ -15,11 +15,11 @@ from kquota.probe import ladder, load
 from kquota.terms import SAMPLE_MS, SAMPLES
 
 EPILOG: Final = """The client loads its own topic, kquota-probe-..., with one partition on each broker. The probe
-removes this topic, also after an interrupt. If a probe was killed, the next probe or --clean-up removes its topics once
-its time is over.
+removes this topic, also after an interrupt. If a probe was killed, the next probe or --clean-up removes its topics
+after the end time in their names.
 
-Exit codes: 0 the client got what `kquota quota explain` says, within 10 %; 8 it got something else, or --clean-up
-left a topic that may be in use.
+Exit codes: 0 the client got what `kquota quota explain` shows, within 10 %; 8 it got more or less, or --clean-up kept a
+topic that may be in use.
 
 Examples:
   kquota quota probe --bootstrap-server localhost:9092 --client-id billing --produce 20MB/s --dry-run
@@ -62,9 +62,8 @@ class ProbeOptions(WritingOptions):
         typer.Option(
             "--user",
             metavar="NAME",
-            help="User of the client. Its login decides it (ANONYMOUS without a login), and kquota refuses another "
-            "name. "
-            "Required for logins whose user only the brokers know: certificates, tokens, tickets.",
+            help="User of the client. The login determines it (ANONYMOUS without a login), and kquota refuses another "
+            "name. Required for logins whose user only the brokers know: certificates, tokens, tickets.",
         ),
     ] = None
     client_id: Annotated[

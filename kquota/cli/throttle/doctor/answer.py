@@ -16,7 +16,7 @@ from kquota.list_text import few, named_brokers
 from kquota.measure import counted
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
-from kquota.terms import DEFAULT, BrokerId
+from kquota.terms import DEFAULT, REPLICATION_RATES, BrokerId
 from kquota.throttle.finding import Finding, Remedy
 from kquota.throttle.fixes import Sightings
 
@@ -51,6 +51,14 @@ def _correct_list(of: Finding) -> str:
     return f"{corrected}, or {_alter(f'--delete-config {key} {topic}')}"
 
 
+def _alter_side(of: Finding) -> str:
+    """Return the command that gives both sides the same rate: the rate of the only side that has one, if so."""
+    rates = {setting.key: values[0] for setting, values in of.values.items()}
+    unset = [side for side in REPLICATION_RATES if side not in rates]
+    config = f"{unset[0]}={next(iter(rates.values()))}" if len(unset) == 1 else "KEY=RATE"
+    return _alter(f"--add-config {config} --broker {of.brokers[0]}")
+
+
 DO: Final[Mapping[Remedy, Callable[[Finding], str]]] = {
     Remedy.RESUME_RUN: lambda _: suggested("move resume"),
     Remedy.END_RUN: lambda _: (
@@ -63,9 +71,7 @@ DO: Final[Mapping[Remedy, Callable[[Finding], str]]] = {
     Remedy.SET_SAME_RATE_ON_BROKERS: lambda of: (
         "if this is not intended: " + _alter(f"--add-config {of.keys[0]}=RATE --broker ID")
     ),
-    Remedy.SET_SAME_RATE_ON_SIDES: lambda of: (
-        "if this is not intended: " + _alter(f"--add-config KEY=RATE --broker {of.brokers[0]}")
-    ),
+    Remedy.SET_SAME_RATE_ON_SIDES: lambda of: "if this is not intended: " + _alter_side(of),
     Remedy.SET_RATE_ON_EACH_BROKER: lambda of: (
         "set it on each broker, then " + _alter(f"--delete-config {','.join(of.keys)} --broker-defaults")
     ),
@@ -127,7 +133,7 @@ class Examination(Answer):
             yield f"{one.rule}: {one.where}: {one.what}; {one.effect}. Do: {one.do}"
 
     def needs(self) -> Iterator[str]:
-        """Yield the same lines: a finding needs a person."""
+        """Yield the same lines, because a finding needs action."""
         yield from self.text()
 
     def rows(self) -> Iterator[Row]:

@@ -52,7 +52,7 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
             if older_than:
                 raise
             left = None
-            say(f"warning: kquota cannot remember when it first saw each leftover: {worded(error)}")
+            say(f"warning: kquota cannot record when it first saw each leftover: {worded(error)}")
     notes = list(unread(standing))
     planned: Sequence[Change] = ()
     if older_than is not None and left is not None:
@@ -115,7 +115,7 @@ def _must_know_all_runs(ports: Ports) -> None:
         raise Refused(ports.alone, ". Nothing was removed, because another host's run may need it")
     if unreadable := ports.runs.unreadable:
         raise Refused(
-            f"run {unreadable[0]} on record cannot be read, so it is unknown what it set. Use the version of kquota "
+            f"run {unreadable[0]} on record cannot be read, so its values are unknown. Use the version of kquota "
             "that wrote it; nothing was removed"
         )
 

@@ -75,8 +75,8 @@ def _remarks(found: LogDirsPlanned) -> Iterator[str]:
     outside = [change.path for change in found.dirs if change.closed is None and band.off(change.after)]
     if outside:
         yield (
-            f"warning: {few(outside, _NAMED)}: outside the band ({wanted}): no single move brings "
-            "them closer, because of the sizes of replicas, the disks or --topics"
+            f"warning: {few(outside, _NAMED)}: outside the band ({wanted}): no single move helps, "
+            "because of the sizes of replicas, the disks or --topics"
         )
     else:
         yield f"band: every log dir will hold {wanted}"
