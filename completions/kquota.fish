@@ -347,7 +347,7 @@ O	kquota reassign-partitions	--reason	once	free	Reason for colleagues, shown by 
 O	kquota reassign-partitions	--dry-run	once	flag	Check everything and show what would be written
 O	kquota reassign-partitions	--yes	once	flag	Do not ask for confirmation
 O	kquota reassign-partitions	--state-dir	once	folders	Folder of the journals of runs
-O	kquota reassign-partitions	--quiet	once	flag	Print only errors and what needs a person, on stderr
+O	kquota reassign-partitions	--quiet	once	flag	Print only errors and other messages that need action, on stderr
 O	kquota reassign-partitions	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
 O	kquota reassign-partitions	--output	once	text|json|tsv	Format of stdout
 O	kquota reassign-partitions	--help	once	flag	Show this message and exit
@@ -498,7 +498,7 @@ O	kquota move status	--zk-tls-config-file	once	files	Java properties with ZooKee
 O	kquota move status	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota move status	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota move status	--state-dir	once	folders	Folder of the journals of runs
-O	kquota move status	--quiet	once	flag	Print only errors and what needs a person, on stderr
+O	kquota move status	--quiet	once	flag	Print only errors and other messages that need action, on stderr
 O	kquota move status	--timeout	once	free	Stop the command after this time with exit code 75, for example 2m
 O	kquota move status	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
 O	kquota move status	--output	once	text|json	Format of stdout
@@ -579,7 +579,7 @@ O	kquota move resume	--gone	many	brokers,	Brokers that will never come back: do 
 O	kquota move resume	--take-over	once	flag	Take the lock from a command on another host, even if it may still be running
 O	kquota move resume	--yes	once	flag	Do not ask for confirmation
 O	kquota move resume	--output	once	text|json	Format of stdout
-O	kquota move resume	--quiet	once	flag	Print only errors and what needs a person, on stderr
+O	kquota move resume	--quiet	once	flag	Print only errors and other messages that need action, on stderr
 O	kquota move resume	--timeout	once	free	Stop the command after this time with exit code 75, for example 2m
 O	kquota move resume	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
 O	kquota move resume	--help	once	flag	Show this message and exit
@@ -678,7 +678,7 @@ O	kquota throttle doctor	--older-than	once	free	With --fix: remove only leftover
 O	kquota throttle doctor	--yes	once	flag	Do not ask for confirmation
 O	kquota throttle doctor	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota throttle doctor	--state-dir	once	folders	Folder of the journals of runs
-O	kquota throttle doctor	--quiet	once	flag	Print only errors and what needs a person, on stderr
+O	kquota throttle doctor	--quiet	once	flag	Print only errors and other messages that need action, on stderr
 O	kquota throttle doctor	--timeout	once	free	Stop the command after this time with exit code 75, for example 2m
 O	kquota throttle doctor	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
 O	kquota throttle doctor	--output	once	text|json|tsv	Format of stdout
