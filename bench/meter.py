@@ -1,6 +1,6 @@
-"""Runs one command and prints its seconds, its maximum kB of memory and its exit code, as a new small process.
+"""Runs one command and prints its seconds, its maximum kB of memory, its exit code and its CPU seconds.
 
-Linux counts the memory of the parent of a process as that process's own, so the parent must be small.
+It is a small process of its own, because Linux counts the memory of a process's parent as its own.
 """
 
 from __future__ import annotations
@@ -13,4 +13,5 @@ import time
 started = time.perf_counter()
 process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 _, status, usage = os.wait4(process.pid, 0)
-print(time.perf_counter() - started, usage.ru_maxrss, os.waitstatus_to_exitcode(status))
+seconds = time.perf_counter() - started
+print(seconds, usage.ru_maxrss, os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime)

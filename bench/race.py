@@ -33,10 +33,11 @@ class Race:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The cost of one process: wall time, and maximum memory (ru_maxrss)."""
+    """The cost of one process: wall time, maximum memory (ru_maxrss), and the CPU time of itself and its children."""
 
     seconds: float
     megabytes: float
+    cpu_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +116,10 @@ def cost(command: Sequence[str]) -> Cost:
     metered = subprocess.run(
         [sys.executable, "-I", "-S", str(_METER), *command], stdout=subprocess.PIPE, text=True, check=True
     )
-    seconds, kilobytes, code = metered.stdout.split()
+    seconds, kilobytes, code, cpu_seconds = metered.stdout.split()
     if int(code):
         raise subprocess.CalledProcessError(int(code), command)
-    return Cost(seconds=float(seconds), megabytes=int(kilobytes) / 1024)
+    return Cost(seconds=float(seconds), megabytes=int(kilobytes) / 1024, cpu_seconds=float(cpu_seconds))
 
 
 def kquota(*arguments: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ VERSIONS: Final = (1, VERSION)
 """The snapshot versions that kquota reads."""
 STAMP: Final = "%Y-%m-%dT%H:%M:%SZ"
 """The format of times in rows: UTC, to the second."""
+_WORDS: Final = {None: "null", True: "true", False: "false"}
 
 
 def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterator[str]:
@@ -28,27 +29,28 @@ def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterat
     """
     stamp = time.astimezone(UTC).strftime(STAMP)
     for log_dir in sorted(log_dirs, key=lambda found: (found.broker, found.path)):
+        place = {"broker": log_dir.broker, "rack": log_dir.rack, "log_dir": log_dir.path}
+        head = _json({"version": VERSION, "cluster": cluster_id, "time": stamp} | place).removesuffix("}")
+        tail = _json({"volume_total": log_dir.volume_total, "volume_usable": log_dir.volume_usable}).removeprefix("{")
         for replica in sorted(log_dir.replicas, key=lambda found: (found.partition, found.future)):
-            row = {
-                "version": VERSION,
-                "cluster": cluster_id,
-                "time": stamp,
-                "broker": log_dir.broker,
-                "rack": log_dir.rack,
-                "log_dir": log_dir.path,
-                "topic": replica.partition.topic,
-                "partition": replica.partition.partition,
-                "size": replica.size,
-                "start_offset": replica.start_offset,
-                "local_start_offset": replica.local_start_offset,
-                "end_offset": replica.end_offset,
-                "future": replica.future,
-                "leader": replica.leader,
-                "in_sync": replica.in_sync,
-                "volume_total": log_dir.volume_total,
-                "volume_usable": log_dir.volume_usable,
-            }
-            yield json.dumps(row, separators=(",", ":"), ensure_ascii=False)
+            yield f"{head},{_of_replica(replica)},{tail}"
+
+
+def _json(row: Mapping[str, object]) -> str:
+    return json.dumps(row, separators=(",", ":"), ensure_ascii=False)
+
+
+def _of_replica(replica: Replica) -> str:
+    """Return the fields of one replica. A topic name needs no escape. Not `json`, which takes five times as long."""
+    topic, partition = replica.partition
+    start, local_start, end = replica.start_offset, replica.local_start_offset, replica.end_offset
+    return (
+        f'"topic":"{topic}","partition":{partition},"size":{replica.size},'
+        f'"start_offset":{"null" if start is None else start},'
+        f'"local_start_offset":{"null" if local_start is None else local_start},'
+        f'"end_offset":{"null" if end is None else end},'
+        f'"future":{_WORDS[replica.future]},"leader":{_WORDS[replica.leader]},"in_sync":{_WORDS[replica.in_sync]}'
+    )
 
 
 def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:

@@ -150,7 +150,7 @@ def test_a_broker_with_one_usable_log_dir_is_refused(dirs: list[LogDir], why: st
 def test_replicas_that_are_under_way_stay_and_are_reported() -> None:
     """Replica 0 is being copied to /b, and partition 1 is being reassigned. Replica 2 is not in the metadata."""
     a, b = disks([50, 50, 50, 50, 50, 50], [])
-    b = replace(b, replicas=(replace(_replica(0, 10), future=True),))
+    b = replace(b, replicas=(_replica(0, 10)._replace(future=True),))
     partitions = held([a])
     name = TopicPartition(TOPIC, 1)
     partitions[name] = replace(partitions[name], adding=(ONE,))

@@ -80,8 +80,7 @@ class FakeLogDirs:
             replace(
                 log_dir,
                 replicas=tuple(
-                    replace(
-                        replica,
+                    replica._replace(
                         start_offset=0 if self.logs[replica.partition].replicas[0] == log_dir.broker else None,
                         local_start_offset=self.logs[replica.partition].local_start,
                         end_offset=self.logs[replica.partition].messages,

@@ -58,7 +58,7 @@ def test_a_snapshot_is_read_back_unchanged() -> None:
     written = lines("id", TIME, DIRS)
     (found,) = log_dirs(written, "a snapshot")
     assert (found.broker, found.rack, found.path, found.volume_total, found.volume_usable) == (ONE, "r1", "/a", 100, 0)
-    assert [replace(r, offset_lag=0) for r in sorted(DIRS[1].replicas, key=lambda r: r.partition)] == list(
+    assert [r._replace(offset_lag=0) for r in sorted(DIRS[1].replicas, key=lambda r: r.partition)] == list(
         found.replicas
     )
 
@@ -134,9 +134,9 @@ def led(
     """
     at = start if local is None else local
     log = Replica(partition=T0, size=size, offset_lag=0, future=False, local_start_offset=at, end_offset=end)
-    leader = replace(log, start_offset=start, leader=True, in_sync=True)
-    follower = replace(log, leader=False, in_sync=in_sync)
-    future = replace(leader, size=1, future=True)
+    leader = log._replace(start_offset=start, leader=True, in_sync=True)
+    follower = log._replace(leader=False, in_sync=in_sync)
+    future = leader._replace(size=1, future=True)
     return [
         replace(DIRS[1], broker=one, replicas=(leader, future) if one == broker else (follower,)) for one in (ONE, TWO)
     ]
@@ -144,7 +144,7 @@ def led(
 
 def _without_local(log_dirs: list[LogDir]) -> list[LogDir]:
     return [
-        replace(found, replicas=tuple(replace(one, local_start_offset=None) for one in found.replicas))
+        replace(found, replicas=tuple(one._replace(local_start_offset=None) for one in found.replicas))
         for found in log_dirs
     ]
 

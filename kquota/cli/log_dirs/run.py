@@ -62,7 +62,9 @@ class LogDirsShown(Answer):
         """Yield Kafka's two lines and the document."""
         yield "Querying brokers for log directories information"
         yield f"Received log directory information from brokers {','.join(str(one.broker) for one in self.brokers)}"
-        yield "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in document(self).rstrip("\n"))
+        text = document(self).rstrip("\n")
+        # Joining single characters needs nine times the memory of the text.
+        yield text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def run(options: LogDirsOptions) -> Answer:

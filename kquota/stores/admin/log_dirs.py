@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kafka.protocol.admin.cluster import DescribeLogDirsRequest
 from kafka.protocol.consumer import ListOffsetsRequest
@@ -13,8 +13,10 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from kquota.errors import KquotaError, Refused
 from kquota.sizes.replica import LogDir, Replica
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.terms import BrokerId, ReplicaId, TopicPartition
+from kquota.terms import BrokerId, TopicPartition
 
+_AT_ONCE: Final = 16
+"""The number of brokers that are asked at the same time."""
 _LATEST, _EARLIEST, _EARLIEST_LOCAL, _PENDING = -1, -2, -4, -6
 _TIERED: Final = (3, 6)
 """The first release with tiered topics (KIP-405)."""
@@ -41,59 +43,66 @@ class WireLogDirs:
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
         """Ask for all topics and filter the answer, because a request for one topic must list its partitions."""
         wanted: list[Any] | None = None if topics is None or topics else []
-        answers = self._answers({broker: DescribeLogDirsRequest(topics=wanted) for broker in brokers})
-        racks = self.brokers()
+        racks, names = self.brokers(), _Names()
         found = []
-        for broker, answer in answers.items():
-            if getattr(answer, "error_code", 0):
-                raise Refused(f"broker {broker} answered DescribeLogDirs with {kafka_error(answer.error_code, None)}")
-            found += [_log_dir(broker, racks.get(broker), result, topics) for result in answer.results]
+        for some in _together(brokers):
+            # A request keeps its version, so each broker gets its own.
+            answers = self._answers({broker: DescribeLogDirsRequest(topics=wanted) for broker in some})
+            for broker in some:
+                answer = answers.pop(broker)
+                if getattr(answer, "error_code", 0):
+                    why = kafka_error(answer.error_code, None)
+                    raise Refused(f"broker {broker} answered DescribeLogDirs with {why}")
+                found += [_log_dir(broker, racks.get(broker), result, topics, names) for result in answer.results]
         return sorted(found, key=lambda log_dir: (log_dir.broker, log_dir.path))
 
     def detailed(self, log_dirs: list[LogDir]) -> list[LogDir]:
-        held: dict[BrokerId, set[TopicPartition]] = defaultdict(set)
+        held: dict[BrokerId, list[TopicPartition]] = defaultdict(list)
         for log_dir in log_dirs:
-            held[log_dir.broker] |= {replica.partition for replica in log_dir.replicas if not replica.future}
+            held[log_dir.broker] += [replica.partition for replica in log_dir.replicas if not replica.future]
+        states = self._states({replica.partition.topic for log_dir in log_dirs for replica in log_dir.replicas})
         # Without tiered topics, the local log is the whole log.
         local = _EARLIEST_LOCAL if self._wire.oldest() >= _TIERED else _EARLIEST
-        # Asked first, because these offsets belong to the sizes, and the logs change.
-        ends = self._list_offsets(held, _LATEST, _DEBUGGING_REPLICA)
-        local_starts = self._list_offsets(held, local, _DEBUGGING_REPLICA)
-        states = self._states({replica.partition for log_dir in log_dirs for replica in log_dir.replicas})
-        starts = self._list_offsets(_led(states), _EARLIEST, _CONSUMER)
-        return [
-            replace(
-                log_dir,
-                replicas=tuple(
-                    _with_details(replica, log_dir.broker, states.get(replica.partition), starts, local_starts, ends)
-                    for replica in log_dir.replicas
-                ),
-            )
-            for log_dir in log_dirs
-        ]
+        found = []
+        for some in _together(sorted({log_dir.broker for log_dir in log_dirs})):
+            of_some = {broker: held[broker] for broker in some}
+            # Asked before the starts, because these offsets belong to the sizes, and the logs change.
+            ends = self._list_offsets(of_some, _LATEST, _DEBUGGING_REPLICA)
+            local_starts = self._list_offsets(of_some, local, _DEBUGGING_REPLICA)
+            led = {broker: [name for name in held[broker] if _leads(broker, states.get(name))] for broker in some}
+            starts = self._list_offsets(led, _EARLIEST, _CONSUMER)
+            found += [
+                replace(
+                    log_dir,
+                    replicas=_with_details(
+                        log_dir, states, starts[log_dir.broker], local_starts[log_dir.broker], ends[log_dir.broker]
+                    ),
+                )
+                for log_dir in log_dirs
+                if log_dir.broker in of_some
+            ]
+        return sorted(found, key=lambda log_dir: (log_dir.broker, log_dir.path))
 
     def pending(self, log_dirs: list[LogDir]) -> Mapping[TopicPartition, int]:
         led: dict[BrokerId, list[TopicPartition]] = defaultdict(list)
         for log_dir in log_dirs:
             led[log_dir.broker] += [replica.partition for replica in log_dir.replicas if replica.leader]
-        return {partition: at for (partition, _), at in self._list_offsets(led, _PENDING, _CONSUMER).items()}
+        offsets = self._list_offsets(led, _PENDING, _CONSUMER)
+        return {partition: at for broker in led for partition, at in offsets[broker].items()}
 
-    def _states(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Any]:
-        wanted = set(partitions)
-        topics = sorted({partition.topic for partition in wanted})
+    def _states(self, topics: Collection[str]) -> dict[TopicPartition, _State]:
         if not topics:
             return {}
-        found = {}
-        for topic in self._wire.metadata(topics).topics:
-            for state in topic.partitions or ():
-                partition = TopicPartition(topic.name, state.partition_index)
-                if partition in wanted:
-                    found[partition] = state
-        return found
+        return {
+            TopicPartition(topic.name, state.partition_index): _State(state.leader_id, tuple(state.isr_nodes))
+            for topic in self._wire.metadata(sorted(topics)).topics
+            for state in topic.partitions or ()
+        }
 
     def _list_offsets(
         self, held: Mapping[BrokerId, Collection[TopicPartition]], timestamp: int, replica_id: int
-    ) -> dict[ReplicaId, int]:
+    ) -> dict[BrokerId, dict[TopicPartition, int]]:
+        """Return the offsets of each broker. A partition without an offset is absent."""
         answers = self._answers(
             {
                 broker: _list_offsets(partitions, timestamp, replica_id)
@@ -101,13 +110,15 @@ class WireLogDirs:
                 if partitions
             }
         )
-        return {
-            (TopicPartition(topic.name, state.partition_index), broker): state.offset
-            for broker, answer in answers.items()
-            for topic in answer.topics
-            for state in topic.partitions
-            if state.error_code == 0 and state.offset >= 0
-        }
+        found: dict[BrokerId, dict[TopicPartition, int]] = {broker: {} for broker in held}
+        for broker in list(answers):
+            found[broker] = {
+                TopicPartition(topic.name, state.partition_index): state.offset
+                for topic in answers.pop(broker).topics
+                for state in topic.partitions
+                if state.error_code == 0 and state.offset >= 0
+            }
+        return found
 
     def _answers(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any]:
         answers = self._wire.ask_each(requests)
@@ -117,18 +128,45 @@ class WireLogDirs:
         return answers
 
 
-def _log_dir(broker: BrokerId, rack: str | None, result: Any, topics: Collection[str] | None) -> LogDir:
-    replicas = [
+class _State(NamedTuple):
+    """The leader of a partition, and the brokers that are in sync with it."""
+
+    leader: int
+    in_sync: tuple[int, ...]
+
+
+def _leads(broker: BrokerId, state: _State | None) -> bool:
+    return state is not None and state.leader == broker
+
+
+class _Names(dict[TopicPartition, TopicPartition]):
+    """Each partition once, because its replicas come from several brokers: a third of the memory."""
+
+    def of(self, topic: str, partition: int) -> TopicPartition:
+        """Return the only object of this partition."""
+        name = TopicPartition(topic, partition)
+        return self.setdefault(name, name)
+
+
+def _together(brokers: Collection[BrokerId]) -> Iterator[Sequence[BrokerId]]:
+    """Yield groups of brokers that are asked at the same time, because all answers together need too much memory."""
+    each = list(brokers)
+    for first in range(0, len(each), _AT_ONCE):
+        yield each[first : first + _AT_ONCE]
+
+
+def _log_dir(broker: BrokerId, rack: str | None, result: Any, topics: Collection[str] | None, names: _Names) -> LogDir:
+    replicas = tuple(
         Replica(
-            partition=TopicPartition(topic.name, state.partition_index),
+            partition=names.of(topic.name, state.partition_index),
             size=state.partition_size,
             offset_lag=state.offset_lag,
             future=state.is_future_key,
         )
-        for topic in result.topics
+        for topic in sorted(result.topics, key=lambda topic: topic.name)
         if topics is None or topic.name in topics
-        for state in topic.partitions
-    ]
+        for state in sorted(topic.partitions, key=lambda state: (state.partition_index, state.is_future_key))
+    )
     return LogDir(
         broker=broker,
         rack=rack,
@@ -136,7 +174,7 @@ def _log_dir(broker: BrokerId, rack: str | None, result: Any, topics: Collection
         error=kafka_error(result.error_code, None) if result.error_code else None,
         volume_total=_known_size(result.total_bytes),
         volume_usable=_known_size(result.usable_bytes),
-        replicas=tuple(sorted(replicas, key=lambda replica: (replica.partition, replica.future))),
+        replicas=replicas,
         cordoned=bool(result.is_cordoned),
     )
 
@@ -145,45 +183,43 @@ def _known_size(size: int | None) -> int | None:
     return None if size is None or size < 0 else size
 
 
-def _led(states: Mapping[TopicPartition, Any]) -> dict[BrokerId, set[TopicPartition]]:
-    led: dict[BrokerId, set[TopicPartition]] = defaultdict(set)
-    for partition, state in states.items():
-        if state.leader_id >= 0:
-            led[BrokerId(state.leader_id)].add(partition)
-    return led
-
-
 def _with_details(
-    replica: Replica,
-    broker: BrokerId,
-    state: Any | None,
-    starts: Mapping[ReplicaId, int],
-    local_starts: Mapping[ReplicaId, int],
-    ends: Mapping[ReplicaId, int],
-) -> Replica:
-    if replica.future or state is None:
-        return replica
-    return replace(
-        replica,
-        start_offset=starts.get((replica.partition, broker)),
-        local_start_offset=local_starts.get((replica.partition, broker)),
-        end_offset=ends.get((replica.partition, broker)),
-        leader=state.leader_id == broker,
-        in_sync=broker in state.isr_nodes,
+    log_dir: LogDir,
+    states: Mapping[TopicPartition, _State],
+    starts: Mapping[TopicPartition, int],
+    local_starts: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+) -> tuple[Replica, ...]:
+    return tuple(
+        replica
+        if replica.future or (state := states.get(name := replica.partition)) is None
+        # Not `replace`, which takes four times as long.
+        else Replica(
+            partition=name,
+            size=replica.size,
+            offset_lag=replica.offset_lag,
+            future=replica.future,
+            start_offset=starts.get(name),
+            local_start_offset=local_starts.get(name),
+            end_offset=ends.get(name),
+            leader=state.leader == log_dir.broker,
+            in_sync=log_dir.broker in state.in_sync,
+        )
+        for replica in log_dir.replicas
     )
 
 
 def _list_offsets(partitions: Collection[TopicPartition], timestamp: int, replica_id: int) -> Any:
-    of_topic: dict[str, list[int]] = defaultdict(list)
-    for partition in sorted(partitions):
-        of_topic[partition.topic].append(partition.partition)
-    topic_data = ListOffsetsRequest.ListOffsetsTopic
-    topics = [
-        topic_data(
-            name=topic,
-            partitions=[topic_data.ListOffsetsPartition(partition_index=i, timestamp=timestamp) for i in numbers],
+    # The same entry for the same number in each topic, and tuples, because objects of kafka-python are slow to create.
+    entries = {
+        number: ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
+            partition_index=number, current_leader_epoch=-1, timestamp=timestamp
         )
-        for topic, numbers in of_topic.items()
-    ]
+        for number in {number for _, number in partitions}
+    }
+    of_topic: dict[str, list[Any]] = defaultdict(list)
+    for topic, number in partitions:
+        of_topic[topic].append(entries[number])
+    topics = list(of_topic.items())
     oldest = _VERSIONS.get(timestamp, 1)
     return ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=topics, min_version=oldest)

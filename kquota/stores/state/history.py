@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import gzip
+import io
 import re
 import shutil
 import zlib
@@ -24,6 +25,10 @@ _GZIP: Final = b"\x1f\x8b"
 _SNAPSHOTS: Final = (".jsonl.gz", ".json.gz", ".jsonl", ".json")
 # Outside of rolled/v1, so that neither Spark nor a glob over that folder sees an incomplete batch.
 _UNFINISHED: Final = "rolled/.unfinished"
+# Larger than a line, because each call of gzip costs more than the compression of one line.
+_CHUNK: Final = 2**17
+_LEVEL: Final = 6
+"""The default of zlib. Level 9 takes three times as long, for files that are 5 % smaller."""
 _MANIFEST: Final = "_batch.json"
 
 
@@ -210,10 +215,11 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
     try:
         with (
             durable.replacing(path) as raw,
-            gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed,
+            gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=_LEVEL, mtime=0) as packed,
+            io.BufferedWriter(cast(io.RawIOBase, packed), _CHUNK) as chunks,
         ):
             for line in lines:
-                packed.write(line.encode() + b"\n")
+                chunks.write(line.encode() + b"\n")
     except OSError as error:
         raise Refused(f"cannot write {path}: {error.strerror}; nothing was saved") from error
     return path

@@ -42,7 +42,7 @@ class OneBroker:
     def ask_each(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any]:
         found = {}
         for broker, request in requests.items():
-            [partition] = request.topics[0].partitions
+            [(_, [partition])] = request.topics
             state = SimpleNamespace(partition_index=0, error_code=0, offset=OFFSETS[partition.timestamp])
             found[broker] = SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[state])])
         return found

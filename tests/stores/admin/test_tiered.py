@@ -153,7 +153,7 @@ def writing(bootstrap: str) -> Iterator[Load]:
 def from_the_log_start(found: list[LogDir]) -> list[LogDir]:
     """The readings of a kquota that reads only the first offset of the whole log."""
     return [
-        replace(d, replicas=tuple(replace(one, local_start_offset=one.start_offset) for one in d.replicas))
+        replace(d, replicas=tuple(one._replace(local_start_offset=one.start_offset) for one in d.replicas))
         for d in found
     ]
 
