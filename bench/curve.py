@@ -28,9 +28,10 @@ ESTIMATED: Final = (1_000, 10_000, 100_000, 1_000_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """Seconds of each round for so many quotas or partitions; `theirs` of Kafka's tool, empty where it has none.
+    """Seconds of each round for this number of quotas or partitions.
 
-    `estimated` when Kafka's tool was called for one of them and multiplied.
+    `theirs` has those of Kafka's tool. It is empty if Kafka has no such tool. With `estimated`, Kafka's tool ran for
+    one of them, and its time was multiplied.
     """
 
     command: str

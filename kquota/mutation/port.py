@@ -58,8 +58,7 @@ class Topics(Protocol):
         """Return the existing topics of these names, or all (None), by name. With `moves`, include adding and removing
         replicas.
 
-        No such replicas are shown by brokers before 2.4, and by brokers that do not authorize this client to read
-        reassignments.
+        Brokers before 2.4, and brokers that do not authorize this client to read reassignments, show no such replicas.
         """
         ...
 

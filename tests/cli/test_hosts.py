@@ -53,7 +53,7 @@ def team(hand: OtherHand, way: str, shared: str, tmp_path: Path) -> Iterator[Tea
 
 
 def planned(team: Team) -> tuple[TopicPartition, str]:
-    """A partition, and the plan of a move that lasts."""
+    """A partition, and the plan of a long move."""
     name = TopicPartition(team.hand.topic({0: (1, 2)}, size=LASTING), 0)
     return name, team.plan({name: (1, 3)})
 

@@ -273,4 +273,4 @@ FILES: Final[Mapping[str, Callable[[Stage], None]]] = {
     "trace-": _trace,
     **{name: _written(name, _PLAIN) for name in ("admin.properties", "billing.properties", "client.properties")},
 }
-"""Files of a story, which are written if a command names them."""
+"""Example files. Each is written if a command names it."""

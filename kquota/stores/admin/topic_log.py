@@ -98,7 +98,7 @@ class WireLog:
             )
 
     def _decide(self, nonce: bytes, maybe: bool) -> None:
-        """Return if the first new batch is from this process. Raises Stale if it is not, Unknown if the own batch may
+        """Return if the first new batch is from this process. Raises Stale if it is not, Unknown if its own batch may
         also be in the log.
 
         If its sequence differs, it is not the batch that was appended first: compaction removed that one, or the broker

@@ -173,7 +173,7 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions) ->
         if not one.readings
     ]
     notes += [
-        f"note: broker {one.broker}: {counted(one.unread, 'line')} of its metrics cannot be read. Look at the answer "
+        f"note: broker {one.broker}: {counted(one.unread, 'line')} of its metrics cannot be read. Check the output "
         "of its exporter"
         for one in answered
         if one.unread
