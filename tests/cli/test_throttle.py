@@ -212,7 +212,7 @@ def test_a_returning_broker_is_throttled_until_it_is_in_sync(desk: Desk) -> None
     assert desk.throttle("set", "--run", back["run"], "--throttle", "400kB/s").code == 0
 
     def flows() -> bool:
-        """True if copies made progress. Not every sample shows it, because a fetch takes 1 MB at once and then pauses."""
+        """True if this sample shows progress. Not every sample does, because a throttled fetch pauses after 1 MB."""
         _, shown = desk.told("show", "--sample", "3s", "--topic", topic)
         told = {one["broker"]: one for one in shown["brokers"]}
         assert told[3]["SumReplicaLag"] > 0

@@ -228,7 +228,7 @@ class TestLayout:
     def test_a_node_that_kafka_did_not_write(
         self, zookeeper_stage: RealStage, on_zookeeper: Sandbox, znode: KazooClient
     ) -> None:
-        """kquota never replaces such a node. Requested alone, it is an error. It does not hide other nodes."""
+        """kquota never replaces such a node. A request for it alone is an error, and it does not hide other nodes."""
         topic, other = zookeeper_stage.topic(), zookeeper_stage.topic()
         path = f"/config/topics/{topic.name}"
         sound = znode.get(path)[0]
