@@ -12,8 +12,7 @@ from kquota.cli.why_never import never_because, throttle_needed
 from kquota.errors import KquotaError, Refused
 from kquota.measure import ByteRate
 from kquota.pace.share import Pace, Side, pace
-from kquota.reassign.move_work import carried
-from kquota.reassign.moves import Move, PartitionReplicas
+from kquota.reassign.moves import Move, PartitionReplicas, carried
 from kquota.sizes.port import LogDirs
 from kquota.terms import BrokerId, TopicPartition
 

@@ -2,10 +2,6 @@
 
 Only the bucket's rejections reveal its level: after the throttle time it has 0 tokens. The mutations that are accepted
 between two such moments give this client's rate. The rate is below the quota if other clients share it.
-
-The clients cannot see each other. If they know the rate of the bucket, and answers are fast enough to show their order,
-the clients take turns: a client that recently had more of the bucket sends later within the time of one topic.
-Otherwise each client waits for a random time that is longer than that of many topics.
 """
 
 from __future__ import annotations
@@ -81,7 +77,10 @@ def fitting(mutations: Sequence[int], tokens: float = math.inf) -> int:
 class MutationPace:
     """The pace of mutations. `quota` is the rate in mutations per second, or None if it cannot be read.
 
-    Times are in seconds. A full bucket holds `burst_seconds` of its rate.
+    Times are in seconds. A full bucket holds `burst_seconds` of its rate. The clients cannot see each other. If they
+    know the rate of the bucket, and answers are fast enough to show their order, the clients take turns: a client that
+    recently had more of the bucket sends later within the time of one topic. Otherwise each client waits for a random
+    time that is longer than that of many topics.
     """
 
     quota: float | None
@@ -215,7 +214,7 @@ class MutationPace:
         return wanted / (1 + wanted / (_MOST_BEHIND * self.burst_seconds))
 
     def _may_take_turns(self, behind: float, mutations: int) -> bool:
-        """True if answers are fast enough to show which client was first. See the docstring of the module."""
+        """True if answers are fast enough to show which client was first. See the docstring of the class."""
         if self.quota is None:
             return False
         time = mutations / self.quota

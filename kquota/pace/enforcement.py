@@ -1,9 +1,8 @@
 """How brokers enforce a replication throttle, and which fraction of the throttle can be used.
 
 A quota counts the bytes in a window of samples, and stops fetches when the bytes of the window are spent. A stopped
-fetcher continues only after a pause. The pause is lost, so the usable fraction is window / (window + pause).
-
-Source: Kafka's SampledStat and SimpleRate, a simulation, and measurements on real brokers (`bench truth`).
+fetcher continues only after a pause. The pause is lost, so the usable fraction is window / (window + pause). Source:
+Kafka's SampledStat and SimpleRate, a simulation, and measurements on real brokers (`bench truth`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 All threads of a broker share `replica.alter.log.dirs.io.max.bytes.per.second`. A thread copies one replica after the
 other, and pauses for replica.fetch.backoff.ms when the quota is spent, like a throttled fetcher (`enforcement`).
-
 Source: Kafka's ReplicaAlterLogDirsThread, and measurements on real brokers.
 """
 

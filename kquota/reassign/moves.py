@@ -1,4 +1,4 @@
-"""The moves of a plan, given the current replicas: sources, destinations, and the throttle that they need."""
+"""The moves of a plan, given the current replicas: sources, destinations, the throttle that they need, and the work."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from sys import intern
+from types import MappingProxyType
 from typing import NamedTuple
 
+from kquota.pace.work import Link, Work, total, work
 from kquota.reassign.plan import Plan
 from kquota.settings.resource import Setting
-from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, BrokerId, TopicPartition
+from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, BrokerId, ReplicaId, TopicPartition
 
 Replicas = tuple[BrokerId, ...]
 
@@ -102,3 +104,47 @@ def list_entries(moving: Iterable[Move]) -> dict[Setting, tuple[str, ...]]:
 def throttled_brokers(moving: Iterable[Move]) -> tuple[BrokerId, ...]:
     """Return every broker that sends or receives a copy, sorted."""
     return tuple(sorted({b for move in moving if move.destinations for b in (*move.sources, *move.destinations)}))
+
+
+def carried(
+    moving: Iterable[Move],
+    partitions: Mapping[TopicPartition, PartitionReplicas],
+    sizes: Mapping[TopicPartition, int],
+    writes: Mapping[TopicPartition, float | None],
+    left: Mapping[ReplicaId, int | None] = MappingProxyType({}),
+) -> Work:
+    """Return the work of `moving`: the sums of the Spark job (`spark.estimate`), without a JVM. A test compares them.
+
+    `sizes` are the bytes of the leaders, `writes` are bytes per second. A partition that is missing from `writes` has
+    an unknown rate. A partition without a leader is left out, because it cannot be copied. `left` has the bytes that
+    running copies still need. All other copies count with the size of their leader.
+    """
+    keep_up: defaultdict[int, list[float | None]] = defaultdict(list)
+    links: defaultdict[tuple[BrokerId, BrokerId], list[TopicPartition]] = defaultdict(list)
+    for move in moving:
+        now = partitions[move.partition]
+        if not move.destinations or now.leader is None:
+            continue
+        w = writes.get(move.partition)
+        followers = sum(broker in move.sources and broker != now.leader for broker in now.isr)
+        keep_up[now.leader].append(0.0 if not followers else None if w is None else w * followers)
+        for broker in move.destinations:
+            if broker == now.leader:  # a new replica that caught up, and was elected
+                continue
+            links[now.leader, broker].append(move.partition)
+    return work(
+        (
+            Link(
+                leader=leader,
+                destination=destination,
+                copies=len(names),
+                bytes=sum(
+                    sizes.get(name, 0) if (missing := left.get((name, destination))) is None else missing
+                    for name in names
+                ),
+                writes=total(writes.get(name) for name in names),
+            )
+            for (leader, destination), names in links.items()
+        ),
+        {leader: total(rates) for leader, rates in keep_up.items()},
+    )

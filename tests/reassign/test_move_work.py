@@ -6,8 +6,7 @@ import pytest
 
 from kquota.measure import ByteRate
 from kquota.pace.share import Side, pace
-from kquota.reassign.move_work import carried
-from kquota.reassign.moves import PartitionReplicas, moves
+from kquota.reassign.moves import PartitionReplicas, carried, moves
 from kquota.reassign.plan import Plan
 from kquota.terms import BrokerId, TopicPartition
 

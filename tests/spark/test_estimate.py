@@ -15,8 +15,7 @@ from kquota.errors import Invalid, Refused
 from kquota.pace.disk_space import Arrival, Volume
 from kquota.pace.split import Split
 from kquota.pace.work import Link, Work
-from kquota.reassign.move_work import carried
-from kquota.reassign.moves import PartitionReplicas, moves
+from kquota.reassign.moves import PartitionReplicas, carried, moves
 from kquota.reassign.plan import Plan
 from kquota.reassign.running_copies import RunningCopy
 from kquota.spark import files

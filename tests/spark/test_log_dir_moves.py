@@ -64,7 +64,7 @@ CASES: dict[str, tuple[Plan, dict[int, float], tuple[LogDirWork, ...]]] = {
 def test_the_moves_inside_brokers(
     spark: SparkSession, tmp_path: Path, plan: Plan, rates: dict[int, float], works: tuple[LogDirWork, ...]
 ) -> None:
-    from kquota.spark.log_dir_moves import log_dir_moves
+    from kquota.spark.flows import log_dir_moves
     from kquota.spark.plans import planned
     from kquota.spark.sizes import from_snapshots
 
@@ -77,7 +77,7 @@ def test_the_moves_inside_brokers(
 
 
 def test_the_output_of_kafka_log_dirs_is_enough(spark: SparkSession, tmp_path: Path) -> None:
-    from kquota.spark.log_dir_moves import log_dir_moves
+    from kquota.spark.flows import log_dir_moves
     from kquota.spark.plans import planned
     from kquota.spark.sizes import from_log_dirs
 

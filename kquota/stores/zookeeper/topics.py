@@ -1,9 +1,8 @@
 """Partitions and running moves in ZooKeeper's znodes (KIP-455).
 
 A move that was submitted over ZooKeeper is in /admin/reassign_partitions. One that was submitted through the Admin API
-is only in the znode of its topic. Since Kafka 2.4, that znode also has the progress of the controller.
-
-Other tools can write these znodes, so each value must have its type.
+is only in the znode of its topic. Since Kafka 2.4, that znode also has the progress of the controller. Other tools can
+write these znodes, so each value must have its type.
 """
 
 from __future__ import annotations

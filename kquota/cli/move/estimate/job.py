@@ -86,7 +86,7 @@ def calculated(
         running = session(job.scratch, inputs.files, say, engine=job.engine, on_stage=on_stage, start=start)
         spark = stack.enter_context(running)
         from kquota.spark.estimate import bytes_left, measure
-        from kquota.spark.log_dir_moves import log_dir_moves
+        from kquota.spark.flows import log_dir_moves
         from kquota.spark.reader import Reader
         from kquota.spark.sizes import from_log_dirs, from_snapshots
 
