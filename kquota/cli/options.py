@@ -117,6 +117,32 @@ Gone: TypeAlias = Annotated[
         "--gone", metavar="ID,…", help="Brokers that will never come back: do not restore what was set on them."
     ),
 ]
+OnlyLeaders: TypeAlias = Annotated[bool, typer.Option("--leader", help="Limit only what leaders send.")]
+OnlyFollowers: TypeAlias = Annotated[bool, typer.Option("--follower", help="Limit only what followers receive.")]
+ForcedRate: TypeAlias = Annotated[
+    bool, typer.Option("--force", help="Set the rate even if copies can never catch up under it.")
+]
+LogDirThrottle: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--replica-alter-log-dirs-throttle",
+        metavar="RATE",
+        help="Limit for copies between the log dirs of a broker, for example 50MB/s.  [default: the limit of the "
+        "broker]",
+    ),
+]
+PlanOfRun: TypeAlias = Annotated[
+    Path | None, typer.Option("--reassignment-json-file", metavar="FILE", help="Select the open run of this plan.")
+]
+
+
+def run_option(default: str) -> Any:
+    """Return the option --run. Each command has its own default."""
+    return typer.Option(
+        "--run", metavar="ID", help=f"Id of the run, as `kquota move status` shows it.  [default: {default}]"
+    )
+
+
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print what would be written, without writing it.")]
 Reason: TypeAlias = Annotated[
     str | None,

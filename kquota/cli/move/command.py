@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -22,6 +21,7 @@ from kquota.cli.options import (
     Gone,
     Output,
     OutputFormat,
+    PlanOfRun,
     Quiet,
     StateDir,
     TakeOver,
@@ -29,6 +29,7 @@ from kquota.cli.options import (
     TimeLimit,
     WritingOptions,
     Yes,
+    run_option,
 )
 
 EPILOG: Final = """Examples:
@@ -55,22 +56,13 @@ class MoveStatusOptions:
     output: OutputFormat = Output.text
 
 
-def run_option(default: str) -> Any:
-    """Return the option --run. Each command has its own default."""
-    return typer.Option(
-        "--run", metavar="ID", help=f"Id of the run, as `kquota move status` shows it.  [default: {default}]"
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryOptions(WritingOptions):
     """Options that select open runs and safety checks."""
 
     connection: Connection
     run: Annotated[str | None, run_option("the open run")] = None
-    reassignment_json_file: Annotated[
-        Path | None, typer.Option("--reassignment-json-file", metavar="FILE", help="Select the open run of this plan.")
-    ] = None
+    reassignment_json_file: PlanOfRun = None
     state_dir: StateDir = None
     dry_run: DryRun = False
     force: Annotated[

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from kquota.cli.connection import Recorded
-from kquota.cli.options import Interval, Output, OutputFormat, Reason, StateDir, WritingOptions, Yes
+from kquota.cli.options import (
+    ForcedRate,
+    Interval,
+    OnlyFollowers,
+    OnlyLeaders,
+    Output,
+    OutputFormat,
+    PlanOfRun,
+    Reason,
+    StateDir,
+    WritingOptions,
+    Yes,
+    run_option,
+)
 from kquota.cli.pacing.options import PaceOptions
 
 EPILOG: Final = """With RATE, kquota sets the throttle and ends. With --broker, --leader and --follower, RATE applies
@@ -49,21 +61,14 @@ class AdjustOptions(WritingOptions):
         str | None,
         typer.Argument(metavar="[RATE]", help="Throttle of each broker, for example 80MB/s."),
     ] = None
-    run: Annotated[
-        str | None,
-        typer.Option(
-            "--run", metavar="ID", help="Id of the run, as `kquota move status` shows it.  [default: the open run]"
-        ),
-    ] = None
-    reassignment_json_file: Annotated[
-        Path | None, typer.Option("--reassignment-json-file", metavar="FILE", help="Select the open run of this plan.")
-    ] = None
+    run: Annotated[str | None, run_option("the open run")] = None
+    reassignment_json_file: PlanOfRun = None
     broker: Annotated[
         list[str] | None,
         typer.Option("--broker", metavar="ID,…", help="Set RATE only on these brokers.  [default: all of the move]"),
     ] = None
-    leader: Annotated[bool, typer.Option("--leader", help="Limit only what leaders send.")] = False
-    follower: Annotated[bool, typer.Option("--follower", help="Limit only what followers receive.")] = False
+    leader: OnlyLeaders = False
+    follower: OnlyFollowers = False
     even_finish: Annotated[
         bool,
         typer.Option(
@@ -80,9 +85,7 @@ class AdjustOptions(WritingOptions):
     go_on: Annotated[bool, typer.Option("--continue", help="End the pause: restore the throttle from before it.")] = (
         False
     )
-    force: Annotated[bool, typer.Option("--force", help="Set the rate even if copies can never catch up under it.")] = (
-        False
-    )
+    force: ForcedRate = False
     reason: Reason = None
     yes: Yes = False
     state_dir: StateDir = None

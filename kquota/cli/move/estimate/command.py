@@ -10,7 +10,7 @@ import typer
 
 from kquota.cli.connection import ThroughBrokers
 from kquota.cli.engine_options import Conf, Debug, SparkMaster, SparkRemote
-from kquota.cli.options import Output, OutputFormat, StateDir
+from kquota.cli.options import LogDirThrottle, Output, OutputFormat, StateDir
 
 EPILOG: Final = """Exit codes: 0 the move can be done as asked; 1 it never finishes, misses the deadline, does not fit
 on the disks or breaks a limit. stderr has the reason.
@@ -51,14 +51,7 @@ class EstimateOptions:
             help="Replication throttle of each broker, for example 50MB/s. Without a unit: bytes per second.",
         ),
     ] = None
-    replica_alter_log_dirs_throttle: Annotated[
-        str | None,
-        typer.Option(
-            "--replica-alter-log-dirs-throttle",
-            metavar="RATE",
-            help="Limit for copies between the log dirs of a broker.  [default: the limit of the broker]",
-        ),
-    ] = None
+    replica_alter_log_dirs_throttle: LogDirThrottle = None
     deadline: Annotated[
         str | None,
         typer.Option(

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli.connection import ThroughBrokers
-from kquota.cli.options import Output, OutputFormat
+from kquota.cli.options import LogDirThrottle, Output, OutputFormat
 
 EPILOG: Final = """stdout has the plan in the format of `kquota reassign-partitions --reassignment-json-file`. Nothing
 is written to the cluster.
@@ -100,13 +100,6 @@ class PlanOptions:
             help="Use sizes from the newest snapshot of a file or folder instead of the live sizes.",
         ),
     ] = None
-    replica_alter_log_dirs_throttle: Annotated[
-        str | None,
-        typer.Option(
-            "--replica-alter-log-dirs-throttle",
-            metavar="RATE",
-            help="Limit for copies between log dirs, for example 50MB/s.  [default: the limit of the broker]",
-        ),
-    ] = None
+    replica_alter_log_dirs_throttle: LogDirThrottle = None
     explain: Annotated[bool, typer.Option("--explain", help="Show all moves on stderr, not only the first 20.")] = False
     output: OutputFormat = Output.text

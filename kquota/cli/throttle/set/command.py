@@ -9,7 +9,18 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli.connection import Connection
-from kquota.cli.options import DryRun, Output, OutputFormat, Reason, StateDir, WritingOptions, Yes
+from kquota.cli.options import (
+    DryRun,
+    ForcedRate,
+    OnlyFollowers,
+    OnlyLeaders,
+    Output,
+    OutputFormat,
+    Reason,
+    StateDir,
+    WritingOptions,
+    Yes,
+)
 
 EPILOG: Final = """kquota records what it sets. `kquota throttle clear` restores each previous value.
 
@@ -51,8 +62,8 @@ class SetOptions(WritingOptions):
         ),
     ] = None
     all_brokers: Annotated[bool, typer.Option("--all-brokers", help="Set the rate on every broker.")] = False
-    leader: Annotated[bool, typer.Option("--leader", help="Limit only what leaders send.")] = False
-    follower: Annotated[bool, typer.Option("--follower", help="Limit only what followers receive.")] = False
+    leader: OnlyLeaders = False
+    follower: OnlyFollowers = False
     recovering: Annotated[
         int | None,
         typer.Option(
@@ -79,9 +90,7 @@ class SetOptions(WritingOptions):
             help="Time to measure the share of the rate that in-sync followers use. 0: do not measure.",
         ),
     ] = "3s"
-    force: Annotated[bool, typer.Option("--force", help="Set the rate even if copies can never catch up under it.")] = (
-        False
-    )
+    force: ForcedRate = False
     reason: Reason = None
     yes: Yes = False
     dry_run: DryRun = False
