@@ -82,6 +82,27 @@ def carry_out(
     if dirs is not None and prepared.reading is not None:
         log_dir_actions.announce(dirs, prepared.log_dirs, prepared.reading)
     run, started = _first(prepared, run)
+    run, more = _later_waves(world, run, report, hold_back, noted, between, wait or world.clock.sleep)
+    running = tuple(move.partition for move in prepared.moving if move.submitted)
+    moved = Started()
+    if dirs is not None and prepared.log_dirs:
+        moved = log_dir_actions.start(dirs, world.clock, prepared.log_dirs, timeout, before=prepared.reading)
+    return Execution(
+        run=run, rollback=run.rollback, started=started + more, running=running, log_dirs=moved, notes=prepared.notes
+    )
+
+
+def _later_waves(
+    world: World,
+    run: Run,
+    report: Callable[[str], None],
+    hold_back: Callable[[], str | None],
+    noted: Callable[[Run], Run],
+    between: Callable[[], AbstractContextManager[None]],
+    wait: Callable[[float], None],
+) -> tuple[Run, tuple[TopicPartition, ...]]:
+    """Submit every wave after the first, as `carry_out` says. Return the recorded run, and the submitted partitions."""
+    started: tuple[TopicPartition, ...] = ()
     waiting, reason = 0, None
     while todo := run.waiting:
         if len(todo) != waiting:
@@ -89,7 +110,7 @@ def carry_out(
             report(f"{later} to submit later: the next wave starts when enough running moves have ended")
         waiting = len(todo)
         with between():
-            (wait or world.clock.sleep)(_BETWEEN_WAVES)
+            wait(_BETWEEN_WAVES)
             reason = _held_back(hold_back, reason, report)
         open_runs = world.runs.unfinished()
         latest = next((one for one in open_runs if one.id == run.id), None)
@@ -101,13 +122,7 @@ def carry_out(
         if reason is None:
             run, more = _next_or_how_to_go_on(world, noted(run))
             started += more
-    running = tuple(move.partition for move in prepared.moving if move.submitted)
-    moved = Started()
-    if dirs is not None and prepared.log_dirs:
-        moved = log_dir_actions.start(dirs, world.clock, prepared.log_dirs, timeout, before=prepared.reading)
-    return Execution(
-        run=run, rollback=run.rollback, started=started, running=running, log_dirs=moved, notes=prepared.notes
-    )
+    return run, started
 
 
 def _held_back(hold_back: Callable[[], str | None], before: str | None, report: Callable[[str], None]) -> str | None:

@@ -135,15 +135,7 @@ def up(
         jars.must_have_tiers(kafka)
     with places.alone(name):
         _refuse_running(name, directory)
-        # Checked first, so that the error names Spark's extra even if Java is missing as well.
-        jars.pyspark_jars()
-        where = java.find()
-        if kafka is not None:
-            jars.kafka(kafka, tell)
-            if tiered:
-                jars.tiers(kafka, tell)
-            if metrics:
-                jars.metrics_agent(tell)
+        where = _java_and_jars(kafka, tell, tiered=tiered, metrics=metrics)
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
         planned = _planned(name, kafka, brokers if kafka else 0, properties or {}, directory, metrics=metrics)
@@ -159,6 +151,20 @@ def up(
         ready = dataclasses.replace(planned, ready=True)
         _save(ready)
     return ready
+
+
+def _java_and_jars(kafka: str | None, tell: Tell, *, tiered: bool, metrics: bool) -> java.Java:
+    """Download what the servers need, and return the Java that runs them."""
+    # Checked first, so that the error names Spark's extra even if Java is missing as well.
+    jars.pyspark_jars()
+    where = java.find()
+    if kafka is not None:
+        jars.kafka(kafka, tell)
+        if tiered:
+            jars.tiers(kafka, tell)
+        if metrics:
+            jars.metrics_agent(tell)
+    return where
 
 
 def down(name: str = "default") -> bool:
