@@ -431,7 +431,7 @@ O	kquota move plan	--brokers	once	brokers,	Place new replicas only on these brok
 O	kquota move plan	--disk-limit	once	free	Highest disk usage of a broker that the plan may cause
 O	kquota move plan	--disk	once	free	Disk size of brokers that do not report it (before Kafka 3.3), for example 2TB
 O	kquota move plan	--history	many	files	Use sizes from the newest snapshot of a file or folder instead of the live sizes
-O	kquota move plan	--replica-alter-log-dirs-throttle	once	free	Limit for copies between log dirs, for example 50MB/s
+O	kquota move plan	--replica-alter-log-dirs-throttle	once	free	Limit for copies between the log dirs of a broker, for example 50MB/s
 O	kquota move plan	--explain	once	flag	Show all moves on stderr, not only the first 20
 O	kquota move plan	--output	once	text|json	Format of stdout
 O	kquota move plan	--help	once	flag	Show this message and exit
@@ -441,7 +441,7 @@ O	kquota move estimate	--cluster	once	clusters	Cluster in ~/.config/kquota/confi
 O	kquota move estimate	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move estimate	--reassignment-json-file	once	files	The plan in the format of kafka-reassign-partitions, JSON lines or Parquet; a file or a folder
 O	kquota move estimate	--throttle	once	free	Replication throttle of each broker, for example 50MB/s
-O	kquota move estimate	--replica-alter-log-dirs-throttle	once	free	Limit for copies between the log dirs of a broker
+O	kquota move estimate	--replica-alter-log-dirs-throttle	once	free	Limit for copies between the log dirs of a broker, for example 50MB/s
 O	kquota move estimate	--deadline	once	free	Time in which the move must finish, for example 6h
 O	kquota move estimate	--nic	once	free	Network rate of each broker, for example 10Gbit/s
 O	kquota move estimate	--max-impact	once	free	Largest share of --nic for the throttle, for example 30%
