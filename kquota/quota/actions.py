@@ -10,6 +10,7 @@ from kquota.errors import KquotaError, Refused, Unreachable, Unseen
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, Replacement, dotted
 from kquota.quota.port import ClusterQuotas, Principals, Scram
+from kquota.quota.scram import ScramChange
 from kquota.quota_keys import QUOTA_KEYS
 
 
@@ -62,6 +63,21 @@ def alter(quotas: ClusterQuotas, change: QuotaChange, attempts: Iterator[object]
         if change.seen(_limits(quotas, wanted, change.entity)):
             return tuple(key for key in change.delete if key not in before)
     raise Unseen(f"{change.entity}: the change was sent and accepted, but not seen yet")
+
+
+def alter_credentials(principals: Principals, change: ScramChange, attempts: Iterator[object]) -> tuple[str, ...]:
+    """Write SCRAM credentials, then read until they are visible. Each item of `attempts` allows one more read.
+
+    Returns the mechanisms to delete that were not set before. Raises Unseen if the change was sent but never became
+    visible.
+    """
+    principals.must_accept_credentials()
+    absent = principals.alter_credentials(change)
+    for _ in attempts:
+        _, scram = principals.users(change.user)
+        if change.seen(scram.get(change.user, {})):
+            return absent
+    raise Unseen(f"SCRAM credentials of user {change.user!r}: the change was sent and accepted, but not seen yet")
 
 
 def _limits(quotas: ClusterQuotas, wanted: Filter, entity: Entity) -> Limits:

@@ -7,6 +7,7 @@ from typing import Protocol, TypeAlias
 
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, Replacement
+from kquota.quota.scram import ScramChange
 
 
 class ClusterQuotas(Protocol):
@@ -54,6 +55,17 @@ class Principals(ClusterQuotas, Protocol):
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
         """Return the users of this name, or all users, with their limits and their SCRAM credentials."""
+        ...
+
+    def must_accept_credentials(self) -> None:
+        """Raise Refused if SCRAM credentials cannot be written on this connection."""
+        ...
+
+    def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
+        """Set and delete SCRAM credentials of a user. Return the mechanisms to delete that were not set.
+
+        Raises Refused if nothing was written, Incomplete if a part was, and Unreachable if the answer was lost.
+        """
         ...
 
     def release(self) -> tuple[int, ...] | None:

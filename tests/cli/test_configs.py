@@ -243,20 +243,3 @@ def test_scram_over_the_admin_api_is_printed_like_kafka(
     assert way.kquota("--describe", "--user-defaults").out == way.kafka("--describe", "--user-defaults").out
     assert way.kquota("--alter", "--delete-config", "producer_byte_rate", "--user", name).code == 0
     assert way.kafka("--alter", "--delete-config", "SCRAM-SHA-256", "--user", name).code == 0
-
-
-@pytest.mark.parametrize(
-    ("option", "text"),
-    [
-        ("--add-config", "SCRAM-SHA-256=[iterations=8192,password=CANARY-7f3a]"),
-        ("--add-config", "producer_byte_rate=5, scram-sha-512=password=CANARY-7f3a"),
-        ("--delete-config", "SCRAM-SHA-512"),
-        ("--add-config=SCRAM-SHA-256=[password=CANARY-7f3a]", ""),
-        ("", "SCRAM-SHA-256=[password=CANARY-7f3a]"),
-    ],
-)
-def test_kquota_does_not_alter_scram_credentials(option: str, text: str) -> None:
-    ran = kquota("configs", "--alter", "--user", "a", *filter(None, [option, text]))
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert "CANARY" not in ran.err
-    assert "kafka-configs" in ran.err or "unexpected argument 'SCRAM-SHA-256'" in ran.err

@@ -267,6 +267,7 @@ FILES: Final[Mapping[str, Callable[[Stage], None]]] = {
     "topics.json": _written("topics.json", '{"topics":[{"topic":"orders"}],"version":1}'),
     "topics.txt": _written("topics.txt", "invoices 6\nrefunds 3\n"),
     "quotas.yaml": _written("quotas.yaml", _QUOTAS),
+    "alice.secret": _written("alice.secret", "the password of alice\n"),
     "sizes.txt": _sizes,
     "snapshots": _snapshots("snapshots"),
     "history": _snapshots("history"),

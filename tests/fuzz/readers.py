@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from kquota import addresses, bounded, java_properties, measure, text_file
-from kquota.cli.configs import pairs
+from kquota.cli.configs import pairs, scram
 from kquota.cli.contract import printable
 from kquota.cli.list_options import every_broker_id, names, topics_in
 from kquota.cli.reassign_partitions.generation import parse_topics
@@ -378,6 +378,7 @@ READERS: Final[dict[str, FuzzedReader]] = {
     ),
     "properties": _file(lambda path: java_properties.entries(path, "--command-config"), _PROPERTIES),
     "configs of a file": _file(pairs.pairs_in, b"retention.ms=5\ncleanup.policy=compact,delete\n"),
+    "a password": _file(scram.password_in, b"secret\r\n"),
     "a login": _file(_login, _PROPERTIES, _TOKENS),
     "TLS of ZooKeeper": _file(_tls, b"zookeeper.ssl.client.enable=true\nzookeeper.ssl.trustStore.location=/none\n"),
     "a JAAS file": _file(lambda path: jaas.section(path, "Client", "--zk-sasl-config-file"), _JAAS),
@@ -466,6 +467,9 @@ READERS: Final[dict[str, FuzzedReader]] = {
     "a limit": _argument(_limits, "12.5", "10MB/s", "1024"),
     "a day plan": _argument(lambda text: day_plan(text, "--throttle-plan"), "22:00-06:00=200MB/s,else=40MB/s"),
     "configs": _argument(pairs.pairs, "a=1,b=[x,y=z],c=", "retention.ms=5"),
+    "a SCRAM credential": _argument(
+        lambda text: scram.credential("SCRAM-SHA-512", text, "--add-config"), "iterations=8192,password=secret"
+    ),
     "keys": _argument(lambda text: pairs.keys([text]), "a.b,c"),
     "broker ids": _argument(lambda text: every_broker_id([text], "--brokers"), "1,2,3"),
     "names": _argument(lambda text: names([text], "--topics"), "a,b, c"),

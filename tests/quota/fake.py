@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, Replacement
+from kquota.quota.port import Scram
+from kquota.quota.scram import ScramChange
 
 
 def matches(wanted: Filter, entity: Entity) -> bool:
@@ -46,3 +48,30 @@ class FakeQuotas:
         undone = {r.entity: "changed meanwhile" for r in batch if not r.stands(self.held.get(r.entity, {}))}
         self.alter([replacement.change for replacement in batch if replacement.entity not in undone])
         return undone
+
+
+class MemoryPrincipals(FakeQuotas):
+    """The quotas of a cluster whose users also have SCRAM credentials. Implements `Principals`."""
+
+    def __init__(self, scram: Mapping[str, Mapping[str, int | None]] | None = None) -> None:
+        super().__init__()
+        self._scram = dict(scram or {})
+
+    def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
+        found = {user: told for user, told in self._scram.items() if isinstance(name, Every) or user == name}
+        return self.describe(Filter(user=name)), found
+
+    def must_accept_credentials(self) -> None:
+        pass
+
+    def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
+        found = dict(self._scram.get(change.user, {}))
+        absent = tuple(mechanism for mechanism in change.delete if found.pop(mechanism, None) is None)
+        self._scram[change.user] = found | {keys.mechanism: keys.iterations for keys in change.add}
+        return absent
+
+    def release(self) -> tuple[int, ...] | None:
+        return (4, 3)
+
+    def cluster_id(self) -> str:
+        return "in-memory"

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 import pytest
 
 from kquota.errors import Refused
 from kquota.quota import actions
-from kquota.quota.entity import Entity, Every, Filter, Name
-from kquota.quota.limits import Limits, QuotaChange
-from kquota.quota.port import Scram
+from kquota.quota.entity import Entity
+from kquota.quota.limits import QuotaChange
 from kquota.terms import CONNECTION_CREATION_RATE, CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE
-from tests.quota.fake import FakeQuotas
+from tests.quota.fake import MemoryPrincipals
 
 
-@dataclass
-class Brokers(FakeQuotas):
-    """The fake with brokers of some release, without credentials."""
+class Brokers(MemoryPrincipals):
+    """The fake with brokers of some release."""
 
-    told: tuple[int, ...] | None
-
-    def __post_init__(self) -> None:
+    def __init__(self, told: tuple[int, ...] | None) -> None:
         super().__init__()
-
-    def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        return self.describe(Filter(user=name)), {}
+        self._told = told
 
     def release(self) -> tuple[int, ...] | None:
-        return self.told
-
-    def cluster_id(self) -> str:
-        return "of-release"
+        return self._told
 
 
 CHANGES = {

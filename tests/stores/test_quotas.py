@@ -22,6 +22,7 @@ from kquota.stores.zookeeper.znode import decoded, encoded
 from kquota.stores.zookeeper.znodes import Znodes
 from kquota.terms import CONSUMER_BYTE_RATE, DEFAULT, PRODUCER_BYTE_RATE
 from tests.quota.contract import NAMES, QuotasContract
+from tests.quota.scram_contract import ScramContract
 
 SCRAM = {"SCRAM-SHA-256": "salt=MXVl,stored_key=dGVz,server_key=a+/=,iterations=8192", "unknown": 'é "quoted"'}
 
@@ -30,6 +31,14 @@ SCRAM = {"SCRAM-SHA-256": "salt=MXVl,stored_key=dGVz,server_key=a+/=,iterations=
 class TestAdminApi(QuotasContract):
     @pytest.fixture
     def quotas(self, cluster: Sandbox) -> Iterator[WireQuotas]:
+        with Wire(cluster.bootstrap, {}) as wire:
+            yield WireQuotas(wire)
+
+
+@pytest.mark.kafka
+class TestScramAdminApi(ScramContract):
+    @pytest.fixture
+    def principals(self, cluster: Sandbox) -> Iterator[WireQuotas]:
         with Wire(cluster.bootstrap, {}) as wire:
             yield WireQuotas(wire)
 
@@ -89,6 +98,13 @@ class TestZooKeeper(QuotasContract):
     def test_names_that_no_znode_can_have_are_refused(self, quotas: ZooKeeperQuotas, name: str) -> None:
         with pytest.raises(Invalid, match="cannot be stored"):
             quotas.alter([QuotaChange(entity=Entity(user=name), add={PRODUCER_BYTE_RATE: 1.0})])
+
+
+@pytest.mark.zookeeper
+class TestScramZooKeeper(ScramContract):
+    @pytest.fixture
+    def principals(self, zookeeper_quotas: ZooKeeperQuotas) -> ZooKeeperQuotas:
+        return zookeeper_quotas
 
 
 @pytest.mark.zookeeper

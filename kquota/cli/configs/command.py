@@ -94,6 +94,14 @@ class ConfigsOptions(WritingOptions):
     add_config_file: Annotated[
         Path | None, value("add-config-file", "FILE", "Java properties file with configs to set.")
     ] = None
+    password_file: Annotated[
+        Path | None,
+        value(
+            "password-file",
+            "FILE",
+            "File with the password of a SCRAM credential. - is standard input. Without it, kquota asks for it.",
+        ),
+    ] = None
     delete_config: Annotated[list[str] | None, value("delete-config", "K,…", "Configs to remove. Repeatable.")] = None
     entity_type: Annotated[
         list[str] | None,

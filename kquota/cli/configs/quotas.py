@@ -77,12 +77,13 @@ def alter(at: world.Where, entities: Named, change: QuotaChange, *, dry_run: boo
         absent = actions.alter(quotas, change, clock.until_seen())
     return AlteredQuotas(
         altered=change.entity,
-        sentence=_altered(at, entities, change.entity),
+        sentence=sentence(at, entities, change.entity),
         notes=tuple(f"{change.entity}: {key} was not set; nothing to delete" for key in absent),
     )
 
 
-def _altered(at: world.Where, entities: Named, entity: Entity) -> str:
+def sentence(at: world.Where, entities: Named, entity: Entity) -> str:
+    """Return Kafka's sentence about an entity that was altered."""
     if at.zookeeper is not None:
         return f"Completed updating config for entity: {entity_words(entity)}."
     kind, name = next(iter(entities.items()))

@@ -19,7 +19,7 @@ from kquota.entity_types import BROKERS, ENTITIES, RESOURCES
 from kquota.errors import Invalid, Unknown, Unseen
 from kquota.quota.entity import Every
 from kquota.settings.resource import Resource
-from kquota.terms import CLIENTS, USERS
+from kquota.terms import USERS
 
 _BOTH: Final = "Only one of --bootstrap-server or --bootstrap-controller can be specified"
 _SCRAM: Final = re.compile(r"(?:^|,)\s*SCRAM-", re.IGNORECASE)
@@ -45,6 +45,7 @@ def _resources() -> Any:
 
 def _described(options: ConfigsOptions, entities: Named) -> Answer:
     changes = {
+        "password-file": options.password_file,
         "add-config": options.add_config,
         "add-config-file": options.add_config_file,
         "delete-config": options.delete_config,
@@ -71,7 +72,7 @@ def _described(options: ConfigsOptions, entities: Named) -> Answer:
 
 def _altered(options: ConfigsOptions, entities: Named) -> Answer:
     must_be_named(entities)
-    add, delete, option = _changes(options, entities)
+    add, delete, option = _changes(options)
     for kind in RESOURCES:
         name = entities.get(kind)
         if name is not None and not isinstance(name, Every):
@@ -81,6 +82,15 @@ def _altered(options: ConfigsOptions, entities: Named) -> Answer:
             at = _where(options, entities)
             altered: Answer = resources.alter(at, Resource(kind=kind, name=name), add, delete, dry_run=options.dry_run)
             return altered
+    if tuple(entities) == (USERS,) and any(key.startswith("SCRAM-") for key in (*add, *delete)):
+        credentials = importlib.import_module("kquota.cli.configs.scram")
+        asked = credentials.request(entities, add, delete, option)
+        at = _where(options, entities)
+        _must_show_quotas(at)
+        changed: Answer = credentials.alter(at, entities, asked, options.password_file, dry_run=options.dry_run)
+        return changed
+    if options.password_file is not None:
+        raise Invalid("--password-file works with --add-config SCRAM-SHA-256 or SCRAM-SHA-512 of one user")
     change = quotas.change_of(entities, add, option, delete)
     at = _where(options, entities)
     _must_show_quotas(at)
@@ -96,10 +106,12 @@ def _where(options: ConfigsOptions, entities: Named) -> world.Where:
 
 def _must_show_quotas(at: world.Where) -> None:
     if world.only_controllers(at):
-        raise Invalid("--bootstrap-controller: controllers do not show client quotas. Use --bootstrap-server")
+        raise Invalid(
+            "--bootstrap-controller: controllers do not show client quotas or SCRAM credentials. Use --bootstrap-server"
+        )
 
 
-def _changes(options: ConfigsOptions, entities: Named) -> tuple[Mapping[str, str], tuple[str, ...], str]:
+def _changes(options: ConfigsOptions) -> tuple[Mapping[str, str], tuple[str, ...], str]:
     """Return the pairs to set, the keys to delete, and the option that has the pairs."""
     if options.add_config is not None and options.add_config_file is not None:
         raise Invalid("Only one of --add-config or --add-config-file must be specified")
@@ -107,8 +119,7 @@ def _changes(options: ConfigsOptions, entities: Named) -> tuple[Mapping[str, str
         raise Invalid(
             "At least one of --add-config, --add-config-file, or --delete-config must be specified with --alter"
         )
-    if USERS in entities or CLIENTS in entities:
-        _must_not_be_scram([options.add_config or "", *(options.delete_config or [])])
+    _must_have_no_password([options.add_config or "", *(options.delete_config or [])])
     add: Mapping[str, str] = {}
     option = "--add-config"
     if options.add_config is not None:
@@ -116,15 +127,15 @@ def _changes(options: ConfigsOptions, entities: Named) -> tuple[Mapping[str, str
     elif options.add_config_file is not None:
         option = "--add-config-file"
         add = pairs.pairs_in(options.add_config_file)
-        _must_not_be_scram(add)
     delete = pairs.keys(options.delete_config or [])
     return drafts.today(add, option), drafts.today_keys(delete, "--delete-config"), option
 
 
-def _must_not_be_scram(texts: Iterable[str]) -> None:
-    """Refuse SCRAM credentials without parsing them, so that no message can repeat a part of one."""
-    if any(_SCRAM.search(text) for text in texts):
+def _must_have_no_password(texts: Iterable[str]) -> None:
+    """Refuse a password of a SCRAM credential without parsing it, so that no message can repeat a part of it."""
+    if any(_SCRAM.search(text) and "password" in text.lower() for text in texts):
         raise Invalid(
-            "SCRAM credentials: not supported by kquota, and a password does not belong on a command line. "
-            "Nothing was written. Use Kafka's kafka-configs --alter --entity-type users"
+            "SCRAM credentials: a password does not belong on a command line, because other users of this machine can "
+            "read it. Nothing was written. Leave out password=, and give --password-file FILE (`-` is standard input) "
+            "or type it at the prompt"
         )

@@ -12,6 +12,7 @@ from kquota.errors import Incomplete, Refused
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, Replacement, plain
 from kquota.quota.port import Scram
+from kquota.quota.scram import MECHANISMS, ScramChange
 from kquota.quota_keys import QUOTA_KEYS
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.terms import DEFAULT
@@ -21,8 +22,9 @@ _CLIENT_ID: Final = "client-id"
 _IP: Final = "ip"
 _EXACT, _DEFAULT, _ANY = 0, 1, 2
 
-_TELLS_SCRAM: Final = (2, 7)
-_MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+_HAS_SCRAM: Final = (2, 7)
+"""The first release with SCRAM credentials in the Admin API (KIP-554)."""
+_MECHANISMS: Final = {row.code: name for name, row in MECHANISMS.items()}
 _RESOURCE_NOT_FOUND: Final = 91
 
 _Component = DescribeClientQuotasRequest.ComponentData
@@ -55,8 +57,19 @@ class WireQuotas:
         """Return credentials with iterations, since Kafka 2.7 (KIP-554)."""
         return self.describe(Filter(user=name)), {} if name is DEFAULT else self._scram(name)
 
+    def must_accept_credentials(self) -> None:
+        if self._wire.version() < _HAS_SCRAM:
+            needed, found = (".".join(map(str, number)) for number in (_HAS_SCRAM, self._wire.version()))
+            raise Refused(f"brokers accept SCRAM credentials from Kafka {needed} on, and these are {found}")
+
+    def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
+        """Send one request for each credential."""
+        from kquota.stores.admin import scram  # not needed to describe
+
+        return scram.alter(self._wire, change)
+
     def _scram(self, name: Name | Every) -> Scram:
-        if self._wire.version() < _TELLS_SCRAM:
+        if self._wire.version() < _HAS_SCRAM:
             return {}
         # None would also request all users, but a broker that must refuse that (4.3.1) fails and never answers.
         asked = [] if isinstance(name, Every) else [DescribeUserScramCredentialsRequest.UserName(name=str(name))]

@@ -11,13 +11,13 @@ from kquota.errors import Conflict, Invalid, Refused
 from kquota.quota.entity import EVERY, Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, Replacement, plain
 from kquota.quota.port import Scram
+from kquota.quota.scram import MECHANISMS, ScramChange
 from kquota.quota_keys import quotas_of
 from kquota.stores.zookeeper.topics import cluster_id
 from kquota.stores.zookeeper.znode import LIVE_BROKERS, NOTIFICATIONS, Node, config_in, decoded, encoded
 from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
 from kquota.terms import CLIENTS, DEFAULT, ENTITY_TYPES, IPS, USERS, WIRE_DEFAULT
 
-_SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _TELLS_2_7: Final = 5  # the version of a broker's node since 2.7. During an upgrade, a newer broker may still write 4
 _ROOTS: Final = tuple(f"/config/{kind}" for kind in ENTITY_TYPES)
 _ALONE: Final = (Filter(client_id=EVERY), Filter(user=EVERY), Filter(ip=EVERY))
@@ -67,9 +67,25 @@ class ZooKeeperQuotas:
         configs = self._configs(paths, self._read(paths))
         scram: dict[str, dict[str, int | None]] = {}
         for entity, config in configs.items():
-            if entity.user is not DEFAULT and (kept := [mechanism for mechanism in _SCRAM if mechanism in config]):
+            if entity.user is not DEFAULT and (kept := [mechanism for mechanism in MECHANISMS if mechanism in config]):
                 scram[str(entity.user)] = dict.fromkeys(kept)
         return self._limited(paths, configs), scram
+
+    def must_accept_credentials(self) -> None:
+        """Raise nothing, because every release reads credentials from ZooKeeper."""
+
+    def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
+        """Write the keys as kafka-configs 3.9 does, but conditional on the version of the znode."""
+        absent: tuple[str, ...] = ()
+
+        def edited(before: Mapping[str, str]) -> Mapping[str, str]:
+            nonlocal absent
+            absent = tuple(mechanism for mechanism in change.delete if mechanism not in before)
+            kept = {key: value for key, value in before.items() if key not in change.delete}
+            return kept | {keys.mechanism: keys.stored() for keys in change.add}
+
+        self._znodes.alter_configs({_path(Entity(user=change.user)): edited})
+        return absent
 
     def release(self) -> tuple[int, ...] | None:
         """Return 2.7 if every broker has this release or a newer one. ZooKeeper has no other information about it."""

@@ -7,7 +7,7 @@ those of each fake. The topics, the sizes and the moves are separate fakes that 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,9 +18,6 @@ import pytest
 from kquota import library
 from kquota.cli import clock, confirmation, world
 from kquota.errors import NextStep
-from kquota.quota.entity import Entity, Every, Filter, Name
-from kquota.quota.limits import Limits
-from kquota.quota.port import Scram
 from kquota.quota.precedence import Client
 from kquota.stores.record.runs import RecordedRuns
 from kquota.stores.record.shared import Unshared
@@ -34,7 +31,7 @@ from tests.election.fake import MemoryElections
 from tests.hosts.stage import ClusterConfigs
 from tests.mutation.fake import FakeClock
 from tests.probe.fake import Controller, MemoryWrites
-from tests.quota.fake import FakeQuotas
+from tests.quota.fake import MemoryPrincipals
 from tests.reassign.dirs_fake import MemoryDirs
 from tests.reassign.fake import MemoryCluster, Ticks
 from tests.settings.fake import FakeConfigs
@@ -42,24 +39,6 @@ from tests.sizes.fake import FakeLogDirs
 from tests.watch.fake import CopyingCluster
 
 CLUSTER_ID = "cluster"
-
-
-class MemoryPrincipals(FakeQuotas):
-    """The quotas of a cluster whose users also have SCRAM credentials. Implements `Principals`."""
-
-    def __init__(self, scram: Mapping[str, Mapping[str, int | None]] | None = None) -> None:
-        super().__init__()
-        self._scram = dict(scram or {})
-
-    def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        found = {user: told for user, told in self._scram.items() if isinstance(name, Every) or user == name}
-        return self.describe(Filter(user=name)), found
-
-    def release(self) -> tuple[int, ...]:
-        return (4, 3)
-
-    def cluster_id(self) -> str:
-        return "in-memory"
 
 
 @dataclass(frozen=True, slots=True)

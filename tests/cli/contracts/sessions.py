@@ -16,8 +16,8 @@ from kquota.terms import (
     REQUEST_PERCENTAGE,
     BrokerId,
 )
-from tests.cli.contracts.in_memory import MemoryPrincipals
 from tests.cli.contracts.transcript import Transcript
+from tests.quota.fake import MemoryPrincipals
 
 BROKER = "--bootstrap-server b1:9092"
 ZOOKEEPER = "--zookeeper zk1:2181"

@@ -21,9 +21,10 @@ from kquota.terms import (
     LEADER_REPLICAS,
     PRODUCER_BYTE_RATE,
 )
-from tests.cli.contracts.in_memory import InMemory, MemoryPrincipals
+from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import BROKER, FORMS, ZOOKEEPER, quotas, written
 from tests.cli.contracts.transcript import Transcript
+from tests.quota.fake import MemoryPrincipals
 from tests.settings.fake import FakeConfigs
 from tests.stores.admin.quota_broker import QuotaBroker
 

@@ -1,0 +1,143 @@
+"""`kquota configs` for SCRAM credentials: the credentials to set, the password, and the write.
+
+No error in this module repeats a value, because it may be a password.
+"""
+
+from __future__ import annotations
+
+import getpass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kquota import text_file
+from kquota.cli import world
+from kquota.cli.configs.answer import AlteredQuotas
+from kquota.cli.configs.entities import Named
+from kquota.cli.configs.quotas import sentence
+from kquota.cli.configs.unwritten import Unwritten, unwritten
+from kquota.cli.confirmation import has_terminal
+from kquota.errors import Invalid
+from kquota.quota import actions
+from kquota.quota.entity import Entity
+from kquota.quota.scram import (
+    DEFAULT_ITERATIONS,
+    MECHANISMS,
+    ScramChange,
+    must_be_a_password,
+    must_be_iterations,
+    scram_keys,
+)
+from kquota.terms import DEFAULT, USERS
+
+_CREDENTIAL: Final = re.compile(r"(?:iterations=(?P<count>[0-9]{1,9}))?,?(?:password=(?P<password>.*))?", re.DOTALL)
+_HOW: Final = "Give --password-file FILE (`-` is standard input), or type the password at the prompt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScramRequest:
+    """The credentials that the options ask for: iterations by mechanism, and mechanisms to delete.
+
+    `password` is the password in --add-config-file, or None.
+    """
+
+    iterations: Mapping[str, int]
+    delete: tuple[str, ...]
+    password: str | None = field(repr=False)
+
+
+def request(entities: Named, add: Mapping[str, str], delete: tuple[str, ...], option: str) -> ScramRequest:
+    """Return the credentials that the options ask for. `add` comes from `option`.
+
+    Raises Invalid, in Kafka's words where Kafka has them, for quotas in the same command, for the default user, and for
+    text that is not a credential.
+    """
+    if others := [key for key in (*add, *delete) if key not in MECHANISMS]:
+        unknown = [key for key in others if key.startswith("SCRAM-")]
+        if unknown:
+            raise Invalid(f"{', '.join(unknown)}: not a SCRAM mechanism of Kafka. Use {' or '.join(MECHANISMS)}")
+        raise Invalid("Cannot alter both quota and SCRAM credential configs simultaneously for 'users'")
+    if both := sorted(set(add) & set(delete)):
+        raise Invalid(f"{', '.join(both)}: both added and deleted")
+    if entities[USERS] is DEFAULT:
+        raise Invalid("The use of --entity-default or --user-defaults is not allowed with User SCRAM Credentials")
+    found = {mechanism: credential(mechanism, text, option) for mechanism, text in add.items()}
+    passwords = {password for _, password in found.values() if password is not None}
+    if len(passwords) > 1:
+        raise Invalid(f"{option}: two credentials have different passwords. Write them with two commands")
+    iterations = {mechanism: count for mechanism, (count, _) in found.items()}
+    return ScramRequest(iterations=iterations, delete=delete, password=next(iter(passwords), None))
+
+
+def credential(mechanism: str, text: str, option: str) -> tuple[int, str | None]:
+    """Parse `iterations=8192,password=…`, with the iterations of kafka-configs if they are missing.
+
+    Raises Invalid, in Kafka's words where Kafka has them. `option` has the text.
+    """
+    found = _CREDENTIAL.fullmatch(text)
+    if found is None:
+        raise Invalid(f"{option}: Invalid credential property {mechanism}: write {mechanism}=[iterations=8192]")
+    iterations = int(found["count"]) if found["count"] else DEFAULT_ITERATIONS
+    must_be_iterations(mechanism, iterations)
+    return iterations, found["password"]
+
+
+def alter(
+    at: world.Where, entities: Named, asked: ScramRequest, password_file: Path | None, *, dry_run: bool
+) -> AlteredQuotas | Unwritten:
+    """Write the credentials and wait until they are visible. A dry run does not ask for the password."""
+    user = str(entities[USERS])
+    entity = Entity(user=user)
+    password = _given(asked, password_file)
+    if dry_run:
+        with world.quotas(at) as quotas:
+            quotas.must_accept_credentials()
+        shown = {mechanism: f"iterations={count}" for mechanism, count in asked.iterations.items()}
+        return unwritten(entity, shown, asked.delete)
+    if asked.iterations and password is None:
+        password = _typed(user)
+    keys = tuple(scram_keys(mechanism, count, password or "") for mechanism, count in asked.iterations.items())
+    with world.quotas(at) as quotas:
+        change = ScramChange(user=user, add=keys, delete=asked.delete)
+        absent = actions.alter_credentials(quotas, change, world.until_seen())
+    return AlteredQuotas(
+        altered=entity,
+        sentence=sentence(at, entities, entity),
+        notes=tuple(f"{entity}: {mechanism} was not set; nothing to delete" for mechanism in absent),
+    )
+
+
+def _given(asked: ScramRequest, file: Path | None) -> str | None:
+    """Return the password from a file, or None if there is none. Raises Invalid for two, or for one without a use."""
+    if file is None:
+        if asked.password is not None:
+            must_be_a_password(asked.password)
+        return asked.password
+    if not asked.iterations:
+        raise Invalid("--password-file works with --add-config of a SCRAM credential; deleting one needs no password")
+    if asked.password is not None:
+        raise Invalid("--password-file and --add-config-file both have a password. Give only one of them")
+    return password_in(file)
+
+
+def password_in(file: Path) -> str:
+    """Read a password from a file with one line, or from standard input (`-`). Raises Invalid."""
+    text, name = text_file.read(file, "a file with the password on one line")
+    password = text.removesuffix("\n").removesuffix("\r")
+    if "\n" in password:
+        raise Invalid(f"{name}: has more than one line. Give a file with the password on one line")
+    must_be_a_password(password)
+    return password
+
+
+def _typed(user: str) -> str:
+    """Ask twice for the password on the terminal, without showing it."""
+    if not has_terminal():
+        raise Invalid(f"SCRAM credentials need a password, and there is no terminal to ask for it. {_HOW}")
+    password = getpass.getpass(f"kquota: new password of user {user!r}: ")
+    must_be_a_password(password)
+    if getpass.getpass("kquota: the same password again: ") != password:
+        raise Invalid("the two passwords differ. Nothing was written")
+    return password

@@ -1,0 +1,77 @@
+"""SCRAM credentials through the Admin API (KIP-554), since Kafka 2.7."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kafka.protocol.admin.users import AlterUserScramCredentialsRequest
+
+from kquota.errors import Incomplete, KquotaError, Refused
+from kquota.quota.scram import MECHANISMS, ScramChange, ScramKeys
+from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.controllers import must_be_active
+from kquota.stores.admin.running import NOT_CONTROLLER, ask_controller
+
+_NOT_SET: Final = 91
+
+
+def alter(wire: Wire, change: ScramChange) -> tuple[str, ...]:
+    """Set and delete the credentials. Return the mechanisms to delete that were not set.
+
+    Sends one request for each credential, because KRaft accepts only one for each user in a request. Raises Refused if
+    nothing was written, Incomplete if a part was, and Unreachable if an answer was lost.
+    """
+    must_be_active(wire)
+    done: list[str] = []
+    absent: list[str] = []
+    for mechanism, request in _requests(change):
+        try:
+            if not _is_set(ask_controller(wire, request, moved=_is_moved), change.user, mechanism):
+                absent.append(mechanism)
+        except KquotaError as error:
+            if done:
+                raise Incomplete(f"{error}; already written: {', '.join(done)}", done, [mechanism]) from error
+            raise
+        done.append(mechanism)
+    return tuple(absent)
+
+
+def _requests(change: ScramChange) -> Iterator[tuple[str, Any]]:
+    """Yield the requests. New credentials come first, so that the user can always log in."""
+    for keys in change.add:
+        yield keys.mechanism, _request(upsertions=[_upsertion(change.user, keys)])
+    for mechanism in change.delete:
+        deletion = AlterUserScramCredentialsRequest.ScramCredentialDeletion
+        code = MECHANISMS[mechanism].code
+        yield mechanism, _request(deletions=[deletion(name=change.user, mechanism=code)])
+
+
+def _request(deletions: list[Any] | None = None, upsertions: list[Any] | None = None) -> Any:
+    return AlterUserScramCredentialsRequest(deletions=deletions or [], upsertions=upsertions or [])
+
+
+def _upsertion(user: str, keys: ScramKeys) -> Any:
+    return AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
+        name=user,
+        mechanism=MECHANISMS[keys.mechanism].code,
+        iterations=keys.iterations,
+        salt=keys.salt,
+        salted_password=keys.salted_password,
+    )
+
+
+def _is_set(answer: Any, user: str, mechanism: str) -> bool:
+    """True if the credential was set or deleted, False if there was none to delete. Raises Refused."""
+    for result in answer.results:
+        if result.error_code == _NOT_SET:
+            return False
+        if result.error_code:
+            words = kafka_error(result.error_code, result.error_message)
+            raise Refused(f"{mechanism} of user {user!r}: the broker answered {words}")
+    return True
+
+
+def _is_moved(answer: Any) -> bool:
+    """True if a broker answered that is not the controller. It has then written nothing."""
+    return any(result.error_code == NOT_CONTROLLER for result in answer.results)

@@ -1,0 +1,66 @@
+"""The contract of SCRAM credentials in a Principals port. The fake and each real store on each real Kafka pass it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from kquota.quota import actions
+from kquota.quota.entity import EVERY, Entity
+from kquota.quota.limits import QuotaChange
+from kquota.quota.port import Principals
+from kquota.quota.scram import MECHANISMS, ScramChange, scram_keys
+from kquota.terms import PRODUCER_BYTE_RATE
+from tests.quota.contract import attempts
+
+SHA_256, SHA_512 = MECHANISMS
+
+
+class ScramContract:
+    """Subclass it with a `principals` fixture."""
+
+    @pytest.fixture
+    def principals(self) -> Any:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def user(self) -> str:
+        return f"CN=s {uuid.uuid4().hex[:8]},O=ü"
+
+    def change(self, principals: Principals, user: str, *delete: str, **iterations: int) -> tuple[str, ...]:
+        add = [scram_keys(name.replace("_", "-"), count, "secret") for name, count in iterations.items()]
+        return actions.alter_credentials(principals, ScramChange(user=user, add=tuple(add), delete=delete), attempts())
+
+    def shown(self, principals: Principals, user: str) -> dict[str, int | None]:
+        return dict(principals.users(user)[1].get(user, {}))
+
+    def test_credentials_are_set_changed_and_deleted(self, principals: Principals, user: str) -> None:
+        for iterations in (8192, 4096):
+            assert self.change(principals, user, SCRAM_SHA_512=iterations) == ()
+            assert self.shown(principals, user) in ({SHA_512: iterations}, {SHA_512: None})
+            assert user in principals.users(EVERY)[1]
+        assert self.change(principals, user, SHA_512) == ()
+        assert self.shown(principals, user) == {}
+
+    def test_both_mechanisms_change_at_once(self, principals: Principals, user: str) -> None:
+        self.change(principals, user, SCRAM_SHA_256=4096, SCRAM_SHA_512=4096)
+        assert self.shown(principals, user).keys() == {SHA_256, SHA_512}
+        self.change(principals, user, SHA_256, SCRAM_SHA_512=8192)
+        assert self.shown(principals, user).keys() == {SHA_512}
+        self.change(principals, user, SHA_512)
+
+    def test_deleting_an_unset_credential_succeeds_and_is_reported(self, principals: Principals, user: str) -> None:
+        assert self.change(principals, user, SHA_256) == (SHA_256,)
+        self.change(principals, user, SCRAM_SHA_256=4096)
+        assert self.change(principals, user, SHA_512, SHA_256) == (SHA_512,)
+        assert self.shown(principals, user) == {}
+
+    def test_quotas_of_the_user_do_not_change(self, principals: Principals, user: str) -> None:
+        entity = Entity(user=user)
+        actions.alter(principals, QuotaChange(entity=entity, add={PRODUCER_BYTE_RATE: 5.0}), attempts())
+        self.change(principals, user, SCRAM_SHA_256=4096)
+        self.change(principals, user, SHA_256)
+        assert principals.users(user)[0] == {entity: {PRODUCER_BYTE_RATE: 5.0}}
+        actions.alter(principals, QuotaChange(entity=entity, delete=(PRODUCER_BYTE_RATE,)), attempts())
