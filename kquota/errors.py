@@ -30,6 +30,7 @@ class NextStep(StrEnum):
     SHOW_GROUP_CONFIGS = "showing the configs of group"
     SHOW_CLIENT_METRICS = "showing the configs of client metrics"
     SHOW_LOGGERS = "showing the loggers of broker"
+    SHOW_USER = "showing the configs of user"
     SHOW_BROKER_DEFAULTS = "showing the default configs of all brokers"
     SHARE_RECORD = "sharing the record"
     UNSHARE_RECORD = "unsharing the record"

@@ -165,6 +165,53 @@ def test_ips_are_printed_like_kafka(way: Way, names: list[str]) -> None:
     assert (gone.code, gone.out) == (0, ours.out)
 
 
+OPEN_FILTERS = {
+    "all users": ["--entity-type", "users"],
+    "all client-ids": ["--entity-type", "clients"],
+    "all client-ids of all users": ["--entity-type", "users", "--entity-type", "clients"],
+    "all client-ids of one user": ["--entity-type", "users", "--entity-name", "open", "--entity-type", "clients"],
+    "one client-id of all users": ["--entity-type", "clients", "--entity-name", "open", "--entity-type", "users"],
+    "all client-ids of the default user": [
+        *["--entity-type", "users", "--entity-default"],
+        *["--entity-type", "clients"],
+    ],
+    "all addresses": ["--entity-type", "ips"],
+}
+
+
+@pytest.mark.parametrize("fixture", ["kafka_431", "kafka_391"])
+def test_an_open_filter_matches_the_entities_of_kafkas_tool(
+    request: pytest.FixtureRequest, config_commands: ConfigCommands, fixture: str
+) -> None:
+    """The filters of all tests share one set of entities: one of each level, and two of some."""
+    way = admin_way(request.getfixturevalue(fixture), config_commands)
+    levels = [
+        ["--user", "open"],
+        ["--user", "other"],
+        ["--client", "open"],
+        ["--user", "open", "--client", "open"],
+        ["--user", "open", "--client-defaults"],
+        ["--user-defaults", "--client", "open"],
+        ["--user-defaults", "--client-defaults"],
+    ]
+    try:
+        for level in levels:
+            assert way.kquota("--alter", "--add-config", "producer_byte_rate=1000000000", *level).code == 0
+        assert way.kquota("--alter", "--add-config", "connection_creation_rate=100000", "--ip", "10.9.8.7").code == 0
+        rows = {}
+        for name, wanted in OPEN_FILTERS.items():
+            ours, theirs = (tool("--describe", *wanted) for tool in (way.kquota, way.kafka))
+            rows[name] = sorted(map(told, ours.out.splitlines()), key=str)
+            assert rows[name] == sorted(map(told, theirs.out.splitlines()), key=str), name
+            assert (ours.code, ours.err) == (theirs.code, theirs.err) == (0, "")
+        assert all(rows.values())
+        assert len(rows["all client-ids of one user"]) == len(rows["one client-id of all users"]) == 2
+    finally:
+        for level in levels:
+            assert way.kquota("--alter", "--delete-config", "producer_byte_rate", *level).code == 0
+        assert way.kquota("--alter", "--delete-config", "connection_creation_rate", "--ip", "10.9.8.7").code == 0
+
+
 def test_deleting_twice_succeeds_with_a_note(way: Way, unique: str) -> None:
     ran = way.kquota("--alter", "--delete-config", "producer_byte_rate", "--user", unique)
     assert ran.code == 0

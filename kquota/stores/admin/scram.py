@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from kafka.protocol.admin.users import AlterUserScramCredentialsRequest
 
-from kquota.errors import Incomplete, KquotaError, Refused
+from kquota.errors import Incomplete, KquotaError, NextStep, Refused, StepFor, Unreachable
 from kquota.quota.scram import MECHANISMS, ScramChange, ScramKeys
-from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.connection import Wire, kafka_error, was_sent
 from kquota.stores.admin.controllers import must_be_active
 from kquota.stores.admin.running import NOT_CONTROLLER, ask_controller
 
@@ -27,14 +27,25 @@ def alter(wire: Wire, change: ScramChange) -> tuple[str, ...]:
     absent: list[str] = []
     for mechanism, request in _requests(change):
         try:
-            if not _is_set(ask_controller(wire, request, moved=_is_moved), change.user, mechanism):
+            if not _is_set(_answered(wire, request, change.user), change.user, mechanism):
                 absent.append(mechanism)
         except KquotaError as error:
             if done:
-                raise Incomplete(f"{error}; already written: {', '.join(done)}", done, [mechanism]) from error
+                raise Incomplete((error, f"; already written: {', '.join(done)}"), done, [mechanism]) from error
             raise
         done.append(mechanism)
     return tuple(absent)
+
+
+def _answered(wire: Wire, request: Any, user: str) -> Any:
+    """Return the answer. Raises Unreachable, which says whether the request may have been carried out."""
+    try:
+        return ask_controller(wire, request, moved=_is_moved)
+    except Unreachable as error:
+        if not was_sent(request, error):
+            raise
+        step = StepFor(NextStep.SHOW_USER, user)
+        raise Unreachable(error, "; it may have been written. Check with ", step) from error
 
 
 def _requests(change: ScramChange) -> Iterator[tuple[str, Any]]:

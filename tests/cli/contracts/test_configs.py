@@ -57,6 +57,11 @@ ALTERED = (
     "--topic orders --add-config leader.replication.throttled.replicas=[0:1,1:2]",
     "--topic orders --add-config leader.replication.throttled.replicas=*",
     "--topic orders --delete-config leader.replication.throttled.replicas,retention.ms",
+    "--user bob --add-config producer_byte_rate=10MB/s --delete-config request_percentage --dry-run",
+    "--topic orders --add-config retention.ms=5000 --dry-run",
+    "--topic payments --add-config retention.ms=5000 --dry-run",
+    "--user bob --add-config SCRAM-SHA-512=[iterations=8192] --dry-run",
+    "--user bob --delete-config SCRAM-SHA-512",
 )
 
 
