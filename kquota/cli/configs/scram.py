@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from kquota import text_file
-from kquota.cli import world
+from kquota.cli import clock, world
 from kquota.cli.configs.answer import AlteredQuotas
 from kquota.cli.configs.entities import Named
 from kquota.cli.configs.quotas import sentence
@@ -101,7 +101,7 @@ def alter(
     keys = tuple(scram_keys(mechanism, count, password or "") for mechanism, count in asked.iterations.items())
     with world.quotas(at) as quotas:
         change = ScramChange(user=user, add=keys, delete=asked.delete)
-        absent = actions.alter_credentials(quotas, change, world.until_seen())
+        absent = actions.alter_credentials(quotas, change, clock.until_seen())
     return AlteredQuotas(
         altered=entity,
         sentence=sentence(at, entities, entity),
