@@ -153,16 +153,15 @@ def test_a_znode_has_the_keys_that_kafkas_tool_writes(
 ) -> None:
     """Kafka's tool chooses another salt, so the keys are derived again from its salt and from kquota's."""
     at, tool = ("--zookeeper", str(kafka_391.zookeeper)), config_commands("3.9.1")
-    theirs = tool(*at, "--alter", "--user", user, "--add-config", f"{mechanism}=[iterations=8192,password={PASSWORD}]")
+    add = f"{mechanism}=[iterations=8192,password={CANARY}-é]"
+    theirs = tool(*at, "--alter", "--user", user, "--add-config", add)
     assert theirs.code == 0
     by_kafka = stored(at[1], user)[mechanism]
-    add = ("--add-config", credential(mechanism), "--password-file", str(secret))
-    ran = kquota("configs", *at, "--alter", "--user", user, *add)
-    assert ran == Ran(0, theirs.out, "")
+    ours = ("--add-config", credential(mechanism), "--password-file", str(secret))
+    assert kquota("configs", *at, "--alter", "--user", user, *ours) == Ran(0, theirs.out, "")
     by_kquota = stored(at[1], user)[mechanism]
-    for text in (by_kafka, by_kquota):
+    for text, password in ((by_kafka, f"{CANARY}-é"), (by_kquota, PASSWORD)):
         salt = base64.b64decode(re.match("salt=([^,]+),", text)[1])  # type: ignore[index]
-        password = PASSWORD.replace("[", "").replace("]", "") if text == by_kafka else PASSWORD
         salted = hashlib.pbkdf2_hmac(MECHANISMS[mechanism].algorithm, password.encode(), salt, 8192)
         keys = ScramKeys(mechanism=mechanism, iterations=8192, salt=salt, salted_password=salted)
         assert keys.stored() == text
