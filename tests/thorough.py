@@ -70,6 +70,8 @@ THOROUGH: Final = {
     "test_kafkas_own_tool_reads_the_same_file": "each security protocol, with Kafka's own tool",
     "test_no_secret_is_visible": "each security protocol, with and without tracebacks",
     "test_an_unanswered_handshake_ends_by_the_deadline": "servers that never answer",
+    "test_an_open_filter_matches_the_entities_of_kafkas_tool[kafka_391]": "each release, with Kafka's own tool",
+    "test_a_client_of_brokers_on_zookeeper_logs_in": "a broker of its own; the keys in a znode stay",
     "test_scram_over_the_admin_api_is_printed_like_kafka": "each release, with Kafka's own tool",
     "test_a_move_of_kafkas_tool_is_cancelled_with_kafkas_messages": "a second journey of --cancel",
     "test_one_resume_of_two_runs_restores_all_rates": "a second journey of move resume",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import uuid
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from kquota.cli.configs.answer import java_double
 from kquota.sandbox.cluster import Sandbox, kafka_tool
 from tests.cli.config_command import ConfigCommands, altered, settled, told
 from tests.cli.kafka_tools import must_compile
-from tests.cli.run import Ran, kquota, run
+from tests.cli.run import Ran, kquota, kquota_here, run
 from tests.servers import WAYS, agreed
 
 pytestmark = pytest.mark.kafka
@@ -185,6 +186,7 @@ def test_an_open_filter_matches_the_entities_of_kafkas_tool(
 ) -> None:
     """The filters of all tests share one set of entities: one of each level, and two of some."""
     way = admin_way(request.getfixturevalue(fixture), config_commands)
+    alter = functools.partial(kquota_here, "configs", *way.connection, "--alter")
     levels = [
         ["--user", "open"],
         ["--user", "other"],
@@ -196,8 +198,9 @@ def test_an_open_filter_matches_the_entities_of_kafkas_tool(
     ]
     try:
         for level in levels:
-            assert way.kquota("--alter", "--add-config", "producer_byte_rate=1000000000", *level).code == 0
-        assert way.kquota("--alter", "--add-config", "connection_creation_rate=100000", "--ip", "10.9.8.7").code == 0
+            assert alter("--add-config", "producer_byte_rate=1000000000", *level).code == 0
+        assert alter("--add-config", "connection_creation_rate=100000", "--ip", "10.9.8.7").code == 0
+        agreed(way.cluster.bootstrap)
         rows = {}
         for name, wanted in OPEN_FILTERS.items():
             ours, theirs = (tool("--describe", *wanted) for tool in (way.kquota, way.kafka))
@@ -208,8 +211,8 @@ def test_an_open_filter_matches_the_entities_of_kafkas_tool(
         assert len(rows["all client-ids of one user"]) == len(rows["one client-id of all users"]) == 2
     finally:
         for level in levels:
-            assert way.kquota("--alter", "--delete-config", "producer_byte_rate", *level).code == 0
-        assert way.kquota("--alter", "--delete-config", "connection_creation_rate", "--ip", "10.9.8.7").code == 0
+            assert alter("--delete-config", "producer_byte_rate", *level).code == 0
+        assert alter("--delete-config", "connection_creation_rate", "--ip", "10.9.8.7").code == 0
 
 
 def test_deleting_twice_succeeds_with_a_note(way: Way, unique: str) -> None:
