@@ -290,6 +290,7 @@ O	kquota configs	--describe	once	flag	Show the configs of entities
 O	kquota configs	--all	once	flag	With --describe, except of quotas: also show static and default configs
 O	kquota configs	--add-config	once	pairs	Configs to set
 O	kquota configs	--add-config-file	once	files	Java properties file with configs to set
+O	kquota configs	--password-file	once	files	File with the password of a SCRAM credential
 O	kquota configs	--delete-config	many	keys,	Configs to remove
 O	kquota configs	--entity-type	many	entity-types	One of topics, clients, users, brokers, ips, client-metrics, groups, broker-loggers
 O	kquota configs	--entity-name	many	entity-names	Name of the entity, one for each --entity-type, in the same order

@@ -290,7 +290,7 @@ REFUSED = {
 @pytest.mark.parametrize("connection", ["--bootstrap-server", "--zookeeper"])
 @pytest.mark.parametrize(("arguments", "words"), REFUSED.values(), ids=REFUSED)
 def test_kquota_refuses_before_it_connects(arguments: list[str], words: str, connection: str) -> None:
-    ran = kquota("configs", connection, "127.0.0.1:1", "--alter", "--user", "a", *arguments)
+    ran = kquota_here("configs", connection, "127.0.0.1:1", "--alter", "--user", "a", *arguments)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert words in ran.err
 
@@ -307,20 +307,20 @@ def test_an_unusable_password_file_is_refused(tmp_path: Path, text: str, words: 
     file = tmp_path / "user.secret"
     file.write_bytes(text.encode("latin-1"))
     add = ("--user", "a", ADD, "SCRAM-SHA-512=[]", "--password-file", str(file))
-    ran = kquota("configs", *NOWHERE, "--alter", *add)
+    ran = kquota_here("configs", *NOWHERE, "--alter", *add)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert words in ran.err
 
 
 @pytest.mark.parametrize("entity", [["--user-defaults"], ["--client", "c"], ["--user", "a", "--client", "c"]])
 def test_only_a_named_user_has_credentials(entity: list[str]) -> None:
-    ran = kquota("configs", *NOWHERE, "--alter", *entity, ADD, "SCRAM-SHA-512=[iterations=8192]")
+    ran = kquota_here("configs", *NOWHERE, "--alter", *entity, ADD, "SCRAM-SHA-512=[iterations=8192]")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert "The use of --entity-default or --user-defaults" in ran.err or "Only quota configs can be added" in ran.err
 
 
 def test_controllers_accept_no_credentials() -> None:
     add = ("--user", "a", ADD, "SCRAM-SHA-512=[iterations=8192]", "--dry-run")
-    ran = kquota("configs", "--bootstrap-controller", "127.0.0.1:1", "--alter", *add)
+    ran = kquota_here("configs", "--bootstrap-controller", "127.0.0.1:1", "--alter", *add)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.endswith("controllers do not show client quotas or SCRAM credentials. Use --bootstrap-server\n")
