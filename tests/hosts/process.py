@@ -232,12 +232,14 @@ class Process(Thread):
         if fault is Fault.TORN and torn is not None:
             torn()
             self.die()
+        if fault is Fault.LOST and kind is Step.LOOK:
+            raise Unreachable("the answer was lost")  # before `done`, because a client has not read a lost answer
         answer = done()
         if fault is Fault.AFTER:
             self.die()
         if fault is Fault.HANGING:
             self.pause(self.rng.choice(PAUSES))
-        if fault is Fault.LOST and (kind in (Step.LOOK, Step.READ, Step.WRITE) or self.stage.kind == ZNODES):
+        if fault is Fault.LOST and (kind in (Step.READ, Step.WRITE) or self.stage.kind == ZNODES):
             raise Unreachable("the answer was lost")
         return answer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -12,6 +12,8 @@ from kquota.errors import Refused, Unknown, Unreachable
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin import topic_setup
 from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.deadline import Deadline
+from kquota.stores.admin.partition import Fetched
 from kquota.stores.admin.topic_log import WireLog, find
 from kquota.stores.state.log import Forbidden, Stale
 from tests.stores.record.contract import entries
@@ -121,6 +123,29 @@ def test_an_earlier_append_of_another_host_is_never_overwritten(stage: Stage, fa
     assert stage.appended() == entries(log.read()) == [("theirs", b"1")]
     log.append([("a", b"1")])
     assert stage.appended() == [("theirs", b"1"), ("a", b"1")]
+
+
+def test_a_reading_that_fails_halfway_loses_no_item(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the process would append without knowing what it has passed, for example a later holder's lock."""
+    log = stage.log()
+    stage.win()
+    fetch = log._partition.fetch
+    asked: list[int] = []
+
+    def fetched(position: int, deadline: Deadline) -> Fetched:
+        asked.append(position)
+        if len(asked) > 1:
+            raise Unreachable("the leader is gone")
+        found = fetch(position, deadline)
+        return replace(found, end=found.end + 1)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log._partition, "fetch", fetched)
+        with pytest.raises(Unreachable, match="the leader is gone"):
+            log.read()
+    with pytest.raises(Stale):
+        log.append([("a", b"1")])
+    assert entries(log.read()) == [("theirs", b"1")]
 
 
 def test_a_later_append_of_another_host_makes_only_the_next_append_stale(stage: Stage) -> None:
