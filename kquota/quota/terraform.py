@@ -31,7 +31,7 @@ _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"
 def write(document: Document) -> ForeignText:
     """Return a resource and an `import` block for each entity. The labels of the resources are unique."""
     held, losses = divided(document, _wrong)
-    labels: set[str] = set()
+    labels: dict[str, int] = {}
     blocks = ["\n".join(_blocks(entity, limits, _label(entity, labels))) for entity, limits in held.items()]
     return ForeignText(text="\n\n".join(blocks) + "\n" if blocks else "", losses=losses)
 
@@ -55,15 +55,15 @@ def _wrong(entity: Entity, limits: Limits) -> str | None:
     return None
 
 
-def _label(entity: Entity, used: set[str]) -> str:
-    """Return a label from the names, with a number if it is in use."""
+def _label(entity: Entity, used: dict[str, int]) -> str:
+    """Return a label from the names, with a number if it is in use. `used` has the highest number of each label."""
     words = "_".join("default" if name is DEFAULT else str(name) for _, name in entity.parts())
     kinds = "_".join(TYPES[kind] for kind, _ in entity.parts())
-    base = _LABEL.sub("_", f"{kinds}_{words}")[:_LONGEST_LABEL].strip("_")
-    label, number = base, 2
+    label = base = _LABEL.sub("_", f"{kinds}_{words}")[:_LONGEST_LABEL].strip("_")
     while label in used:
-        label, number = f"{base}_{number}", number + 1
-    used.add(label)
+        used[base] += 1
+        label = f"{base}_{used[base]}"
+    used[label] = 1
     return label
 
 
@@ -75,12 +75,8 @@ def _blocks(entity: Entity, limits: Limits, label: str) -> Iterator[str]:
         yield from _single(kind, name) if resource == ONE else _component(kind, name)
     yield "  config = {"
     for key, limit in limits.items():
-        yield f'    "{key}" = {_number(limit)}'
+        yield f'    "{key}" = {digits(limit)}'
     yield from ("  }", "}", "", "import {", f"  to = {resource}.{label}", f"  id = {string(_id(parts))}", "}")
-
-
-def _number(limit: float) -> str:
-    return digits(limit)
 
 
 def _single(kind: str, name: str | None) -> Iterator[str]:

@@ -182,6 +182,14 @@ def test_terraform_has_a_resource_and_an_import_block_for_each_quota() -> None:
 
 
 ONE = {REQUEST_PERCENTAGE: 1.0}
+
+
+def test_labels_are_unique_also_for_names_that_look_like_numbered_labels() -> None:
+    names = ["ä", "ö", "2", "_2", "", "ß"]
+    limits = {Entity(user=f"a{name}"): {REQUEST_PERCENTAGE: 5.0} for name in names}
+    assert len(ids_in(terraform.write(Document(limits=limits)).text)) == len(names)
+
+
 LOST: dict[str, tuple[str, Entity, Limits, str]] = {
     "a fraction": ("strimzi", Entity(user="a"), {REQUEST_PERCENTAGE: 12.5}, "requestPercentage must be a whole number"),
     "too large": ("strimzi", Entity(user="a"), {PRODUCER_BYTE_RATE: 2.0**31}, "at most 2147483647, and the limit is "),
