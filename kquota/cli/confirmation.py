@@ -45,9 +45,9 @@ def remember(options: Any) -> None:
 def must_be_possible(at: Where) -> None:
     """Raise Invalid if config.toml wants a confirmation that cannot be given. This needs no connection."""
     if at.confirm and _running and not _running[0].agreed and (is_quiet() or not has_terminal()):
+        why = "does not work with --quiet" if is_quiet() else "needs a terminal"
         raise Invalid(
-            f"cluster {at.name}: config.toml has `confirm = true`, so this command asks before it writes, and it has "
-            f"{'--quiet' if is_quiet() else 'no terminal'}. Nothing was written. Agree with --yes"
+            f"cluster {at.name}: confirmation {why} (`confirm = true` in config.toml). Nothing was written. Give --yes"
         )
 
 

@@ -129,6 +129,7 @@ def test_export_applied_to_an_empty_cluster_exports_the_same_bytes(way: Way) -> 
 
 
 @pytest.mark.kafka
+@pytest.mark.parametrize("way", ["4.3.1 Admin API"], indirect=True)
 @pytest.mark.parametrize("form", ["strimzi", "rpk"])
 def test_a_foreign_document_makes_the_same_quotas_on_another_day(way: Way, form: str) -> None:
     """Every quota of a cluster goes through the format of another tool and back, except for those that are named."""
