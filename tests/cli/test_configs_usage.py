@@ -83,7 +83,7 @@ BOTH = {
         ["--describe", TYPES, "broker-loggers", "--entity-default"],
         "--entity-default must not be specified with --describe of broker-loggers",
     ),
-    "loggers of a broker that is no number": (
+    "loggers of a broker that is not a number": (
         ["--describe", "--broker-logger", "x"],
         "The entity name for broker-loggers must be a valid integer broker id, but it is: x",
     ),

@@ -105,7 +105,7 @@ def test_the_summary_of_the_page() -> None:
     ) == ([], True)
     unknown = shown(Case(writes=None)).text[""]
     assert "The expected time is unknown" in unknown
-    assert "Whether the move can finish was not checked" in unknown
+    assert "kquota did not check whether the move can finish" in unknown
     impossible = shown(Case(throttle="8MB/s", nic="50MB/s", impact="10%"))
     assert "Do not run it: no throttle is within the limits: it must be below 5 MB/s" in impossible.text[""]
     assert impossible.commands == []

@@ -1,4 +1,4 @@
-"""What the processes of a round decode is decoded once, because several processes read the same bytes.
+"""Decodes each value of a round only once, because several processes read the same bytes.
 
 These functions of kquota depend on their arguments alone. Each 100th use decodes again and compares the results, which
 would show a process that changes a value that others see.

@@ -122,7 +122,7 @@ def test_the_version_of_a_run_alone_stops_a_twin(cluster: TreeCluster, host: Hos
 
 
 def test_the_lock_ends_with_its_session(cluster: TreeCluster, host: Host, other: Host) -> None:
-    with pytest.raises(Busy, match="now held by nobody"), host.runs.hold("execute"):
+    with pytest.raises(Busy, match="now free"), host.runs.hold("execute"):
         host.runs.begin(RUN)
         assert host.cluster.change([THROTTLED]) == {}
         with pytest.raises(Busy, match="holds the lock"), other.runs.hold("verify"):

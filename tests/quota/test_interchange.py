@@ -364,7 +364,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "a fraction of a byte": ("strimzi", f"{USER}quotas: {{producerByteRate: 1.5}}", "f:5:30: KafkaUser 'a': "),
     "twice": ("strimzi", f"{USER}quotas: {{}}\n---\n{USER}quotas: {{}}", "user 'a' is listed twice"),
     "twice in a mapping": ("strimzi", "kind: a\nkind: b", "f:2:1: 'kind' is listed twice"),
-    "quotas that are no mapping": ("strimzi", f"{USER}quotas: 5", "must be a mapping"),
+    "quotas that are not a mapping": ("strimzi", f"{USER}quotas: 5", "must be a mapping"),
     "an anchor": ("strimzi", "a: &b c", "anchors and aliases are not supported"),
     "too deep": ("strimzi", "[" * 60 + "]" * 60, "more than 50 levels of nesting"),
     "no number": ("strimzi", f"{USER}quotas: {{requestPercentage: null}}", "must be one value"),

@@ -88,7 +88,7 @@ def test_the_reason_of_the_server_is_shown(url: str) -> None:
 WRONG = {
     "no JSON": b"<html>",
     "an error": b'{"status": "error"}',
-    "a label that is no text": b'{"data": {"result": [{"metric": {"id": 1}, "value": [1, "1"]}]}}',
+    "a label that is not text": b'{"data": {"result": [{"metric": {"id": 1}, "value": [1, "1"]}]}}',
     "no value": b'{"data": {"result": [{"metric": {}}]}}',
 }
 

@@ -79,10 +79,8 @@ class ZnodeLock:
     def check(self, node: Node | None) -> None:
         """Raise Busy if this process took the lock and `node` is not its lock."""
         if self._mine is not None and (node is None or node.data != self._mine):
-            by = "nobody" if node is None else str(_holder(node))
-            raise Busy(
-                f"the session with ZooKeeper ended, which released its lock (now held by {by}). Nothing more is written"
-            )
+            now = "now free" if node is None else f"now held by {_holder(node)}"
+            raise Busy(f"the session with ZooKeeper ended, which released its lock ({now}). Nothing more is written")
 
     def _taken(self, data: bytes, *, take_over: bool) -> bytes:
         """Take the lock, also from a process of this machine that has ended while its session is still open."""
