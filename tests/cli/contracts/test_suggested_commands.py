@@ -59,7 +59,10 @@ AT = {
     "brokers": {"bootstrap_server": "b1:9092", "command_config": "a file", "record": "runs", "state_dir": "a folder"},
     "ZooKeeper": {"zookeeper": "zk1:2181/kafka", "zk_sasl_config_file": "jaas.conf", "command_config": "a file"},
 }
-ONLY_BROKERS = {"--replica-alter-log-dirs-throttle": "`move plan` suggests it, and has no --zookeeper"}
+ONLY_BROKERS = {
+    "--replica-alter-log-dirs-throttle": "`move plan` suggests it, and has no --zookeeper",
+    "--group": "ZooKeeper has no configs of groups, so no write of them fails there",
+}
 """Options of commands that are suggested only on a connection to brokers, and why."""
 PLAIN = {
     "move/estimate/report/commands.py": "the report has its own options; a test below collects its commands",
