@@ -61,7 +61,10 @@ AT = {
 }
 ONLY_BROKERS = {
     "--replica-alter-log-dirs-throttle": "`move plan` suggests it, and has no --zookeeper",
-    "--group": "ZooKeeper has no configs of groups, so no write of them fails there",
+    **dict.fromkeys(
+        ("--group", "--client-metrics", "--broker-logger"),
+        "ZooKeeper does not have these resources, so no write of them fails there",
+    ),
 }
 """Options of commands that are suggested only on a connection to brokers, and why."""
 PLAIN = {
