@@ -16,9 +16,9 @@ from typer import Context
 from typer.main import get_command
 
 from kquota.cli.main import COMMANDS, app
+from kquota.entity_types import BROKER_LOGGERS, BROKERS, CLIENT_METRICS, GROUPS, TOPICS
 from kquota.quota_keys import quotas_of
 from kquota.sandbox.jars import RELEASES
-from kquota.settings.resource import BROKERS, TOPICS
 from kquota.terms import ENTITY_TYPES, REMOTE_RATES, THROTTLE_LISTS, THROTTLE_RATES
 
 HERE: Final = Path(__file__).parent
@@ -34,6 +34,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "--record": "topics",
     "--topic": "topics",
     "--broker": "brokers",
+    "--broker-logger": "brokers",
     "--kafka": "releases",
 }
 """The values of options with a metavar that does not determine them. A comma at the end means a list."""
@@ -61,18 +62,29 @@ TOPIC_CONFIGS: Final = (
     "unclean.leader.election.enable",
 )
 """All topic configs of Kafka 4.3, in addition to throttled replica lists."""
+_OF_EVERY_GROUP: Final = ("assignment.interval", "heartbeat.interval", "session.timeout")
 BROKER_CONFIGS: Final = (
     *REMOTE_RATES,
     *("log.cleaner.io.max.bytes.per.second", "max.connection.creation.rate", "max.connections"),
     *("max.connections.per.ip", "num.io.threads", "num.network.threads", "num.replica.fetchers"),
 )
 """The limits of clients and replicas on a running broker, in addition to its throttles."""
+GROUP_CONFIGS: Final = (
+    *(f"{kind}.{key}.ms" for kind in ("consumer", "share", "streams") for key in _OF_EVERY_GROUP),
+    *("share.auto.offset.reset", "share.delivery.count.limit", "share.isolation.level"),
+    *("share.partition.max.record.locks", "share.record.lock.duration.ms", "share.renew.acknowledge.enable"),
+    *("streams.initial.rebalance.delay.ms", "streams.num.standby.replicas"),
+)
+"""All group configs of Kafka 4.3."""
 KEYS: Final[Mapping[str, Sequence[str]]] = {
     **{kind: quotas_of([kind]) for kind in ENTITY_TYPES},
     TOPICS: sorted((*THROTTLE_LISTS, *TOPIC_CONFIGS)),
     BROKERS: sorted((*THROTTLE_RATES, *BROKER_CONFIGS)),
+    CLIENT_METRICS: ("interval.ms", "match", "metrics"),
+    GROUPS: sorted(GROUP_CONFIGS),
+    BROKER_LOGGERS: ("root",),
 }
-"""The config keys of each entity type."""
+"""The config keys of each entity type. Of the loggers, every broker has only root."""
 
 
 def texts() -> Mapping[str, str]:

@@ -170,7 +170,7 @@ function already(list,    i, count, part) {
 function keys(after,    i, type, any, wanted) {
     for (i = 1; i <= WORDS["entity-types"]; i++) {
         type = WORD["entity-types", i]
-        if (type in TYPE || given("--" singular(type)) || given("--" singular(type) "-defaults")) any = wanted[type] = 1
+        if (type in TYPE || given("--" type) || given("--" singular(type)) || given("--" singular(type) "-defaults")) any = wanted[type] = 1
     }
     for (i = 1; i <= WORDS["entity-types"]; i++) {
         type = WORD["entity-types", i]
@@ -306,7 +306,7 @@ O	kquota configs	--broker	once	brokers	Short for --entity-type brokers --entity-
 O	kquota configs	--broker-defaults	once	flag	Short for --entity-type brokers --entity-default
 O	kquota configs	--client-metrics	once	free	Short for --entity-type client-metrics --entity-name NAME (a subscription'\''s name)
 O	kquota configs	--group	once	free	Short for --entity-type groups --entity-name NAME (a group'\''s id)
-O	kquota configs	--broker-logger	once	free	Short for --entity-type broker-loggers --entity-name NAME (a broker'\''s id)
+O	kquota configs	--broker-logger	once	brokers	Short for --entity-type broker-loggers --entity-name NAME (a broker'\''s id)
 O	kquota configs	--force	once	flag	
 O	kquota configs	--dry-run	once	flag	With --alter: check everything, and print the values that would be sent
 O	kquota configs	--yes	once	flag	Do not ask for confirmation
@@ -870,6 +870,9 @@ V	entity-types	clients
 V	entity-types	ips
 V	entity-types	topics
 V	entity-types	brokers
+V	entity-types	client-metrics
+V	entity-types	groups
+V	entity-types	broker-loggers
 V	releases	4.3.1
 V	releases	3.9.1
 V	releases	2.8.2
@@ -927,6 +930,27 @@ V	keys of brokers	num.replica.fetchers
 V	keys of brokers	remote.log.manager.copy.max.bytes.per.second
 V	keys of brokers	remote.log.manager.fetch.max.bytes.per.second
 V	keys of brokers	replica.alter.log.dirs.io.max.bytes.per.second
+V	keys of client-metrics	interval.ms
+V	keys of client-metrics	match
+V	keys of client-metrics	metrics
+V	keys of groups	consumer.assignment.interval.ms
+V	keys of groups	consumer.heartbeat.interval.ms
+V	keys of groups	consumer.session.timeout.ms
+V	keys of groups	share.assignment.interval.ms
+V	keys of groups	share.auto.offset.reset
+V	keys of groups	share.delivery.count.limit
+V	keys of groups	share.heartbeat.interval.ms
+V	keys of groups	share.isolation.level
+V	keys of groups	share.partition.max.record.locks
+V	keys of groups	share.record.lock.duration.ms
+V	keys of groups	share.renew.acknowledge.enable
+V	keys of groups	share.session.timeout.ms
+V	keys of groups	streams.assignment.interval.ms
+V	keys of groups	streams.heartbeat.interval.ms
+V	keys of groups	streams.initial.rebalance.delay.ms
+V	keys of groups	streams.num.standby.replicas
+V	keys of groups	streams.session.timeout.ms
+V	keys of broker-loggers	root
 V	text|json|tsv	text
 V	text|json|tsv	json
 V	text|json|tsv	tsv

@@ -167,7 +167,7 @@ function already(list,    i, count, part) {
 function keys(after,    i, type, any, wanted) {
     for (i = 1; i <= WORDS["entity-types"]; i++) {
         type = WORD["entity-types", i]
-        if (type in TYPE || given("--" singular(type)) || given("--" singular(type) "-defaults")) any = wanted[type] = 1
+        if (type in TYPE || given("--" type) || given("--" singular(type)) || given("--" singular(type) "-defaults")) any = wanted[type] = 1
     }
     for (i = 1; i <= WORDS["entity-types"]; i++) {
         type = WORD["entity-types", i]

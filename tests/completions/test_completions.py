@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kquota.entity_types import ENTITIES
 from kquota.stores.state.completion import FRESH_SECONDS, CompletionFile
 from tests.completions.shells import COMPLETIONS, must_be_there, offers, type_into
 
@@ -60,7 +61,7 @@ CASES = {
     "options where nothing else can stand": Offer("kquota log-dirs ", some=("--describe", "--help")),
     "options": Offer("kquota configs --al", exactly=("--alter", "--all")),
     "options of a group's command": Offer("kquota quota apply --pr", exactly=("--prune",)),
-    "no hidden option": Offer("kquota configs --broker", exactly=("--broker", "--broker-defaults")),
+    "no hidden option": Offer("kquota configs --forc", exactly=()),
     "an option once": Offer("kquota configs --alter --al", exactly=("--all",)),
     "with its value, too": Offer("kquota configs --zookeeper=z:1 --zo", exactly=()),
     "an option that can be repeated": Offer(
@@ -72,7 +73,13 @@ CASES = {
     "choices": Offer("kquota configs --output ", exactly=("text", "json", "tsv")),
     "choices of a command without tables": Offer("kquota move status --output ", exactly=("text", "json")),
     "choices after =": Offer("kquota configs --output=t", exactly=("--output=text", "--output=tsv")),
-    "entity types": Offer("kquota configs --entity-type ", exactly=("users", "clients", "ips", "topics", "brokers")),
+    "entity types": Offer("kquota configs --entity-type ", exactly=tuple(ENTITIES)),
+    "keys of client metrics": Offer(
+        "kquota configs --client-metrics m --add-config ", exactly=("interval.ms=", "match=", "metrics=")
+    ),
+    "keys of groups": Offer(
+        "kquota configs --group g --delete-config consumer.s", exactly=("consumer.session.timeout.ms",)
+    ),
     "users and clients together": Offer("kquota configs --entity-type users --entity-type ", exactly=("clients",)),
     "topics stand alone": Offer("kquota configs --entity-type topics --entity-type ", exactly=()),
     "keys of users": Offer("kquota configs --user x --add-config p", exactly=("producer_byte_rate=",)),
