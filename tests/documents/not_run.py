@@ -12,6 +12,7 @@ _CI: Final = ".ci/run is this very command"
 _PROBE: Final = "tests/cli/test_probe.py probes; a probe takes the better part of a minute"
 _TOP: Final = "tests/cli/test_quota_top.py has brokers with exporters"
 _ENGINES: Final = "tests/spark/test_engines.py has the job done by such servers; there are none of these names"
+_KRAFT: Final = "tests/cli/test_entity_types.py runs them on KRaft; the page's cluster is on ZooKeeper"
 _SANDBOX: Final = "tests/sandbox starts these servers"
 
 NOT_RUN: Final[Mapping[str, str]] = {
@@ -29,6 +30,12 @@ NOT_RUN: Final[Mapping[str, str]] = {
     " --log-dirs 'sizes/*.gz' --reassignment-json-file plan.json --throttle 50MB/s": _ENGINES,
     "kquota move estimate --spark-remote sc://spark.example.com:15002"
     " --log-dirs 'sizes/*.gz' --reassignment-json-file plan.json --throttle 50MB/s": _ENGINES,
+    "kquota configs --bootstrap-server localhost:9092 --alter --add-config consumer.session.timeout.ms=50000"
+    " --group billing": _KRAFT,
+    "kquota configs --bootstrap-server localhost:9092 --describe --entity-type groups": _KRAFT,
+    "kquota configs --bootstrap-server localhost:9092 --alter"
+    " --add-config 'interval.ms=60000,match=[client_id=billing]' --client-metrics slow": _KRAFT,
+    "kquota configs --bootstrap-server localhost:9092 --alter --add-config root=INFO --broker-logger 1": _KRAFT,
     "kquota sandbox up": _SANDBOX,
     "kquota sandbox up old --kafka 2.8.2": _SANDBOX,
 }
