@@ -26,7 +26,7 @@ SETTLING_SECONDS: Final = 15.0
 BASELINE_SECONDS: Final = 20.0
 CALM_SECONDS: Final = 15.0
 """The time without a high latency before each increase."""
-CAUTIOUS_SECONDS: Final = 60.0
+CAUTIOUS_SECONDS: Final = 90.0
 CAUTION: Final = 0.9
 CAUTIOUS_STEP: Final = 0.05
 """From the share `CAUTION` of the throttle that was too high last time, an increase needs `CAUTIOUS_SECONDS`, and is
@@ -34,6 +34,8 @@ at most the share `CAUTIOUS_STEP` of that throttle.
 """
 STEPS: Final = 20
 """The number of increases from the lowest throttle to the highest, unless one of them was too high."""
+FORGIVEN_SECONDS: Final = 100.0
+"""One slow window in this time changes nothing, because a burst of a client can cause it."""
 DECREASE: Final = 0.5
 RELIEF_SECONDS: Final = 10.0
 """The time between two decreases, because the first one must have its effect."""
@@ -103,6 +105,7 @@ class Protection:
     calm: float = 0.0
     since_decrease: float = math.inf
     ceiling: ByteRate | None = None
+    since_slow: float = math.inf
     reported: ReportedBaseline = field(default_factory=ReportedBaseline)
 
     def after(self, window: ClientWindow) -> tuple[Protection, ProtectionStep]:
@@ -112,9 +115,9 @@ class Protection:
         reported, high = self.reported.after(window.reported)
         worst = self._worst(window, high)
         since = self.since_decrease + window.seconds
-        state = replace(self, since_decrease=since, reported=reported)
+        state = replace(self, since_decrease=since, since_slow=self.since_slow + window.seconds, reported=reported)
         if worst.pressure in _HARM:
-            return (replace(state, calm=0.0), worst) if since <= RELIEF_SECONDS else state._decreased(worst)
+            return self._harmed(state, worst, since)
         if worst.pressure is Pressure.UNKNOWN:
             return replace(state, calm=0.0), worst
         calm = replace(state, calm=self.calm + window.seconds)
@@ -183,6 +186,23 @@ class Protection:
         Requires a baseline of any broker.
         """
         return limit_of(self.baseline.get(broker, max(self.baseline.values())))
+
+    def _harmed(self, state: Protection, worst: ProtectionStep, since: float) -> tuple[Protection, ProtectionStep]:
+        """Decrease the throttle, unless this window is the only slow one, or an earlier decrease has no effect yet.
+
+        Writes that are slow under the lowest throttle are slow because of the clients' own load, which has changed: the
+        baseline is then measured again.
+        """
+        slow = worst.pressure is Pressure.SLOW and not math.isinf(worst.latency or 0.0)
+        first = slow and state.since_slow > FORGIVEN_SECONDS
+        state = replace(state, since_slow=0.0)
+        if since <= RELIEF_SECONDS:
+            return replace(state, calm=0.0), worst
+        if first:
+            return state, worst
+        if slow and self.rate == self.low and since > SETTLING_SECONDS:
+            return replace(state, calm=0.0, baseline={}, samples={}, at_lowest=SETTLING_SECONDS), worst
+        return state._decreased(worst)
 
     def _decreased(self, worst: ProtectionStep) -> tuple[Protection, ProtectionStep]:
         rate = self._clamped(self.rate * DECREASE)

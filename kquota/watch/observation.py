@@ -78,6 +78,7 @@ class MoveWatch:
         self._history: WatchHistory | None = None
         self._wide_at: float | None = None
         self._lists: Mapping[Setting, str | None] = {}
+        self._listed: tuple[frozenset[ReplicaId], frozenset[ReplicaId]] | None = None
         self._uneven: frozenset[str] = frozenset()
         self._running: Set[TopicPartition] = frozenset()
         self._began = ports.clock.now()
@@ -138,6 +139,7 @@ class MoveWatch:
         if wide or snapshot.running.keys() != self._running:
             # A run throttles partitions wave by wave, so its lists change with the moves.
             self._running = snapshot.running.keys()
+            self._listed = None
             self._lists = self._ports.cluster.values(
                 [Setting.of_topic(t, key) for t in sorted(self._topics | self._uneven) for key in THROTTLE_LISTS]
             )
@@ -255,10 +257,10 @@ class MoveWatch:
             for broker in sorted(brokers)
             if Setting.of_broker(broker, LEADER_RATE) in stored
         }
-        sides: dict[bool, set[ReplicaId]] = {True: set(), False: set()}
-        for setting, text in self._lists.items():
-            sides[setting.key == LEADER_REPLICAS].update(_listed(setting, text, snapshot))
-        return ThrottleReading(rates=rates, leaders=frozenset(sides[True]), followers=frozenset(sides[False]))
+        if self._listed is None:
+            self._listed = _listed(self._lists, snapshot)
+        leaders, followers = self._listed
+        return ThrottleReading(rates=rates, leaders=leaders, followers=followers)
 
 
 def of_run(run: Run) -> WatchedMove:
@@ -287,8 +289,18 @@ def _rate(text: str | None) -> int | None:
     return None if text is None else bytes_per_second(text)
 
 
-def _listed(setting: Setting, text: str | None, snapshot: Snapshot) -> Sequence[ReplicaId]:
-    found = entries(text)
-    if EVERY_REPLICA in found:
-        return [(n, b) for n, now in snapshot.partitions.items() if n.topic == setting.name for b in now.replicas]
-    return [named for entry in found if (named := replica(setting, entry)) is not None]
+def _listed(
+    lists: Mapping[Setting, str | None], snapshot: Snapshot
+) -> tuple[frozenset[ReplicaId], frozenset[ReplicaId]]:
+    """Return the replicas that are throttled as leaders and as followers."""
+    sides: dict[bool, set[ReplicaId]] = {True: set(), False: set()}
+    for setting, text in lists.items():
+        found = entries(text)
+        side = sides[setting.key == LEADER_REPLICAS]
+        if EVERY_REPLICA in found:
+            side.update(
+                (n, b) for n, now in snapshot.partitions.items() if n.topic == setting.name for b in now.replicas
+            )
+        else:
+            side.update(named for entry in found if (named := replica(setting, entry)) is not None)
+    return frozenset(sides[True]), frozenset(sides[False])

@@ -63,6 +63,7 @@ class DestinationView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedMoveView:
     """One move. `elsewhere` counts partitions that are not moving but lack the replicas of the plan, or are deleted.
+    `log_dirs` counts replicas that are still copied between the log dirs of their broker.
 
     `drift` is how many seconds later the move now ends than expected, or than first predicted. It may be negative.
     """
@@ -80,11 +81,12 @@ class WatchedMoveView:
     drift: float | None
     open: bool
     destinations: tuple[DestinationView, ...]
+    log_dirs: int = 0
 
     @property
     def ended(self) -> bool:
-        """True if no partition of it is moving or still to be submitted."""
-        return not self.moving and not self.waiting
+        """True if no partition of it is moving or still to be submitted, and no replica is moving between log dirs."""
+        return not self.moving and not self.waiting and not self.log_dirs
 
     @property
     def last(self) -> DestinationView | None:
@@ -252,8 +254,7 @@ def _move(
     counts = _counts(history, number)
     left = total(lane.left for lane in lanes)
     seconds = _longest(lane.seconds_left for lane in lanes)
-    ended = not counts.moving and not counts.waiting
-    seconds_left = 0.0 if ended else seconds
+    seconds_left = seconds if counts.moving or counts.waiting else 0.0
     return WatchedMoveView(
         run=move.run,
         partitions=len(move.targets),
@@ -268,6 +269,7 @@ def _move(
         drift=None,
         open=move.open,
         destinations=lanes,
+        log_dirs=0 if history.reading.logs is None else len(move.log_dirs.keys() & history.reading.logs.futures.keys()),
     )
 
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kquota.reassign.moves import PartitionReplicas
+from kquota.reassign.plan import Plan
 from kquota.terms import BrokerId
 from kquota.watch.reading import shrunk
 from kquota.watch.view import Trend, time_left
@@ -148,6 +149,19 @@ def test_cancelled_and_deleted_partitions_have_ended_elsewhere(stage: Watched) -
     del stage.cluster.partitions[name(1)], stage.cluster.producers[name(1)]
     found = stage.look(watch, 1)
     assert (found.view.moves[0].elsewhere, found.ended) == (2, True)
+
+
+def test_a_copy_between_log_dirs_keeps_the_move_running(stage: Watched) -> None:
+    """Its partition already has the replicas of the plan."""
+    stage.topic(1)
+    copy = (name(0), BrokerId(1))
+    stage.cluster.futures[copy] = 10 * MB
+    watch = stage.watch(Plan(targets={name(0): brokers(1, 2)}, log_dirs={copy: "/other"}))
+    found = stage.look(watch, 3)
+    assert (found.ended, found.view.moves[0].log_dirs) == (False, 1)
+    stage.cluster.futures.clear()
+    found = stage.look(watch, 1)
+    assert (found.ended, found.view.moves[0].log_dirs) == (True, 0)
 
 
 def test_moves_of_others_are_watched_when_they_start(stage: Watched) -> None:

@@ -63,6 +63,7 @@ class WatchedMoveShown(Part):
     elsewhere: int
     waiting: int
     moving: int
+    log_dirs: int = key("log_dirs_moving")
     copied: int | None
     left: int | None
     throughput: float | None = key(form=rounded(0))
@@ -86,6 +87,8 @@ class WatchedMoveShown(Part):
             parts.append(f"{self.elsewhere} ended elsewhere")
         if self.waiting:
             parts.append(f"{self.waiting} not submitted yet")
+        if self.log_dirs:
+            parts.append(f"{self.log_dirs} moving between log dirs")
         if self.moving or self.waiting:
             left = UNKNOWN if self.seconds_left is None else f"about {time_or_unknown(self.seconds_left)}"
             parts.append(f"time left {left}{self._drift}")
@@ -221,6 +224,7 @@ def _move(move: WatchedMoveView, plan: str | None) -> WatchedMoveShown:
         elsewhere=move.elsewhere,
         waiting=move.waiting,
         moving=move.moving,
+        log_dirs=move.log_dirs,
         copied=move.copied,
         left=move.left,
         throughput=move.throughput,
