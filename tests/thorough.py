@@ -26,6 +26,7 @@ THOROUGH: Final = {
     "tests/cli/test_reassign_kill.py": "kquota killed at each of its steps on real brokers",
     "tests/cli/test_move_watch.py": "a move of a minute on brokers of its own; the fake does the same in virtual time",
     "tests/cli/test_move_run_pace.py": "brokers with exporters, and a baseline of half a minute; the rules stay",
+    "test_ten_waves_survive_five_kills": "a second move in waves, killed five times; one killed once stays",
     "test_trouble_outside_the_plan_undoes_the_move": "a broker killed during a move; the refusal before a move stays",
     "test_a_throttle_that_follows_the_clients": "a baseline of half a minute on brokers; the fake stays",
     "tests/cli/test_command_rights.py": "a hundred commands on brokers of their own; test_rights.py stays",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kquota.settings.resource import Setting
-from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
+from kquota.terms import FOLLOWER_REPLICAS, LEADER_RATE, BrokerId, TopicPartition
 from tests.cli.run import Ran, kquota, started
 from tests.cli.test_reassign_partitions import LASTING, SLOW, Desk
 from tests.stores.moves_stage import OtherHand, until
@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.parametrize("way", ["4.3.1 Admin AP
 
 COUNT = 6
 SIZE = 3_000_000
+WAVES, KILLS, SMALL = 10, 5, 500_000
 
 
 @pytest.fixture
@@ -67,6 +68,39 @@ def test_a_move_in_waves_survives_kill_9_and_restores_each_value(desk: Desk) -> 
     assert (report["outcome"], report["partitions"], report["bytes_copied"] > SIZE) == ("done", COUNT, True)
     assert report["readings"][-1]["bytes_left"] == 0
     assert [one["broker"] for one in report["brokers"]] == [3]
+
+
+def test_ten_waves_survive_five_kills_and_the_restart_of_a_broker(desk: Desk) -> None:
+    """Each kill meets another wave. The destination restarts while no kquota runs."""
+    topic = desk.hand.topic(dict.fromkeys(range(WAVES), (1, 2)), size=SMALL)
+    prior = {
+        Setting.of_broker(BrokerId(1), LEADER_RATE): "123456789",
+        Setting.of_topic(topic, FOLLOWER_REPLICAS): "0:2",
+    }
+    for setting, value in prior.items():
+        desk.hand.write(setting, value)
+    plan = desk.plan({(topic, n): (1, 3) for n in range(WAVES)})
+    options = ("--throttle", "100kB/s", "--batch", "1", "--force")
+
+    def waves() -> int:
+        return sum(3 in desk.hand.replicas(TopicPartition(topic, n)) for n in range(WAVES))
+
+    def begun(wave: int) -> None:
+        until(lambda: waves() >= wave, f"wave {wave} is under way", 120)
+
+    for kill in range(1, KILLS + 1):
+        process = started(*words(desk, plan, *options))
+        begun(kill)
+        process.kill()
+        process.communicate()
+        if kill == 3:
+            desk.hand.restart_broker(3)
+    assert waves() < WAVES
+    ran = kquota(*words(desk, plan, *options))
+    assert ran.code == 0, ran.err
+    assert [desk.hand.replicas(TopicPartition(topic, n)) for n in range(WAVES)] == [[1, 3]] * WAVES
+    until(lambda: desk.standing(topic) == prior, "every value is restored")
+    assert (status(desk).code, "no run is open" in status(desk).err) == (0, True)
 
 
 def test_the_throttle_changes_while_waves_wait(desk: Desk) -> None:
