@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
+from kquota import folders
 from kquota.errors import Invalid, Refused
 from kquota.quota.usage import BucketUse, QuotaBucket
 from kquota.sizes import snapshot as text
 from kquota.sizes.history import SnapshotKey
 from kquota.sizes.replica import LogDir
-from kquota.stores.state import history, usage_files
+from kquota.stores.state import history, past_moves, usage_files
 from kquota.stores.state.command_files import check_report, workspace, write_report
 from kquota.stores.state.history import HistoryBatch, check_snapshots, listing, rolling, spent_snapshots
+from kquota.stores.state.past_moves import PastMovesFile
 
 __all__ = [
     "HistoryBatch",
+    "PastMovesFile",
     "check_report",
     "check_snapshots",
     "listing",
     "newest_snapshot",
+    "past_moves_of",
     "rolling",
     "snapshot",
     "spent_snapshots",
@@ -62,3 +67,8 @@ def newest_snapshot(paths: Iterable[Path]) -> tuple[Path, SnapshotKey, Iterator[
     """Return the newest snapshot among files and folders, and its lines. Raises Invalid as `listing` does."""
     path, taken = history.newest(paths)
     return path, taken, history.lines(path)
+
+
+def past_moves_of(state_dir: Path | None, cluster_id: str | None) -> PastMovesFile | None:
+    """Return the past moves of a cluster, or None if its id is unknown or not valid."""
+    return past_moves.past_moves(state_dir if state_dir is not None else folders.state(os.environ), cluster_id)

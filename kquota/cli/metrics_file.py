@@ -20,7 +20,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
 from kquota import durable
-from kquota.cli import world
+from kquota.cli import move_stores, world
 from kquota.errors import Invalid, Refused
 from kquota.terms import REPLICATION_RATES
 from kquota.throttle import actions, doctor
@@ -161,14 +161,14 @@ def previous(text: bytes, now: datetime) -> KeptMetrics | None:
 
 def measured(at: world.Where, state_dir: Path | None) -> ClusterMetrics:
     """Read the moves and the throttles of the cluster. Raises Unreachable."""
-    with world.watching(at, state_dir) as (watched, runs):
+    with move_stores.watching(at, state_dir) as (watched, runs):
         watch = MoveWatch(watched)
         views = watch.glance().view.moves
         if any(view.run is None for view in views):
             # The first reading has found moves of other clients. The second one also reads their partitions.
             views = watch.glance().view.moves
         cluster = runs.cluster_id
-    with world.throttling(at, state_dir) as ports:
+    with move_stores.throttling(at, state_dir) as ports:
         standing = actions.read(ports)
         left = {setting for one in doctor.findings(standing) if one.fixable for setting in one.values}
     moving = [view for view in views if not view.ended]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from kquota.cli import world
+from kquota.cli import move_stores, world
 from kquota.cli.contract import worded
 from kquota.errors import KquotaError
 from kquota.measure import ByteRate
@@ -36,7 +36,7 @@ _RECORD_SECONDS: Final = 60.0
 """The interval at which readings of a running move are recorded."""
 
 
-def with_course(stage: world.Stage, prepared: Prepared, expected: Pace | None, reason: str | None) -> Prepared:
+def with_course(stage: move_stores.Stage, prepared: Prepared, expected: Pace | None, reason: str | None) -> Prepared:
     """Return what was prepared, with the expected time in the record of a new run, or the change of a running one.
 
     `expected` is as for `keep_start`, `reason` that of a change.
@@ -53,7 +53,7 @@ def with_course(stage: world.Stage, prepared: Prepared, expected: Pace | None, r
     return replace(prepared, run=run)
 
 
-def _person(stage: world.Stage) -> str:
+def _person(stage: move_stores.Stage) -> str:
     return f"{stage.runs.me.user}@{stage.runs.me.host}"
 
 
@@ -72,7 +72,7 @@ def _destinations(expected: Pace | None) -> tuple[BrokerCourse, ...]:
 
 
 def keep_start(
-    stage: world.Stage, prepared: Prepared, done: Execution, expected: Pace | None, started: datetime
+    stage: move_stores.Stage, prepared: Prepared, done: Execution, expected: Pace | None, started: datetime
 ) -> None:
     """Record the expected time of a run if it is known, and if all moves were submitted just now.
 
@@ -97,7 +97,7 @@ def keep_start(
         stage.past_moves.keep(known.with_start(move))
 
 
-def keep_look(stage: world.Stage, found: Verification, began: datetime, watch: MoveWatch | None = None) -> None:
+def keep_look(stage: move_stores.Stage, found: Verification, began: datetime, watch: MoveWatch | None = None) -> None:
     """Record what one check of a run observed, and the readings of `watch`. It began at `began`, and has just ended."""
     run = found.run
     if run is None:
@@ -117,7 +117,7 @@ def keep_look(stage: world.Stage, found: Verification, began: datetime, watch: M
             stage.past_moves.keep(known.seen_ended(run.id, stage.clock.now()))
 
 
-def _keep_course(stage: world.Stage, run: Run, found: Verification, watch: MoveWatch | None) -> None:
+def _keep_course(stage: move_stores.Stage, run: Run, found: Verification, watch: MoveWatch | None) -> None:
     """Record the readings, at intervals while the run is open, and how it ended."""
     latest = stage.runs.latest(run)
     before, course = latest.course, with_readings(latest, watch).course
@@ -149,7 +149,7 @@ def _is_elsewhere(found: Verification, run: Run) -> bool:
     return found.verdict is Progress.ELSEWHERE or run.aborting or bool(found.waiting)
 
 
-def _disturbed(stage: world.Stage, run: Run) -> bool:
+def _disturbed(stage: move_stores.Stage, run: Run) -> bool:
     """Return whether the throttle of the run changed, or another open run shares its rates."""
     if run.course.changes:
         return True
@@ -158,7 +158,7 @@ def _disturbed(stage: world.Stage, run: Run) -> bool:
 
 
 def _expected(
-    stage: world.Stage, plan: Plan, throttle: ByteRate, calculated: Pace | None, now: datetime
+    stage: move_stores.Stage, plan: Plan, throttle: ByteRate, calculated: Pace | None, now: datetime
 ) -> float | None:
     name = plan_hash(plan)
     for kept in reversed(stage.past_moves.estimates()):

@@ -14,7 +14,7 @@ from confluent_kafka.admin import NewPartitions, NewTopic
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from kquota.cli import world
+from kquota.cli import move_stores, world
 from kquota.cli.connection import Connection
 from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, TopicPartition
@@ -80,7 +80,8 @@ def test_a_second_execute_names_the_process_of_the_first(desk: Desk) -> None:
     plan, other = desk.plan({(topic, 0): (1, 3)}), desk.plan({(topic, 1): (1, 3)})
     option, address = desk.connection
     given = Connection(zookeeper=address) if option == "--zookeeper" else Connection(bootstrap_server=address)
-    with world.staged(world.where(given), desk.folder / "state", world.Hold(doing="reassign-partitions --execute")):
+    hold = move_stores.Hold(doing="reassign-partitions --execute")
+    with move_stores.staged(world.where(given), desk.folder / "state", hold):
         for second in [desk, elsewhere(desk)] if option == "--zookeeper" else [desk]:
             for late in (plan, other):
                 must_be_busy(second.run("--execute", late, "--throttle", SLOW))

@@ -181,7 +181,7 @@ class Process(Thread):
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Take the locks as `kquota.cli.world.Stage` does."""
+        """Take the locks as `kquota.cli.move_stores.Stage` does."""
         with self.runs.hold(self.doing, take_over=self._take_over), ExitStack() as stack:
             if self.fence is not None:
                 stack.enter_context(self.fence.hold(self.doing, take_over=self._take_over))

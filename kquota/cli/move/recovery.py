@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kquota.cli import confirmation, lost_brokers, past_moves, world
+from kquota.cli import confirmation, lost_brokers, move_stores, past_moves, world
 from kquota.cli.contract import DONE, NOT_YET, say
 from kquota.cli.move.command import AbortOptions, RecoveryOptions, ResumeOptions
 from kquota.cli.output import Answer, Part, hidden, spread
@@ -63,11 +63,12 @@ def _recover(options: RecoveryOptions, verb: str) -> Recovered:
         raise Invalid("--run and --reassignment-json-file both select a run: give one of them")
     at = world.where(options.connection)
     lost = lost_brokers.asked(options.gone, at)
-    hold = None if options.dry_run else world.Hold(doing=f"move {verb}", patient=True, take_over=options.take_over)
+    asks = move_stores.Hold(doing=f"move {verb}", patient=True, take_over=options.take_over)
+    hold = None if options.dry_run else asks
     if hold is not None:
         _must_agree(at, options, verb, lost)
     done: list[RunRecovered] = []
-    with remarks.resumable(), world.staged(at, options.state_dir, hold) as stage:
+    with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
         for each in _chosen(stage.runs, options, verb):
             # The previous run may have ended and passed its rates on to this one, in its record.
             latest = [run for run in stage.runs.unfinished() if run.id == each.id]
@@ -90,7 +91,7 @@ def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequ
         return
     if options.take_over:
         confirmation.must_have_terminal()
-    with world.staged(at, options.state_dir, None) as stage:
+    with move_stores.staged(at, options.state_dir, None) as stage:
         chosen = lost_brokers.without(_chosen(stage.runs, options, verb), lost, stage.cluster)
         prepared = [_prepared(stage, each, options, verb) for each in chosen]
         writer = stage.runs.writer()
@@ -126,7 +127,7 @@ def _chosen(runs: Runs, options: RecoveryOptions, verb: str) -> list[Run]:
     return moving
 
 
-def _prepared(stage: world.Stage, run: Run, options: RecoveryOptions, verb: str) -> tuple[Run, Prepared]:
+def _prepared(stage: move_stores.Stage, run: Run, options: RecoveryOptions, verb: str) -> tuple[Run, Prepared]:
     """Return the run with its goal, and its preparation. Raises Refused if a check fails."""
     wanted = backwards(run) if verb == "abort" else run
     return wanted, prepare_again(
@@ -134,7 +135,7 @@ def _prepared(stage: world.Stage, run: Run, options: RecoveryOptions, verb: str)
     )
 
 
-def _sizes(stage: world.Stage, run: Run) -> Mapping[TopicPartition, int]:
+def _sizes(stage: move_stores.Stage, run: Run) -> Mapping[TopicPartition, int]:
     """Return the sizes of the partitions if the run limits the bytes in flight.
 
     Over ZooKeeper the sizes are unknown.
@@ -145,7 +146,7 @@ def _sizes(stage: world.Stage, run: Run) -> Mapping[TopicPartition, int]:
     return partition_sizes(stage.log_dirs.describe(sorted(alive), run.goal.topics))
 
 
-def _one(stage: world.Stage, run: Run, options: RecoveryOptions, verb: str) -> RunRecovered:
+def _one(stage: move_stores.Stage, run: Run, options: RecoveryOptions, verb: str) -> RunRecovered:
     wanted, prepared = _prepared(stage, run, options, verb)
     for note in prepared.notes:
         say(f"warning: {note}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from kquota.cli import world
+from kquota.cli import move_stores, world
 from kquota.cli.contract import DONE, NOT_YET, worded
 from kquota.cli.move.command import MoveStatusOptions
 from kquota.cli.output import Answer, Part, hidden, key, rounded, spread
@@ -107,7 +107,7 @@ class OpenRuns(Answer):
 
 def run(options: MoveStatusOptions) -> OpenRuns:
     """Show the open runs. The exit code is 8 if a run is open, or if this is unknown."""
-    with world.watching(world.where(options.connection), options.state_dir) as (ports, runs):
+    with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, runs):
         every = runs.unfinished()
         moving = {one.id: one for one in every if one.purpose is Purpose.MOVE}
         shown: tuple[OpenRun, ...] = ()

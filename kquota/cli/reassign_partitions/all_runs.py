@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from kquota.cli import past_moves, world
+from kquota.cli import move_stores, past_moves, world
 from kquota.cli.contract import DONE, FAILED, NOT_YET, worded
 from kquota.cli.output import Answer, Part, hidden, spread
 from kquota.cli.reassign_partitions import remarks
@@ -70,8 +70,8 @@ def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
     ):
         if given:
             raise Invalid(f"--all-runs verifies every open run: leave {name} out")
-    hold = None if options.preserve_throttles else world.Hold(doing="reassign-partitions --verify", later=True)
-    with remarks.resumable(), world.staged(at, options.state_dir, hold) as stage, ExitStack() as locks:
+    hold = None if options.preserve_throttles else move_stores.Hold(doing="reassign-partitions --verify", later=True)
+    with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage, ExitStack() as locks:
         notes: list[str] = []
         writes = not options.preserve_throttles
         found: list[RunVerified] = []
@@ -95,11 +95,11 @@ def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
     )
 
 
-def _moving(stage: world.Stage) -> list[Run]:
+def _moving(stage: move_stores.Stage) -> list[Run]:
     return [each for each in stage.runs.unfinished() if each.purpose is Purpose.MOVE]
 
 
-def _one(stage: world.Stage, name: str, at: world.Where, *, writes: bool) -> RunVerified:
+def _one(stage: move_stores.Stage, name: str, at: world.Where, *, writes: bool) -> RunVerified:
     """Verify one run. An error makes only this run unknown, but a lost lock ends the command. Raises Busy."""
     # The previous run may have ended and passed its rates on to this one, in its record.
     latest = next(each for each in _moving(stage) if each.id == name)
@@ -130,7 +130,7 @@ def _remarks(one: RunVerified) -> Iterator[str]:
             yield line if one.run in rest else f"{kind}: run {one.run}: {rest}"
 
 
-def _unknown(stage: world.Stage) -> Iterator[str]:
+def _unknown(stage: move_stores.Stage) -> Iterator[str]:
     """Yield an error if some runs cannot be read on this host."""
     if stage.runs.unreadable:
         names = ", ".join(stage.runs.unreadable)

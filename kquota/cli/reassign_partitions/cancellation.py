@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kquota.cli import world
+from kquota.cli import move_stores, world
 from kquota.cli.contract import DONE, NOT_YET
 from kquota.cli.output import Answer, hidden, spread
 from kquota.cli.reassign_partitions import plan_option, remarks
@@ -21,8 +21,8 @@ from kquota.terms import TopicPartition
 def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
     """Stop the running moves of the plan, and restore the throttle."""
     timeout, plan = plan_option.timeout(options), plan_option.plan(at, options)
-    hold = None if options.dry_run else world.Hold(doing="reassign-partitions --cancel")
-    with remarks.resumable(), world.staged(at, options.state_dir, hold) as stage:
+    hold = None if options.dry_run else move_stores.Hold(doing="reassign-partitions --cancel")
+    with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
         what = cancellable(stage.cluster, stage.runs, plan, force=options.force)
         if options.dry_run:
             return would_cancel(what)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kquota.cli import past_moves, rates, world
+from kquota.cli import move_stores, past_moves, rates, world
 from kquota.cli.contract import say, worded
 from kquota.cli.keeping_up import PacedCopies, must_keep_up
 from kquota.cli.output import Answer, hidden, key
@@ -29,8 +29,8 @@ def run(at: world.Where, options: ReassignOptions) -> Executed | WouldExecute:
     """Start the moves of the plan, and report where the rollback plan is recorded."""
     asked = _asked(options)
     timeout, plan = plan_option.timeout(options), plan_option.plan(at, options)
-    hold = None if options.dry_run else world.Hold(doing="reassign-partitions --execute")
-    with remarks.resumable(), world.staged(at, options.state_dir, hold) as stage:
+    hold = None if options.dry_run else move_stores.Hold(doing="reassign-partitions --execute")
+    with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
         prepared = prepare(stage.cluster, stage.runs, stage.clock, plan, asked, stage.dirs)
         for line in _announced(prepared, asked, options):
             say(line)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kquota import text_file
-from kquota.cli import world
+from kquota.cli import move_stores, world
 from kquota.cli.contract import say, worded
 from kquota.cli.list_options import every_broker_id
 from kquota.cli.output import Answer, key
@@ -60,7 +60,7 @@ def run(at: world.Where, options: ReassignOptions) -> PlanProposed:
     file = options.topics_to_move_json_file or Path()
     topics = topics_to_move(file)
     seed = secrets.randbelow(_SEEDS) if options.seed is None else options.seed
-    with world.moves(at, None) as (cluster, _):
+    with move_stores.moves(at, None) as (cluster, _):
         found = cluster.snapshot(None)
     racks = _racks(found, brokers, rack_aware=not options.disable_rack_aware)
     partitions = _partitions(found, topics, file)

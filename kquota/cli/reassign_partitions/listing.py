@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kquota.cli import world
+from kquota.cli import move_stores, world
 from kquota.cli.contract import worded
 from kquota.cli.output import Answer, Part, Row, hidden, spread
 from kquota.cli.reassign_partitions.command import ReassignOptions
@@ -52,7 +52,7 @@ def run(at: world.Where, _: ReassignOptions) -> MovesShown:
     """Read the running moves, and the recorded run of each. Without running moves, the record is not read."""
     notes = []
     open_runs: Sequence[Run] = ()
-    with world.running(at) as (found, unfinished):
+    with move_stores.running(at) as (found, unfinished):
         try:
             if found:
                 open_runs = unfinished()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kquota.cli import past_moves, world
+from kquota.cli import move_stores, past_moves, world
 from kquota.cli.contract import DONE, FAILED, NOT_YET
 from kquota.cli.output import Answer, Part, hidden, spread
 from kquota.cli.reassign_partitions import plan_option, remarks
@@ -33,8 +33,8 @@ def run(at: world.Where, options: ReassignOptions, watch: MoveWatch | None = Non
     if options.preserve_throttles and options.clear_all:
         raise Invalid("--preserve-throttles restores nothing and --clear-all removes everything: give one of them")
     plan = plan_option.plan(at, options)
-    hold = None if options.preserve_throttles else world.Hold(doing="reassign-partitions --verify", later=True)
-    with remarks.resumable(), world.staged(at, options.state_dir, hold) as stage:
+    hold = None if options.preserve_throttles else move_stores.Hold(doing="reassign-partitions --verify", later=True)
+    with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
         ports = stage.cluster, stage.runs, stage.clock, plan, stage.dirs
         looks = not options.preserve_throttles and not options.clear_all
         found = unless_it_writes(*ports) if looks else None

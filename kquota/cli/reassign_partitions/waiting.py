@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from kquota.cli import world
+from kquota.cli import move_stores, world
 from kquota.cli.contract import DONE
 from kquota.cli.output import Answer
 from kquota.cli.reassign_partitions import execution, remarks, verification
@@ -34,7 +34,7 @@ def run(at: world.Where, options: ReassignOptions) -> Generator[Answer]:
     yield started
     if options.dry_run or started.code != DONE:
         return
-    with remarks.resumable(), world.watching(at, options.state_dir) as (ports, _):
+    with remarks.resumable(), move_stores.watching(at, options.state_dir) as (ports, _):
         watch = MoveWatch(ports, plan=read(file))
         yield from readings(watch, ports.clock, _INTERVAL, options.output, plan=str(file), restores=True)
     yield verification.run(at, replace(options, execute=False, verify=True), watch)

@@ -12,11 +12,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from kquota import library
-from kquota.cli import clock, confirmation, world
+from kquota.cli import clock, confirmation, move_stores, world
 from kquota.errors import NextStep
 from kquota.quota.precedence import Client
 from kquota.stores.record.runs import RecordedRuns
@@ -39,6 +40,10 @@ from tests.sizes.fake import FakeLogDirs
 from tests.watch.fake import CopyingCluster
 
 CLUSTER_ID = "cluster"
+
+
+_OF_MOVES: Final = ("moves", "staged", "throttling", "watching")
+"""The openers of `kquota.cli.move_stores`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,7 @@ class InMemory:
             "logins": lambda at, _: Logins(self, at),
         }
         for name, opener in openers.items():
-            patch.setattr(world, name, _naming(opener))
+            patch.setattr(move_stores if name in _OF_MOVES else world, name, _naming(opener))
         patch.setattr(clock, "SystemClock", lambda *_: self.clock)
 
     def _runs(self) -> RecordedRuns:
@@ -109,7 +114,7 @@ class InMemory:
         return RecordedRuns(RunFiles(self.folder, CLUSTER_ID), alone, world.warn)
 
     @contextmanager
-    def _held(self, holding: world.Hold | None) -> Iterator[RecordedRuns]:
+    def _held(self, holding: move_stores.Hold | None) -> Iterator[RecordedRuns]:
         runs = self._runs()
         if holding is None:
             yield runs
@@ -122,11 +127,13 @@ class InMemory:
         yield self.cluster, self._runs()
 
     @contextmanager
-    def _staged(self, _at: world.Where, _state_dir: Path | None, holding: world.Hold | None) -> Iterator[world.Stage]:
+    def _staged(
+        self, _at: world.Where, _state_dir: Path | None, holding: move_stores.Hold | None
+    ) -> Iterator[move_stores.Stage]:
         later = holding if holding is not None and holding.later else None
         with self._held(None if later else holding) as runs:
             hold = nullcontext if later is None else partial(runs.hold, later.doing, take_over=later.take_over)
-            yield world.Stage(
+            yield move_stores.Stage(
                 cluster=self.cluster,
                 runs=runs,
                 clock=self.clock,  # type: ignore[arg-type]
@@ -138,7 +145,7 @@ class InMemory:
 
     @contextmanager
     def _throttling(
-        self, _at: world.Where, _state_dir: Path | None, holding: world.Hold | None = None
+        self, _at: world.Where, _state_dir: Path | None, holding: move_stores.Hold | None = None
     ) -> Iterator[Ports]:
         with self._held(holding) as runs:
             yield Ports(

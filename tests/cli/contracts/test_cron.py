@@ -14,7 +14,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from kquota.cli import unattended, world
+from kquota.cli import move_stores, unattended
 from kquota.cli.metrics_file import EXIT_CODE, GAUGES, LAST_SUCCESS, exposition, previous
 from kquota.errors import Unreachable
 from kquota.settings.resource import Setting
@@ -200,7 +200,7 @@ def test_a_failure_keeps_the_last_success_and_nothing_else(
     def dead(*_: object) -> object:
         raise Unreachable("no broker answers")
 
-    monkeypatch.setattr(world, "watching", dead)
+    monkeypatch.setattr(move_stores, "watching", dead)
     ran = kquota_here(*words)
     assert (ran.code, ran.out) == (1, "")
     assert metrics(file) == {LAST_SUCCESS: success, EXIT_CODE: 1.0}
@@ -241,7 +241,7 @@ def test_metrics_need_a_library_that_may_be_missing(
 ) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     monkeypatch.delitem(sys.modules, "kquota.cli.metrics_file")
-    monkeypatch.setattr(world, "staged", None)
+    monkeypatch.setattr(move_stores, "staged", None)
     ran = kquota_here(*ALL_RUNS.split(), "--textfile", str(tmp_path / "kquota.prom"))
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert "pip install 'kquota[metrics]'" in ran.err
@@ -262,7 +262,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_cluster_is_asked(
     file = tmp_path / name
     if content is not None:
         file.write_bytes(content)
-    monkeypatch.setattr(world, "staged", None)
+    monkeypatch.setattr(move_stores, "staged", None)
     ran = kquota_here(*ALL_RUNS.split(), "--textfile", str(file))
     assert (ran.code, ran.out, ran.err.count("\n"), told in ran.err) == (2, "", 1, True)
     assert content is None or file.read_bytes() == content
@@ -272,7 +272,7 @@ def test_a_folder_that_is_not_writable_is_refused(
     house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
-    monkeypatch.setattr(world, "staged", None)
+    monkeypatch.setattr(move_stores, "staged", None)
     ran = kquota_here(*ALL_RUNS.split(), "--textfile", str(tmp_path / "a.prom"))
     assert (ran.code, "is not writable" in ran.err) == (2, True)
 
@@ -331,7 +331,7 @@ def test_a_command_ends_after_its_time(house: InMemory, tmp_path: Path, monkeypa
     words = ("move", "status", *BROKER.split(), "--quiet", "--textfile", str(file))
     assert kquota_here(*words, "--timeout", "60s").code == 0
     for wait in (waiting, swallowing):
-        monkeypatch.setattr(world, "watching", wait)
+        monkeypatch.setattr(move_stores, "watching", wait)
         ran = kquota_here(*words, "--timeout", "50ms")
         assert (ran.code, ran.out, ran.err.count("\n")) == (75, "", 1)
         assert "--timeout 50ms: the command did not end in time" in ran.err

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 
-from kquota.cli import world
+from kquota.cli import move_stores, world
 from kquota.cli.contract import say
 from kquota.cli.move.adjust.command import AdjustOptions
 from kquota.cli.options import interval_seconds
@@ -54,7 +54,7 @@ def run(options: AdjustOptions) -> Answer | Generator[Answer]:
     assert options.rate is not None
     if options.even_finish:
         return _finish_evenly(options, byte_rate(options.rate, "RATE"))
-    with world.watching(world.where(options.connection), options.state_dir) as (ports, _):
+    with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, _):
         found = _open_run(ports.runs, options)
     asked = _setting(options, found, options.rate, options.reason)
     return in_turn(lambda: setting.run(asked))
@@ -63,7 +63,7 @@ def run(options: AdjustOptions) -> Answer | Generator[Answer]:
 def _finish_evenly(options: AdjustOptions, rate: ByteRate) -> Answer | Generator[Answer]:
     interval = interval_seconds(options.interval)
     say(f"throttle: {human_rate(rate)}, and less for destinations with less to copy; measuring for {interval:g} s")
-    with world.watching(world.where(options.connection), options.state_dir) as (ports, _):
+    with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, _):
         found = _open_run(ports.runs, options)
         even = _even_rates(ports, found, rate, interval)
     # The copies were measured, so --force saves a second measurement.
@@ -102,7 +102,8 @@ def _with_even_rates(run: Run, rate: ByteRate, even: Mapping[BrokerId, ByteRate]
 
 def _pause(options: AdjustOptions) -> ThrottleSet:
     """Pause or continue the run. Pausing twice changes nothing. Raises Refused for a run that is not paused."""
-    with world.throttling(world.where(options.connection), options.state_dir, world.Hold(doing="move adjust")) as ports:
+    hold = move_stores.Hold(doing="move adjust")
+    with move_stores.throttling(world.where(options.connection), options.state_dir, hold) as ports:
         found = _open_run(ports.runs, options)
         if options.go_on and not found.paused:
             raise Refused(f"run {found.id}: it is not paused. See it with ", NextStep.SHOW_MOVES)
@@ -114,7 +115,7 @@ def _pause(options: AdjustOptions) -> ThrottleSet:
 
 def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatched]:
     interval = interval_seconds(options.interval)
-    with world.watching(world.where(options.connection), options.state_dir) as (ports, runs):
+    with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, runs):
         found = _open_run(ports.runs, options)
         if found.rate is None:
             raise Refused(f"run {found.id}: it has no throttle to change. Start it with a throttle")

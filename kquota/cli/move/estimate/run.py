@@ -69,7 +69,7 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
     ]
     for remark in noted:
         say(remark)
-    kept = world.past_moves(options.state_dir, found.measured.health.cluster)
+    kept = local_files.past_moves_of(options.state_dir, found.measured.health.cluster)
     errors = None if kept is None else learned(kept.recall().certain)
     answer = estimate(inputs, found, limited, inputs.enforcement, errors or OF_THE_MODEL, within)
     if live and kept is not None and isinstance(plan, Plan):
@@ -94,7 +94,7 @@ def _split(waves: int | None, max_in_flight: str | None) -> Split | None:
     return None if max_in_flight is None else Split(in_flight=byte_size(max_in_flight, "--max-in-flight"))
 
 
-def remember(kept: world.PastMovesFile, plan: Plan, move: Pace) -> None:
+def remember(kept: local_files.PastMovesFile, plan: Plan, move: Pace) -> None:
     """Record the expected time of the move. A later --execute compares it with the actual time."""
     if not move.seconds or move.followed is False:
         return

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from kquota.cli import local_files, rates, world
+from kquota.cli import local_files, move_stores, rates, world
 from kquota.cli.contract import say
 from kquota.cli.list_options import broker_ids
 from kquota.cli.move.log_dir_time import OPTION, broker_settings, paced
@@ -100,7 +100,7 @@ def _within_broker(options: PlanOptions, broker: BrokerId) -> LogDirPlan:
         disk_limit=disk_limit,
     )
     # Read partitions after log dirs: a partition that was created in between is in none of them, and stays.
-    with world.moves(at, None) as (moves, _):
+    with move_stores.moves(at, None) as (moves, _):
         found = balanced(goal, dirs, moves.snapshot(held).partitions)
     work = LogDirWork(broker=broker, copies=len(found.moves), bytes=found.bytes)
     pace = paced(work, throttle, broker_settings(options.connection, [work]) if found.moves else {})
@@ -121,7 +121,7 @@ def _read(
             for warning in hidden(sizes):
                 say(f"warning: {warning}")
     # Read partitions after sizes: a partition created in between has no size yet, and a deleted one is not planned.
-    with world.moves(at, None) as (moves, _):
+    with move_stores.moves(at, None) as (moves, _):
         everything = moves.snapshot(None)
         missing = topics(sizes) - {name.topic for name in everything.partitions}
         if patterns is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kquota.cli import world
+from kquota.cli import move_stores, world
 from kquota.cli.contract import DONE, FAILED
 from kquota.cli.move.report.answer import RunReport, RunsListed, listed, reported
 from kquota.cli.move.report.command import ReportOptions
@@ -17,7 +17,7 @@ def run(options: ReportOptions) -> RunsListed | RunReport:
         if options.run is None:
             raise Invalid("--report writes the page of one run: give RUN")
         must_be_writable(options.report)
-    with world.moves(world.where(options.connection), options.state_dir) as (_, runs):
+    with move_stores.moves(world.where(options.connection), options.state_dir) as (_, runs):
         found = runs.past(whole=options.run is not None)
         unseen = world.unseen(runs.alone)
     moves = [one for one in found.runs if one.purpose is Purpose.MOVE]

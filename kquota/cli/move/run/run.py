@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kquota.cli import clock, past_moves, rates, world
+from kquota.cli import clock, move_stores, past_moves, rates, world
 from kquota.cli.contract import DONE, FAILED, say, worded
 from kquota.cli.keeping_up import PacedCopies, must_keep_up
 from kquota.cli.move.run.checks import ClusterHealth, must_have_room
@@ -93,7 +93,7 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
     plan = read(options.plan, lambda line: say(f"warning: {line}"))
     with remarks.resumable(), ExitStack() as stack:
         leaders = stack.enter_context(world.elections(at))
-        ports, _ = stack.enter_context(world.watching(at, options.state_dir))
+        ports, _ = stack.enter_context(move_stores.watching(at, options.state_dir))
         progress = RunProgress(ports, plan, str(options.plan))
         began = clock.SystemClock().monotonic()
         health = ClusterHealth(cluster=leaders, clock=clock.SystemClock(), plan=plan.targets.keys())
@@ -165,9 +165,9 @@ def _started(
     pacing: _Pacing | None,
 ) -> str | WouldExecute | None:
     """Check, throttle and submit all waves. Return the id of the run, or None if every partition is in place."""
-    hold = None if options.dry_run else world.Hold(doing="move run", patient=True, later=True)
+    hold = None if options.dry_run else move_stores.Hold(doing="move run", patient=True, later=True)
     with (
-        world.staged(at, options.state_dir, hold) as stage,
+        move_stores.staged(at, options.state_dir, hold) as stage,
         Turns(stage.hold, stage.clock, _PATIENCE, _wait_for_lock) as turns,
     ):
         health.must_be_good(force=asked.force)
@@ -208,12 +208,12 @@ def _started(
         return None if done.run is None else done.run.id
 
 
-def _log_dirs(stage: world.Stage, plan: Plan) -> Sequence[LogDir]:
+def _log_dirs(stage: move_stores.Stage, plan: Plan) -> Sequence[LogDir]:
     assert stage.log_dirs is not None
     return stage.log_dirs.describe(sorted(stage.cluster.snapshot(plan.topics).alive), plan.topics)
 
 
-def _must_keep_up(stage: world.Stage, prepared: Prepared, pacing: _Pacing | None) -> Pace | None:
+def _must_keep_up(stage: move_stores.Stage, prepared: Prepared, pacing: _Pacing | None) -> Pace | None:
     """Raises Refused if a copy can never catch up, even under the highest throttle that the run can get.
 
     The pace is None if it is unknown, also because the throttle changes.
@@ -237,7 +237,7 @@ def _taken_back(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) 
     The record says first that the run is aborting, so that `move resume` continues the rollback after a crash.
     """
     say(f"{why}: the move is undone (--abort-on-trouble)")
-    with world.staged(at, options.state_dir, world.Hold(doing="move run", patient=True)) as stage:
+    with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", patient=True)) as stage:
         found = covers(plan, stage.runs.unfinished())
         if found is None:
             raise Refused("the run of this plan is not open any more, so it cannot be undone")
@@ -263,7 +263,7 @@ def _ended(
     Raises _TroubleError if `health` finds damage, and Unreachable only if no check succeeds for `_PATIENCE` seconds,
     because brokers restart during long moves.
     """
-    with world.staged(at, options.state_dir, world.Hold(doing="move run", later=True)) as stage:
+    with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", later=True)) as stage:
         seen = stage.clock.monotonic()
         while True:
             try:
@@ -282,7 +282,7 @@ def _ended(
             progress.step()
 
 
-def _look(stage: world.Stage, plan: Plan, progress: RunProgress) -> Verification | None:
+def _look(stage: move_stores.Stage, plan: Plan, progress: RunProgress) -> Verification | None:
     """Verify once. Return None while another kquota holds the lock."""
     began = stage.clock.now()
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from kquota.cli import world
+from kquota.cli import move_stores, world
 from kquota.cli.move.watch.command import WatchOptions
 from kquota.cli.options import interval_seconds
 from kquota.cli.watching.answer import MovesWatched
@@ -20,7 +20,7 @@ def run(options: WatchOptions) -> Generator[MovesWatched]:
     if options.plan is not None and options.run is not None:
         raise Invalid("PLAN and --run both select a move: give one of them")
     plan = None if options.plan is None else read(options.plan, world.warn)
-    with world.watching(world.where(options.connection), options.state_dir) as (ports, runs):
+    with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, runs):
         watch = MoveWatch(ports, plan=plan, run=options.run)
         yield from readings(
             watch,

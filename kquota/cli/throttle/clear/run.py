@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kquota.cli import confirmation, lost_brokers, world
+from kquota.cli import confirmation, lost_brokers, move_stores, world
 from kquota.cli.contract import DONE, NOT_YET, say
 from kquota.cli.output import Answer
 from kquota.cli.suggestion import suggested
@@ -55,8 +55,8 @@ def run(options: ClearOptions) -> Cleared:
 
 
 def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -> Cleared:
-    hold = None if options.dry_run else world.Hold(doing="throttle clear")
-    with world.throttling(at, options.state_dir, holding=hold) as ports:
+    hold = None if options.dry_run else move_stores.Hold(doing="throttle clear")
+    with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
         ending, others = _ending(ports.runs.unfinished(), options.run, ports.runs.me)
         ending = lost_brokers.without(ending, lost, ports.cluster)
         if options.dry_run:
@@ -111,8 +111,8 @@ def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[
 
 def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared:
     """Show every list and rate, remove them, and close the records of throttles."""
-    hold = None if options.dry_run else world.Hold(doing="throttle clear --all")
-    with world.throttling(at, options.state_dir, holding=hold) as ports:
+    hold = None if options.dry_run else move_stores.Hold(doing="throttle clear --all")
+    with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
         standing = actions.read(ports)
         wanted = _every(standing)
         _disclose(standing)

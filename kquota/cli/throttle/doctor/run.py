@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kquota.cli import confirmation, world
+from kquota.cli import confirmation, move_stores, world
 from kquota.cli.contract import say, worded
 from kquota.cli.throttle.changes import cleared_of, difference
 from kquota.cli.throttle.doctor.answer import Examination, examination
@@ -42,7 +42,7 @@ def run(options: DoctorOptions) -> Examination:
 
 def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> Examination:
     """Find problems. With `older_than`, also show what --fix would do."""
-    with world.throttling(at, options.state_dir) as ports:
+    with move_stores.throttling(at, options.state_dir) as ports:
         standing = actions.read(ports)
         found = doctor.findings(standing)
         hidden = actions.hidden_topics(ports.cluster, ports.log_dirs, standing)
@@ -64,8 +64,8 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
 
 def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bool) -> Examination:
     """Remove leftovers, check again, and report what remains."""
-    hold = world.Hold(doing="throttle doctor --fix", cautious=True)
-    with world.throttling(at, options.state_dir, holding=hold) as ports:
+    hold = move_stores.Hold(doing="throttle doctor --fix", cautious=True)
+    with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
         _must_know_all_runs(ports)
         standing = actions.read(ports)
         left = actions.leftovers(ports, standing, ports.clock, older_than)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from kquota.cli import clock, world
+from kquota.cli import clock, move_stores, world
 from kquota.cli.contract import say, worded
 from kquota.cli.keeping_up import PacedCopies, must_keep_up
 from kquota.cli.suggestion import suggested
@@ -59,7 +59,7 @@ def would_recover(
     at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, *, force: bool
 ) -> ThrottleSet:
     """Return the changes of the first check."""
-    with world.throttling(at, state_dir) as ports:
+    with move_stores.throttling(at, state_dir) as ports:
         _must_exist(ports, broker)
         snapshot = ports.cluster.snapshot(None)
         if not force:
@@ -74,7 +74,8 @@ def _look(
     at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, going: Run | None = None, *, force: bool
 ) -> BrokerRecovery:
     """Check once on a new connection, because between two checks other clients may write and the broker may stop."""
-    with world.throttling(at, state_dir, holding=world.Hold(doing=f"throttle set --recovering {broker}")) as ports:
+    hold = move_stores.Hold(doing=f"throttle set --recovering {broker}")
+    with move_stores.throttling(at, state_dir, hold) as ports:
         _must_exist(ports, broker)
         if not force:
             _must_catch_up(ports, ports.cluster.snapshot(None), broker, rate)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kquota.cli import rates, world
+from kquota.cli import move_stores, rates, world
 from kquota.cli.contract import say
 from kquota.cli.keeping_up import PacedCopies, must_keep_up
 from kquota.cli.list_options import broker_ids, names
@@ -105,8 +105,8 @@ def _check(asked: _Asked, options: SetOptions) -> None:
 
 
 def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) -> ThrottleSet:
-    hold = None if options.dry_run else world.Hold(doing="throttle set")
-    with world.throttling(at, options.state_dir, holding=hold) as ports:
+    hold = None if options.dry_run else move_stores.Hold(doing="throttle set")
+    with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
         standing = actions.read(ports)
         topics = tuple(standing.topics) if asked.all_topics else asked.topics
         wanted = throttle_wanted.whole_topics(
@@ -186,8 +186,8 @@ def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[
 def adjusted(options: SetOptions, become: Callable[[Run], Run]) -> ThrottleSet:
     """Set the rates of the selected open run as in what `become` returns. Raises Refused without such a run."""
     plan = None if options.reassignment_json_file is None else plans.read(options.reassignment_json_file)
-    hold = None if options.dry_run else world.Hold(doing="throttle set")
-    with world.throttling(world.where(options.connection), options.state_dir, holding=hold) as ports:
+    hold = None if options.dry_run else move_stores.Hold(doing="throttle set")
+    with move_stores.throttling(world.where(options.connection), options.state_dir, holding=hold) as ports:
         open_runs = ports.runs.unfinished()
         if plan is None:
             found = next((one for one in open_runs if one.id == options.run), None)

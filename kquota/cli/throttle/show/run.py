@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from kquota.cli import world
+from kquota.cli import move_stores, world
 from kquota.cli.contract import DONE, NOT_YET
 from kquota.cli.list_options import broker_ids, names
 from kquota.cli.throttle import checks, throughput
@@ -36,7 +36,7 @@ def run(options: ShowOptions) -> ThrottlesShown:
     """Run the command. Raises Refused for a topic or a broker that does not exist."""
     topics, brokers = names(options.topic, "--topic"), broker_ids(options.broker, "--broker")
     seconds = 0.0 if options.no_sample else checks.seconds_of(options.sample)
-    with world.throttling(world.where(options.connection), options.state_dir) as ports:
+    with move_stores.throttling(world.where(options.connection), options.state_dir) as ports:
         standing = actions.read(ports)
         checks.must_exist(standing, topics, brokers)
         flow = throughput.flowing(ports, standing, seconds)

@@ -1,0 +1,307 @@
+"""Opens the stores of moves and throttles together: the cluster, its configs, and the record of its runs."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kquota import folders, library
+from kquota.cli import world
+from kquota.cli.clock import SystemClock
+from kquota.cli.contract import say, worded
+from kquota.cli.progress import throttled
+from kquota.errors import KquotaError
+
+if TYPE_CHECKING:
+    from kquota.reassign.moves import PartitionReplicas
+    from kquota.reassign.port import MoveCluster, ReplicaDirs
+    from kquota.reassign.run import Run
+    from kquota.settings.port import Configs
+    from kquota.sizes.port import LogDirs
+    from kquota.stores.admin.connection import Wire
+    from kquota.stores.admin.controller_configs import ControllerConfigs
+    from kquota.stores.record.choose import Choice, DoubleFence
+    from kquota.stores.record.memory import Remembered
+    from kquota.stores.record.runs import RecordedRuns
+    from kquota.stores.state.past_moves import PastMovesFile
+    from kquota.stores.zookeeper.znodes import Znodes
+    from kquota.terms import TopicPartition
+    from kquota.throttle.port import Ports
+    from kquota.watch.observation import WatchPorts
+    from kquota.watch.port import LogReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Why a command that writes locks the cluster, and how it treats another holder of the lock.
+
+    `patient` waits for a holder whose heartbeat has stopped. `take_over` replaces even a holder that may be alive.
+    `cautious` is the same as for `Choice`. With `later`, the command first reads, and takes the lock by `Stage.hold` if
+    it has to write.
+    """
+
+    doing: str
+    patient: bool = False
+    take_over: bool = False
+    cautious: bool = False
+    later: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MoveStores:
+    """The stores of a move, and their shared connection. `wire` is None over ZooKeeper.
+
+    `cluster` and `configs` are one store, so that both use the same broker.
+    """
+
+    cluster: MoveCluster
+    configs: Configs
+    runs: RecordedRuns
+    cluster_id: str
+    root: Path
+    clock: SystemClock
+    wire: Wire | None = None
+    fence: DoubleFence | None = None
+
+    @contextmanager
+    def hold(self, holding: Hold) -> Iterator[None]:
+        """Lock the cluster against every other kquota that writes. Raises Busy."""
+        with ExitStack() as stack:
+            stack.enter_context(self.runs.hold(holding.doing, take_over=holding.take_over))
+            if self.fence is not None:
+                stack.enter_context(self.fence.hold(holding.doing, take_over=holding.take_over))
+            yield
+
+
+@contextmanager
+def _move_stores(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Iterator[_MoveStores]:
+    """Open the stores, in the user's XDG state folder or in `state_dir`. Raises Busy.
+
+    While a command is `holding` the cluster, no other kquota can write.
+    """
+    root = state_dir if state_dir is not None else folders.state(os.environ)
+    with ExitStack() as stack:
+        opened = _over_zookeeper if at.zookeeper is not None else _over_brokers
+        found = opened(stack, at, root, holding)
+        if holding is not None and not holding.later:
+            stack.enter_context(found.hold(holding))
+        yield found
+
+
+def _choice(at: world.Where, holding: Hold | None) -> Choice:
+    from kquota.stores.record.choose import Choice
+
+    waiting = say if holding is not None and holding.patient else None
+    cautious = holding is not None and holding.cautious
+    return Choice(name=at.record, writes=holding is not None, cautious=cautious, warned=_warn_of, waiting=waiting)
+
+
+def _over_brokers(stack: ExitStack, at: world.Where, root: Path, holding: Hold | None) -> _MoveStores:
+    from kquota.stores.admin.moves import WireMoves
+
+    # Read once, because the file may be a pipe.
+    security = world.login(at)
+    opened = stack.enter_context(world.wire_of(at, security))
+    runs = _recorded(stack, at, opened, root, holding)
+
+    @functools.cache
+    def controllers() -> ControllerConfigs:
+        return stack.enter_context(library.controllers_of(opened, at.controllers, security, throttled(), world.NAMES))
+
+    store = WireMoves(opened, runs.must_hold, controllers)
+    return _MoveStores(
+        cluster=store,
+        configs=store,
+        runs=runs,
+        cluster_id=opened.cluster_id,
+        root=root,
+        clock=SystemClock(runs.keep_alive),
+        wire=opened,
+    )
+
+
+def _recorded(stack: ExitStack, at: world.Where, opened: Wire, root: Path, holding: Hold | None) -> RecordedRuns:
+    """Open the record of runs over brokers. If the record needs a session with ZooKeeper, the session ends with the
+    stack.
+    """
+    from kquota.stores.record import choose
+    from kquota.stores.record.runs import RecordedRuns
+    from kquota.stores.state.runs import RunFiles
+
+    def znodes(known: Remembered) -> Znodes:
+        files = (known.zk_tls_config_file, known.zk_sasl_config_file)
+        tls, sasl = (None if name is None else Path(name) for name in files)
+        return stack.enter_context(
+            world.znodes(replace(at, zookeeper=known.zookeeper, zk_tls_config_file=tls, zk_sasl_config_file=sasl))
+        )
+
+    files = RunFiles(root, opened.cluster_id)
+    return RecordedRuns(files, choose.over_brokers(opened, files, _choice(at, holding), znodes), world.warn)
+
+
+def _over_zookeeper(stack: ExitStack, at: world.Where, root: Path, holding: Hold | None) -> _MoveStores:
+    from kquota.stores.record import choose
+    from kquota.stores.record.memory import RecordMemory
+    from kquota.stores.record.runs import RecordedRuns
+    from kquota.stores.record.topic import TopicRecord
+    from kquota.stores.record.znodes import ZnodeLock, ZnodeRecord
+    from kquota.stores.state.runs import RunFiles
+    from kquota.stores.zookeeper.moves import ZooKeeperMoves
+    from kquota.stores.zookeeper.topics import cluster_id
+
+    znodes = stack.enter_context(world.znodes(at))
+    files = RunFiles(root, cluster_id(znodes))
+
+    def brokers_of() -> Wire:
+        from kquota.stores.zookeeper.topics import endpoints
+
+        return stack.enter_context(world.wire(replace(at, zookeeper=None, bootstrap=endpoints(znodes))))
+
+    shared = choose.over_zookeeper(znodes, files, _choice(at, holding), brokers_of)
+    runs = RecordedRuns(files, shared, world.warn)
+    double = choose.DoubleFence(shared, ZnodeLock(znodes)) if isinstance(shared, TopicRecord) else None
+    store = ZooKeeperMoves(znodes, world.warn, double or (shared if isinstance(shared, ZnodeRecord) else None))
+    if holding is not None:
+        paths = (at.zk_tls_config_file, at.zk_sasl_config_file)
+        tls, sasl = (None if path is None else str(path.absolute()) for path in paths)
+        memory = RecordMemory(files.folder)
+        memory.keep(replace(memory.recall(), zookeeper=at.zookeeper, zk_tls_config_file=tls, zk_sasl_config_file=sasl))
+    return _MoveStores(
+        cluster=store,
+        configs=store,
+        runs=runs,
+        cluster_id=files.cluster_id,
+        root=root,
+        clock=SystemClock(runs.keep_alive),
+        fence=double,
+    )
+
+
+@contextmanager
+def moves(at: world.Where, state_dir: Path | None) -> Iterator[tuple[MoveCluster, RecordedRuns]]:
+    """Open the cluster as a move sees it, and the record of its runs, by default in the user's XDG state folder."""
+    with _move_stores(at, state_dir, None) as stores:
+        yield stores.cluster, stores.runs
+
+
+@contextmanager
+def running(
+    at: world.Where,
+) -> Iterator[tuple[Mapping[TopicPartition, PartitionReplicas], Callable[[], Sequence[Run]]]]:
+    """Open the running moves, and a reader of the open runs. Through the controllers, it reads only the journals of
+    this host.
+    """
+    root = folders.state(os.environ)
+    with ExitStack() as stack:
+        if world.only_controllers(at):
+            controllers = stack.enter_context(world.controllers(at))
+            yield controllers.running(), lambda: _journals(root, controllers.cluster_id).unfinished()
+        elif at.zookeeper is not None:
+            cluster, runs = stack.enter_context(moves(at, None))
+            yield cluster.snapshot(()).running, runs.unfinished
+        else:
+            from kquota.stores.admin.running import in_motion, moving
+
+            opened = stack.enter_context(world.wire(at))
+            yield in_motion(moving(opened)), lambda: _recorded(stack, at, opened, root, None).unfinished()
+
+
+def _journals(root: Path, cluster_id: str) -> RecordedRuns:
+    from kquota.stores.record.runs import RecordedRuns
+    from kquota.stores.record.shared import Unshared
+    from kquota.stores.state.runs import RunFiles
+
+    return RecordedRuns(RunFiles(root, cluster_id), Unshared("controllers serve no topics"), world.warn)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Everything that a move needs. ZooKeeper does not store sizes, and cannot read or move log dirs."""
+
+    cluster: MoveCluster
+    runs: RecordedRuns
+    clock: SystemClock
+    past_moves: PastMovesFile
+    log_dirs: LogDirs | None
+    dirs: ReplicaDirs | None
+    hold: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Take the lock of the command, if it takes the lock later."""
+
+
+@contextmanager
+def staged(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Iterator[Stage]:
+    """Open the stores of a move with everything else that it needs, on one connection. `holding` is as for
+    `_move_stores`.
+    """
+    from kquota.stores.state.past_moves import PastMovesFile
+
+    with _move_stores(at, state_dir, holding) as stores:
+        log_dirs: LogDirs | None = None
+        dirs: ReplicaDirs | None = None
+        if stores.wire is not None:
+            from kquota.stores.admin.log_dirs import WireLogDirs
+            from kquota.stores.admin.replica_dirs import WireReplicaDirs
+
+            log_dirs, dirs = WireLogDirs(stores.wire), WireReplicaDirs(stores.wire, stores.runs.must_hold)
+        hold = nullcontext if holding is None else partial(stores.hold, holding)
+        yield Stage(
+            cluster=stores.cluster,
+            runs=stores.runs,
+            clock=stores.clock,
+            past_moves=PastMovesFile(stores.root, stores.cluster_id),
+            log_dirs=log_dirs,
+            dirs=dirs,
+            hold=hold,
+        )
+
+
+@contextmanager
+def throttling(at: world.Where, state_dir: Path | None, holding: Hold | None = None) -> Iterator[Ports]:
+    """Open the stores that commands for replication throttles need, on one connection. `holding` is as for `staged`."""
+    from kquota.stores.state.doctor_memory import SightingsFile
+    from kquota.throttle.port import Ports
+
+    with _move_stores(at, state_dir, holding) as stores:
+        log_dirs: LogDirs | None = None
+        if stores.wire is not None:
+            from kquota.stores.admin.log_dirs import WireLogDirs
+
+            log_dirs = WireLogDirs(stores.wire)
+        memory = SightingsFile(stores.root, stores.cluster_id)
+        yield Ports(
+            cluster=stores.cluster,
+            configs=stores.configs,
+            log_dirs=log_dirs,
+            runs=stores.runs,
+            memory=memory,
+            clock=stores.clock,
+            alone=stores.runs.alone,
+            hidden=stores.runs.hidden,
+        )
+
+
+@contextmanager
+def watching(at: world.Where, state_dir: Path | None) -> Iterator[tuple[WatchPorts, RecordedRuns]]:
+    """Open the stores that a watch of moves needs, on one connection, and the record of runs.
+
+    A watch writes nothing.
+    """
+    from kquota.watch.observation import WatchPorts
+
+    with _move_stores(at, state_dir, None) as stores:
+        logs: LogReader | None = None
+        if stores.wire is not None:
+            from kquota.stores.admin.replica_logs import WireReplicaLogs
+
+            logs = WireReplicaLogs(stores.wire)
+        yield WatchPorts(cluster=stores.cluster, runs=stores.runs, logs=logs, clock=stores.clock), stores.runs
+
+
+def _warn_of(reason: KquotaError) -> None:
+    world.warn(worded(reason))
