@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
+"""Type checkers know this name. `typing` is not imported, because a signal during its import would come too early."""
 if TYPE_CHECKING:
     from kquota.library import connect
 
@@ -12,7 +12,7 @@ __all__ = ["connect"]
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     # The command line starts without the library, whose import takes as long as the rest of `kquota --version`.
     if name == "connect":
         from kquota.library import connect

@@ -50,6 +50,18 @@ def test_a_signal_during_the_start_ends_with_one_line(number: signal.Signals, at
     assert (ran.returncode, ran.stdout, ran.stderr) == (128 + number, "", LINES[number])
 
 
+def test_the_entry_point_imports_almost_nothing_before_it_handles_signals() -> None:
+    """A Ctrl-C before that ends with a traceback of Python, which no program can prevent."""
+    program = """
+import re, sys  # The script of pip imports these.
+before = set(sys.modules)
+import kquota.__main__
+print(*sorted(set(sys.modules) - before))
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert set(ran.stdout.split()) == {"__future__", "gc", "kquota", "kquota.__main__", "signal"}
+
+
 def test_an_ignored_signal_stays_ignored() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", START, str(int(signal.SIGHUP)), "60", "--version"],
