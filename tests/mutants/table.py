@@ -30,6 +30,10 @@ _TREE: Final = "tests/hosts/test_tree.py"
 _WAVES: Final = "tests/reassign/test_waves.py"
 _RECORD: Final = "tests/stores/record/test_topic_record.py"
 _JOINED: Final = "tests/stores/record/test_joined.py"
+_HELD: Final = "tests/throttle/test_set_and_clear.py"
+_PROTECTION: Final = "tests/pace/test_protection.py"
+_METRICS: Final = "tests/stores/test_exporters.py"
+_ANSWERS: Final = "tests/stores/test_answers.py"
 _JOURNAL: Final = "tests/stores/state/test_runs.py"
 
 MUTANTS: Final = (
@@ -333,5 +337,73 @@ MUTANTS: Final = (
         old="next((value for value in reversed(taken.ours) if value != taken.prior), taken.prior)",
         new="taken.ours[-1]",
         tests=(_ACTIONS,),
+    ),
+    Mutant(
+        name="a pause also lowers the leader rates",
+        file="reassign/run.py",
+        old="        if self.paused and setting.key == FOLLOWER_RATE:\n",
+        new="        if self.paused:\n",
+        tests=(_HELD,),
+    ),
+    Mutant(
+        name="a new rate does not end a pause",
+        file="reassign/run.py",
+        old="return replace(run, rate=rate, broker_rates={}, paused=False)",
+        new="return replace(run, rate=rate, broker_rates={})",
+        tests=(_HELD,),
+    ),
+    Mutant(
+        name="an abort of a paused run stays paused",
+        file="reassign/recovery.py",
+        old="replace(run, aborting=True, paused=False, handed_over=frozenset())",
+        new="replace(run, aborting=True, handed_over=frozenset())",
+        tests=(_ACTIONS, _HELD),
+    ),
+    Mutant(
+        name="move adjust sets rates that are not on record",
+        file="throttle/set_and_clear.py",
+        old="    runs.update(adjusted)\n    changes = needed(wanted, now)\n",
+        new="    changes = needed(wanted, now)\n",
+        tests=(_HELD, _HOLDERS),
+    ),
+    Mutant(
+        name="a protected move exceeds the highest throttle",
+        file="pace/protection.py",
+        old="return ByteRate(max(self.low, min(self.high, int(rate))))",
+        new="return ByteRate(max(self.low, int(rate)))",
+        tests=(_PROTECTION,),
+        unplayed=True,
+    ),
+    Mutant(
+        name="unknown latencies of clients increase the throttle",
+        file="pace/protection.py",
+        old="            return replace(kept, pressure=Pressure.UNKNOWN, unreported=window.unreported)\n",
+        new="            return kept\n",
+        tests=(_PROTECTION,),
+        unplayed=True,
+    ),
+    Mutant(
+        name="a client-id with a carriage return hides the metrics of its broker",
+        file="stores/exporters.py",
+        old='(rest + piece).split(b"\\n")',
+        new="[*(rest + piece).splitlines(), b'']",
+        tests=(_METRICS,),
+        unplayed=True,
+    ),
+    Mutant(
+        name="half of an exporter's answer counts as all of it",
+        file="stores/answers.py",
+        old="            if not watch.over and answer.length:\n",
+        new="            if False:\n",
+        tests=(_ANSWERS,),
+        unplayed=True,
+    ),
+    Mutant(
+        name="the time limit of an exporter begins again with each byte",
+        file="stores/answers.py",
+        old="        self._timer.start()\n",
+        new="",
+        tests=(_ANSWERS,),
+        unplayed=True,
     ),
 )
