@@ -21,12 +21,13 @@ from kquota.reassign.plan import Plan
 from kquota.reassign.preparation import prepare_again
 from kquota.reassign.progress import Progress
 from kquota.reassign.recovery import backwards, recover
-from kquota.reassign.run import held_on, taking, without_values
+from kquota.reassign.run import PAUSED_RATE, held_on, taking, without_values
 from kquota.reassign.verification import verify
 from kquota.settings.resource import Setting
 from kquota.stores.state.runs import RunFiles
 from kquota.terms import FOLLOWER_RATE, BrokerId, TopicPartition
 from kquota.throttle import wanted as throttle_wanted
+from kquota.throttle.set_and_clear import adjust
 from tests.reassign.fake import Ticks
 from tests.reassign.records import alone
 from tests.reassign.stage import FOLLOWERS, LEADERS, PLAN, T0, T1, THROTTLE, U0, World, b, rate_of
@@ -134,6 +135,20 @@ def test_executing_a_plan_that_is_being_reverted_moves_it_forward_again(world: W
     world.cluster.finish(T0)
     assert world.verify().verdict is Progress.DONE
     assert (world.cluster.configs, world.open_runs()) == ({}, 0)
+
+
+def test_an_abort_of_a_paused_run_copies_back_at_the_rate_of_the_run(world: World) -> None:
+    world.execute()
+    world.cluster.finish(T0)
+    (run,) = world.runs.unfinished()
+    adjust(world.cluster, world.runs, world.clock, run, replace(run, paused=True))
+    assert world.cluster.configs[rate_of(1, FOLLOWER_RATE)] == str(PAUSED_RATE)
+    (run,) = world.runs.unfinished()
+    back = backwards(run)
+    prepared = prepare_again(world.cluster, world.runs, world.clock, back)
+    recover(world.cluster, world.runs, world.clock, back, prepared, lambda _: None)
+    assert world.cluster.partitions[T0].target == b(1, 2)
+    assert {world.cluster.configs[rate_of(broker, FOLLOWER_RATE)] for broker in (1, 2)} == {str(run.rate)}
 
 
 def test_executing_again_with_another_rate_changes_only_the_rates(world: World) -> None:
