@@ -115,9 +115,9 @@ def parsed(body: bytes) -> dict[float, list[BrokerMetrics]]:
             raise ValueError("a label is not a text")
         name, instance = labels.pop("__name__", ""), labels.get("instance", "")
         for second, value in series["values"] if "values" in series else [series["value"]]:
-            if not 0 <= float(second) < _LAST_SECOND:
+            if not 0 <= (time := _float(second)) < _LAST_SECOND:
                 raise ValueError("a time is not of this calendar")
-            found[float(second)][instance].append(Sample(name, labels, float(value)))
+            found[time][instance].append(Sample(name, labels, _float(value)))
     return {
         second: [
             broker
@@ -127,6 +127,13 @@ def parsed(body: bytes) -> dict[float, list[BrokerMetrics]]:
         ]
         for second, brokers in found.items()
     }
+
+
+def _float(value: float | str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("a number is too large") from None
 
 
 def _of_one_cluster(brokers: list[BrokerMetrics], of: PrometheusServer) -> list[BrokerMetrics]:

@@ -398,12 +398,4 @@ MUTANTS: Final = (
         tests=(_ANSWERS,),
         unplayed=True,
     ),
-    Mutant(
-        name="the time limit of an exporter begins again with each byte",
-        file="stores/answers.py",
-        old="        self._timer.start()\n",
-        new="",
-        tests=(_ANSWERS,),
-        unplayed=True,
-    ),
 )

@@ -89,6 +89,9 @@ WRONG = {
     "no JSON": b"<html>",
     "an error": b'{"status": "error"}',
     "a label that is not text": b'{"data": {"result": [{"metric": {"id": 1}, "value": [1, "1"]}]}}',
+    "a time that is too large": b'{"data": {"result": [{"metric": {}, "value": [1%s, "1"]}]}}' % (b"0" * 400),
+    "a value that is too large": b'{"data": {"result": [{"metric": {}, "value": [1, 1%s]}]}}' % (b"0" * 400),
+    "a time after the calendar": b'{"data": {"result": [{"metric": {}, "value": [1e300, "1"]}]}}',
     "no value": b'{"data": {"result": [{"metric": {}}]}}',
 }
 
