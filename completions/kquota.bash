@@ -753,6 +753,29 @@ O	kquota quota top	--limited	once	flag	Show only clients that a quota limits
 O	kquota quota top	--lines	once	free	Most lines of the table for people
 O	kquota quota top	--output	once	text|json|tsv	Format of stdout
 O	kquota quota top	--help	once	flag	Show this message and exit
+C	kquota quota advise	Propose a quota for each client from its measured use, as a document for `quota diff`
+O	kquota quota advise	--bootstrap-server	once	free	Kafka brokers
+O	kquota quota advise	--zookeeper	once	free	Kafka'\''s ZooKeeper
+O	kquota quota advise	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota quota advise	--command-config	once	files	Java properties with the client'\''s security settings
+O	kquota quota advise	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
+O	kquota quota advise	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
+O	kquota quota advise	--usage	many	folders	Folder of usage snapshots of `quota top`
+O	kquota quota advise	--prometheus	once	free	Prometheus that scrapes the exporters, with the labels of this cluster as parameters, for example http://prometheus:9090?job=kafka
+O	kquota quota advise	--window	once	free	Use the days of this time before the newest reading
+O	kquota quota advise	--step	once	free	Time between two readings from --prometheus
+O	kquota quota advise	--compact	once	flag	Also compact the snapshots in DIR into Parquet, one row a client and day
+O	kquota quota advise	--percentile	once	free	Part of the time, in percent, in which the use must be below the limit without head room
+O	kquota quota advise	--head-room	once	free	Part that is added to the use, for growth
+O	kquota quota advise	--key	many	free	Key to limit
+O	kquota quota advise	--network	once	free	Bytes per second of a broker'\''s network in each direction, like 1.25GB/s
+O	kquota quota advise	--brokers	once	free	Number of brokers in the future
+O	kquota quota advise	--spark-master	once	free	Spark cluster that runs the job: spark://HOST:PORT, yarn, k8s://URL, local[N]
+O	kquota quota advise	--spark-remote	once	free	Spark Connect server that runs the job
+O	kquota quota advise	--conf	many	free	Spark setting
+O	kquota quota advise	--debug	once	flag	Show the traceback of an error, including Spark'\''s frames
+O	kquota quota advise	--output	once	text|json|tsv	Format of stdout
+O	kquota quota advise	--help	once	flag	Show this message and exit
 C	kquota quota simulate	Calculate what a load gets under quotas, request by request, exactly as a broker does
 O	kquota quota simulate	--controller-mutation-rate	once	free	Partitions created or deleted per second (KIP-599)
 O	kquota quota simulate	--producer-byte-rate	once	free	Byte rate of a producer on each broker, for example 10MB/s

@@ -12,7 +12,7 @@ from kquota import folders
 from kquota.errors import Invalid, Refused
 from kquota.quota.usage import BucketUse, QuotaBucket
 from kquota.sizes import snapshot as text
-from kquota.sizes.history import SnapshotKey
+from kquota.sizes.history import Listing, SnapshotKey
 from kquota.sizes.replica import LogDir
 from kquota.stores.state import history, past_moves, usage_files
 from kquota.stores.state.command_files import check_report, workspace, write_report
@@ -30,6 +30,7 @@ __all__ = [
     "rolling",
     "snapshot",
     "spent_snapshots",
+    "usage",
     "usage_snapshot",
     "workspace",
     "write_report",
@@ -44,12 +45,20 @@ def snapshot(directory: Path, cluster_id: str, time: datetime, log_dirs: Iterabl
 
 def usage_snapshot(
     directory: Path, cluster_id: str, time: datetime, found: Iterable[tuple[QuotaBucket, BucketUse]]
-) -> tuple[Path, int]:
-    """Add one reading to the usage snapshots in a folder. Returns its file and the number of rows. Raises Invalid, and
-    Refused for errors of the disk.
+) -> tuple[Path | None, int]:
+    """Add one reading to the usage snapshots in a folder. Returns its file, or None if there is no row, and the number
+    of rows. Raises Invalid, and Refused for errors of the disk.
     """
     with _for_snapshot():
         return usage_files.add(directory, cluster_id, time, found)
+
+
+def usage(directories: Iterable[Path]) -> Listing:
+    """Return the usage snapshots in folders. Raises Invalid, naming the option, for a folder that does not exist."""
+    try:
+        return usage_files.found(directories)
+    except Invalid as error:
+        raise Invalid(f"--usage: {error}") from error
 
 
 @contextmanager

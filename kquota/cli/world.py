@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -163,6 +164,26 @@ def usage_reader(metrics: str | None, prometheus: str | None) -> UsageReader:
         return partial(exporters.read, exporters.urls(metrics, "--metrics"))
     assert prometheus is not None
     return partial(server.read, server.server(prometheus, "--prometheus"))
+
+
+def usage_history(
+    prometheus: str, directory: Path, cluster_id: str, times: tuple[datetime, datetime, timedelta]
+) -> int:
+    """Write the metrics of a Prometheus server as usage snapshots: from a time to another, in steps.
+
+    Returns the number of rows. Raises Invalid, Unreachable, and Refused without the library.
+    """
+    try:
+        from kquota.stores import prometheus as server
+    except ModuleNotFoundError as error:
+        raise not_installed("--prometheus", error.name, "metrics") from error
+    from kquota.stores.state import usage_files
+
+    count = 0
+    for time_, brokers in server.history(server.server(prometheus, "--prometheus"), *times):
+        _, rows = usage_files.add(directory, cluster_id, time_, (one for each in brokers for one in each.readings))
+        count += rows
+    return count
 
 
 def must_carry(at: Where, entity: Entity) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
@@ -84,6 +84,10 @@ class Listing:
             held=frozenset(each for each in self.held if each.cluster == cluster),
             waiting={path: each for path, each in self.waiting.items() if each.cluster == cluster},
         )
+
+    def since(self, day: date) -> Listing:
+        """Return the same listing without the waiting snapshots of earlier days."""
+        return replace(self, waiting={path: each for path, each in self.waiting.items() if each.time.date() >= day})
 
     def newest(self) -> dict[str, SnapshotKey]:
         """Return the last rolled snapshot of each cluster."""

@@ -11,6 +11,7 @@ from typing import Final
 _CI: Final = ".ci/run is this very command"
 _PROBE: Final = "tests/cli/test_probe.py probes; a probe takes the better part of a minute"
 _TOP: Final = "tests/cli/test_quota_top.py has brokers with exporters"
+_ADVISE: Final = "tests/cli/test_quota_advise.py has the use of two days"
 _ENGINES: Final = "tests/spark/test_engines.py has the job done by such servers; there are none of these names"
 _KRAFT: Final = "tests/cli/test_entity_types.py runs them on KRaft; the page's cluster is on ZooKeeper"
 _SANDBOX: Final = "tests/sandbox starts these servers"
@@ -26,6 +27,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "kquota quota probe --bootstrap-server localhost:9092 --find-limit --tenants 10 --overcommit 2": _PROBE,
     "kquota quota top --bootstrap-server localhost:9092"
     " --metrics http://broker1:7071/metrics,http://broker2:7071/metrics": _TOP,
+    "kquota quota advise --bootstrap-server localhost:9092 --usage usage/ --network 1.25GB/s > quotas.yaml": _ADVISE,
     "kquota move estimate --spark-master spark://spark.example.com:7077 --conf spark.executor.memory=4g"
     " --log-dirs 'sizes/*.gz' --reassignment-json-file plan.json --throttle 50MB/s": _ENGINES,
     "kquota move estimate --spark-remote sc://spark.example.com:15002"
@@ -47,6 +49,8 @@ EXAMPLES_NOT_RUN: Final[Mapping[str, str]] = {
     "kquota quota top --bootstrap-server localhost:9092 --metrics http://localhost:7071/metrics": _TOP,
     "kquota quota top --cluster prod --prometheus http://prometheus:9090?job=kafka --snapshot usage/"
     " --output tsv": _TOP,
+    "kquota quota advise --bootstrap-server localhost:9092 --usage usage/ --network 1.25GB/s > quotas.yaml": _ADVISE,
+    "kquota quota advise --cluster prod --usage usage/ --brokers 6 --output tsv": _ADVISE,
 }
 """Maps an example of a help text to the reason."""
 

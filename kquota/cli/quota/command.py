@@ -12,6 +12,7 @@ from kquota.cli import commands
 from kquota.cli.connection import Unrecorded
 from kquota.cli.help import Group
 from kquota.cli.options import Output, OutputFormat, Prune, QuotaFile, TableFormat, WritingOptions, Yes
+from kquota.cli.quota.advise import command as advise
 from kquota.cli.quota.probe import command as probe
 from kquota.cli.quota.simulate import command as simulate
 from kquota.cli.quota.top import command as top
@@ -171,5 +172,6 @@ commands.add(app, "diff", DiffOptions, epilog=DIFF_EPILOG, work="run.diff")
 commands.add(app, "apply", ApplyOptions, epilog=APPLY_EPILOG, work="run.apply")
 commands.add(app, "explain", ExplainOptions, epilog=EXPLAIN_EPILOG, work="explain.run")
 commands.add(app, "top", top.TopOptions, epilog=top.EPILOG)
+commands.add(app, "advise", advise.AdviseOptions, epilog=advise.EPILOG, headings=advise.HEADINGS)
 commands.add(app, "simulate", simulate.SimulateOptions, epilog=simulate.EPILOG, headings=simulate.HEADINGS)
 commands.add(app, "probe", probe.ProbeOptions, epilog=probe.EPILOG, headings=probe.HEADINGS)

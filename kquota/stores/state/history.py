@@ -37,13 +37,13 @@ def listing(paths: Iterable[Path]) -> Listing:
     rolled, held, snapshots = [], set[SnapshotKey](), dict[Path, SnapshotKey]()
     for path in paths:
         if not _is_folder(path):
-            snapshots[path] = _taken(path)
+            snapshots[path] = key_of(path)
             continue
         batches = _batches(path / history.ROLLED)
         rolled += [str(path / history.ROLLED)] if batches else []
         for batch in batches:
             held |= _manifested(batch / _MANIFEST)
-        snapshots |= {each: _taken(each) for each in _lying(path)}
+        snapshots |= {each: key_of(each) for each in _lying(path)}
     return history.listing(rolled, held, snapshots)
 
 
@@ -52,7 +52,7 @@ def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path
 
     The newest of each cluster stays, because `newest` reads only snapshot files.
     """
-    lying = {path: _taken(path) for path in _lying(directory)}
+    lying = {path: key_of(path) for path in _lying(directory)}
     last = {each.cluster: each for each in sorted(lying.values())}
     return [path for path, each in lying.items() if each in held and each != last[each.cluster]]
 
@@ -67,7 +67,7 @@ def newest(paths: Iterable[Path]) -> tuple[Path, SnapshotKey]:
         lying = _lying(path) if _is_folder(path) else [path]
         if not lying:
             raise Invalid(f"{path}: the folder holds no snapshot (*.jsonl.gz). ", NextStep.TAKE_SNAPSHOT)
-        every |= {each: _taken(each) for each in lying}
+        every |= {each: key_of(each) for each in lying}
     found = history.listing((), (), every)
     if len(clusters := found.clusters()) > 1:
         raise Invalid(f"snapshots of {len(clusters)} clusters ({', '.join(clusters)}): give those of one cluster only")
@@ -162,7 +162,8 @@ def _manifested(path: Path) -> frozenset[SnapshotKey]:
         raise Invalid(f"{path}: cannot be read: {why}. Restore the batch, or remove its folder") from error
 
 
-def _taken(path: Path) -> SnapshotKey:
+def key_of(path: Path) -> SnapshotKey:
+    """Return the key of a snapshot file. Raises Invalid if its first line is not a row of a snapshot."""
     with contextlib.closing(lines(path)) as every:
         return history.taken(next(every, b""), str(path))
 

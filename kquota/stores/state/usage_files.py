@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from kquota.quota.usage import BucketUse, QuotaBucket
 from kquota.quota.usage_snapshot import usage_lines, weight
+from kquota.sizes.history import Listing
+from kquota.stores.state import history
 from kquota.stores.state.history import FILE_TIME, safe, write_snapshot
 from kquota.text_file import looking_at
 
@@ -17,17 +20,30 @@ _SUFFIX: Final = ".jsonl.gz"
 
 def add(
     directory: Path, cluster_id: str, time: datetime, found: Iterable[tuple[QuotaBucket, BucketUse]]
-) -> tuple[Path, int]:
+) -> tuple[Path | None, int]:
     """Write one reading as `date=YYYY-MM-DD/<cluster>-<UTC time>.jsonl.gz`: write, fsync, rename.
 
-    Returns its path and its number of rows. Raises Invalid if the folder cannot be created, Refused if it cannot be
-    written.
+    Returns its path and its number of rows. A reading without a row has no file, and its path is None. Raises Invalid
+    if the folder cannot be created, Refused if it cannot be written.
     """
     rows = [(bucket, use) for bucket, use in found if use.used is not None or use.tokens is not None]
+    if not rows:
+        return None, 0
     before = _newest(directory, cluster_id, time)
     day = directory / f"date={time.astimezone(UTC):%Y-%m-%d}"
     path = write_snapshot(day, cluster_id, time, usage_lines(cluster_id, time, weight(time, before), rows))
     return path, len(rows)
+
+
+def found(directories: Iterable[Path]) -> Listing:
+    """Return the usage snapshots in these folders, with the batches into which they were compacted.
+
+    Raises Invalid for a folder that does not exist, and for a file that is not a snapshot.
+    """
+    folders = tuple(directories)
+    compacted = history.listing(folders)
+    snapshots = {path: history.key_of(path) for folder in folders for path in sorted(folder.glob(f"date=*/*{_SUFFIX}"))}
+    return replace(compacted, waiting={path: each for path, each in snapshots.items() if each not in compacted.held})
 
 
 def _newest(directory: Path, cluster_id: str, time: datetime) -> datetime | None:

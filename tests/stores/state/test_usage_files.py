@@ -28,6 +28,7 @@ def rows(path: Path) -> list[dict[str, object]]:
 
 def test_a_reading_is_a_file_in_the_folder_of_its_day(tmp_path: Path) -> None:
     path, count = add(tmp_path / "new", "a/b", MIDNIGHT, READING)
+    assert path is not None
     assert (path.relative_to(tmp_path).as_posix(), count) == ("new/date=2026-11-24/a_b-20261124T000000Z.jsonl.gz", 1)
     assert rows(path) == [
         {
@@ -56,7 +57,13 @@ def test_a_reading_stands_for_the_time_since_the_one_before(tmp_path: Path, afte
     add(tmp_path, "other", first + timedelta(seconds=abs(after) / 2), READING)
     (tmp_path / f"date={first:%Y-%m-%d}" / "c-not-a-time.jsonl.gz").touch()
     path, _ = add(tmp_path, "c", second, READING)
+    assert path is not None
     assert rows(path)[0]["seconds"] == seconds
+
+
+def test_a_reading_without_a_use_has_no_file(tmp_path: Path) -> None:
+    assert add(tmp_path, "c", MIDNIGHT, READING[1:]) == (None, 0)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_second_reading_in_one_second_is_refused(tmp_path: Path) -> None:

@@ -10,22 +10,21 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kquota.cli import local_files, world
-from kquota.cli.amounts import UNKNOWN
 from kquota.cli.contract import DONE, FAILED, NOT_YET, worded
 from kquota.cli.options import Output, interval_seconds
 from kquota.cli.output import Answer, Part, Row, hidden, rounded
 from kquota.cli.output import key as json_key
 from kquota.cli.progress import live
 from kquota.cli.quota.top.command import TopOptions
+from kquota.cli.quota.use_text import amount, bucket_name
 from kquota.cli.table import COLUMNS, aligned, columns
 from kquota.errors import Unreachable
-from kquota.measure import counted, human_rate
+from kquota.measure import counted
 from kquota.quota.entity import Entity
 from kquota.quota.limits import plain
 from kquota.quota.port import Principals
 from kquota.quota.precedence import Per
 from kquota.quota.usage import BucketUse, Usage, joined, share
-from kquota.quota_keys import QUOTA_KEYS, Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +59,10 @@ class TopClient(Part):
         worst = self.usage.worst
         part = self.usage.share
         return (
-            _client(self),
+            bucket_name(self.user, self.client_id),
             self.key,
-            _amount(self.key, worst.used),
-            "unlimited" if self.limit is None else _amount(self.key, self.limit),
+            amount(self.key, worst.used),
+            "unlimited" if self.limit is None else amount(self.key, self.limit),
             "" if part is None else f"{part:.0%}",
             _throttling(worst),
             worst.broker,
@@ -180,7 +179,7 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions) ->
     ]
     if options.snapshot is not None:
         path, rows = local_files.usage_snapshot(options.snapshot, quotas.cluster_id(), datetime.now(UTC), readings)
-        notes.append(f"note: wrote {counted(rows, 'row')} to {path}")
+        notes.append(f"note: wrote {counted(rows, 'row')} to {path}" if path else "note: no client to write a row of")
     queues = [one.queue_ms for one in answered if one.queue_ms is not None]
     shown = tuple(_shown(one) for one in usages if one.limit is not None or not options.limited)
     throttled = any(one.throttled for one in shown)
@@ -218,21 +217,6 @@ def _shown(usage: Usage) -> TopClient:
         ),
         usage=usage,
     )
-
-
-def _client(one: TopClient) -> str:
-    names = (("user", one.user), ("client-id", one.client_id))
-    return " ".join(f"{kind} {name!r}" for kind, name in names if name is not None)
-
-
-def _amount(key: str, value: float | None) -> str:
-    """Return a use or a limit of this key for people."""
-    if value is None:
-        return UNKNOWN
-    row = QUOTA_KEYS[key]
-    if row.in_bytes:
-        return human_rate(value)
-    return f"{value:.3g} %" if row.model is Model.SHARE else f"{value:.3g}/s"
 
 
 def _throttling(one: BucketUse) -> str:

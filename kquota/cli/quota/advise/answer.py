@@ -1,0 +1,191 @@
+"""The answer of `quota advise`: a document of quotas, and for each client the reasons and its throttle time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from kquota.cli.output import Answer, Part, Row, hidden, rounded, spread
+from kquota.cli.output import key as json_key
+from kquota.cli.quota.answer import HEADER as ABOUT
+from kquota.cli.quota.use_text import amount, bucket_name
+from kquota.cli.table import aligned
+from kquota.measure import counted, human_duration
+from kquota.quota.advice import KeyTotal, Proposal, Resized
+from kquota.quota.document import Document
+from kquota.quota.document_text import text
+from kquota.quota.entity import Entity
+from kquota.quota.limits import plain
+from kquota.simulate.steady import ThrottledTime
+
+_SHOWN: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvisedClient(Part):
+    """One client and key: its use on the broker where it is highest, its limits, and the predicted throttle time.
+
+    The throttle time covers the window of the advice. It is null if the proposal is not tighter than now, or if the
+    client never used more.
+    """
+
+    key: str
+    user: str | None
+    client_id: str | None
+    broker: str
+    used: float = json_key(form=rounded(3))
+    most: float = json_key(form=rounded(3))
+    measured_seconds: int
+    throttled_seconds: int
+    limit: float | None
+    proposed: float
+    throttle_seconds: float | None = json_key(form=rounded(1))
+    longest_seconds: float | None = json_key(form=rounded(1))
+    unfinished: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvisedTotal(Part):
+    """The sums of one key on one broker."""
+
+    key: str
+    clients: int
+    used: float = json_key(form=rounded(3))
+    limits: float = json_key(form=rounded(3))
+    capacity: float | None
+    share: float | None = json_key(form=rounded(4))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResizedLimit(Part):
+    """A limit without measured use that changes with the number of brokers."""
+
+    entity: Entity = spread()
+    key: str
+    old: float
+    new: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advised(Answer):
+    """The advice for one cluster."""
+
+    HEADER = (
+        "key",
+        "user",
+        "client",
+        "broker",
+        "used",
+        "most",
+        "limit",
+        "proposed",
+        "throttle_seconds",
+        "longest_seconds",
+        "throttled_seconds",
+    )
+
+    cluster: str
+    begin: datetime
+    end: datetime
+    percentile: float
+    head_room: float
+    brokers: int | None
+    brokers_later: int | None
+    totals: tuple[AdvisedTotal, ...]
+    resized: tuple[ResizedLimit, ...]
+    clients: tuple[AdvisedClient, ...]
+    quotas: Document = hidden()
+
+    def text(self) -> Iterator[str]:
+        """Yield the document."""
+        yield from (ABOUT + text(self.quotas)).splitlines()
+
+    def rows(self) -> Iterator[Row]:
+        """Yield a row for each client and key."""
+        for one in self.clients:
+            numbers = (one.used, one.most, one.limit, one.proposed, one.throttle_seconds, one.longest_seconds)
+            yield [
+                one.key,
+                one.user or "",
+                one.client_id or "",
+                one.broker,
+                *(None if number is None else plain(round(float(number), 3)) for number in numbers),
+                str(one.throttled_seconds),
+            ]
+
+
+def client(one: Proposal, waits: ThrottledTime | None) -> AdvisedClient:
+    """Return a proposal with its predicted throttle time."""
+    use = one.use
+    return AdvisedClient(
+        key=use.bucket.key,
+        user=use.bucket.user,
+        client_id=use.bucket.client_id,
+        broker=use.broker,
+        used=use.percentile,
+        most=use.most,
+        measured_seconds=use.seconds,
+        throttled_seconds=use.throttled,
+        limit=one.now,
+        proposed=one.limit,
+        throttle_seconds=None if waits is None else waits.seconds,
+        longest_seconds=None if waits is None else waits.longest,
+        unfinished=waits is not None and waits.unfinished,
+    )
+
+
+def total(one: KeyTotal) -> AdvisedTotal:
+    """Return the sums of a key."""
+    return AdvisedTotal(
+        key=one.key, clients=one.clients, used=one.used, limits=one.limits, capacity=one.capacity, share=one.share
+    )
+
+
+def change(one: Resized) -> ResizedLimit:
+    """Return a limit that changes with the number of brokers."""
+    return ResizedLimit(entity=one.entity, key=one.key, old=one.old, new=one.new)
+
+
+def summary(found: Advised) -> Iterator[str]:
+    """Yield the sums and the clients that the proposal throttles, the longest throttle time first."""
+    later = "" if found.brokers_later is None else f", for {found.brokers_later} brokers instead of {found.brokers}"
+    yield f"measured from {found.begin:%Y-%m-%d %H:%M} to {found.end:%Y-%m-%d %H:%M} UTC{later}"
+    for one in found.totals:
+        yield _total_line(one)
+    if found.resized:
+        yield f"{counted(len(found.resized), 'limit')} without measured use also in the document, for the new brokers"
+    delayed = sum(one.throttled_seconds > 0 for one in found.clients)
+    if delayed:
+        yield f"{counted(delayed, 'client')} throttled while measured, so the real demand is higher than the use"
+    yield from _throttled_lines([one for one in found.clients if one.throttle_seconds])
+
+
+def _total_line(one: AdvisedTotal) -> str:
+    limits = f"{one.key}: {counted(one.clients, 'limit')}, together {amount(one.key, one.limits)} on a broker"
+    whole = "" if one.capacity is None else f", {one.share:.0%} of its {amount(one.key, one.capacity)}"
+    return f"{limits}{whole}; used together {amount(one.key, one.used)}"
+
+
+def _throttled_lines(throttled: Sequence[AdvisedClient]) -> Iterator[str]:
+    if not throttled:
+        yield "no client would have been throttled"
+        return
+    yield f"{counted(len(throttled), 'client')} would have been throttled:"
+    worst = sorted(throttled, key=lambda one: -(one.throttle_seconds or 0))[:_SHOWN]
+    rows = [
+        (
+            bucket_name(one.user, one.client_id),
+            one.key,
+            amount(one.key, one.most),
+            amount(one.key, one.proposed),
+            human_duration(one.throttle_seconds or 0),
+            human_duration(one.longest_seconds or 0),
+        )
+        for one in worst
+    ]
+    heads = ("client", "key", "most used", "limit", "throttled", "longest")
+    yield from aligned(rows, heads, frozenset({0, 1})).splitlines()
+    if len(throttled) > _SHOWN:
+        yield f"... and {counted(len(throttled) - _SHOWN, 'client')} more; --output tsv shows all"

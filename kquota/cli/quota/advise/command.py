@@ -1,0 +1,96 @@
+"""`kquota quota advise`: propose quotas from the measured use of a week."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from kquota.cli.connection import Unrecorded
+from kquota.cli.engine_options import Conf, Debug, SparkMaster, SparkRemote
+from kquota.cli.options import Only, Output, TableFormat
+from kquota.cli.quota.metrics_source import MetricsSource
+from kquota.quota_keys import QUOTA_KEYS, Model
+
+EPILOG: Final = """The text is a document for `quota diff`, and the sums and predictions are on stderr.
+--output json and tsv have each client with its use, its limits and its predicted throttle time.
+
+Examples:
+  kquota quota advise --bootstrap-server localhost:9092 --usage usage/ --network 1.25GB/s > quotas.yaml
+  kquota quota advise --cluster prod --usage usage/ --brokers 6 --output tsv"""
+
+HEADINGS: Final = {
+    "--usage": "Measured use",
+    "--percentile": "Limits",
+    "--network": "Cluster",
+    "--spark-master": "Spark (default: on this machine)",
+    "--output": "Output",
+}
+"""The first option of each part of the help, and its heading."""
+KEYS: Final = tuple(key for key, row in QUOTA_KEYS.items() if row.simulated and row.model is not Model.BUCKET)
+"""The keys that get a limit by default. A token bucket saves quota, so percentiles of a rate say little about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdviseOptions:
+    """Propose a quota for each client from its measured use, as a document for `quota diff`. Changes nothing."""
+
+    connection: Unrecorded
+
+    usage: Annotated[
+        list[Path] | None,
+        typer.Option("--usage", metavar="DIR", help="Folder of usage snapshots of `quota top`. Repeatable."),
+    ] = None
+    source: Annotated[MetricsSource, Only("prometheus")]
+    window: Annotated[
+        str, typer.Option("--window", metavar="TIME", help="Use the days of this time before the newest reading.")
+    ] = "7d"
+    step: Annotated[
+        str, typer.Option("--step", metavar="TIME", help="Time between two readings from --prometheus.")
+    ] = "5m"
+    compact: Annotated[
+        bool,
+        typer.Option("--compact", help="Also compact the snapshots in DIR into Parquet, one row a client and day."),
+    ] = False
+
+    percentile: Annotated[
+        float,
+        typer.Option(
+            "--percentile",
+            metavar="N",
+            min=1,
+            max=100,
+            help="Part of the time, in percent, in which the use must be below the limit without head room.",
+        ),
+    ] = 99.0
+    head_room: Annotated[
+        str, typer.Option("--head-room", metavar="N%", help="Part that is added to the use, for growth.")
+    ] = "50%"
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", metavar="KEY", help=f"Key to limit. Repeatable. [default: {', '.join(KEYS)}]"),
+    ] = None
+
+    network: Annotated[
+        str | None,
+        typer.Option(
+            "--network", metavar="RATE", help="Bytes per second of a broker's network in each direction, like 1.25GB/s."
+        ),
+    ] = None
+    brokers: Annotated[
+        int | None,
+        typer.Option(
+            "--brokers",
+            metavar="N",
+            min=1,
+            help="Number of brokers in the future. Limits change so that the whole cluster gives the same.",
+        ),
+    ] = None
+
+    spark_master: SparkMaster = None
+    spark_remote: SparkRemote = None
+    conf: Conf = None
+    debug: Debug = False
+    output: TableFormat = Output.text

@@ -1,0 +1,188 @@
+"""Quotas proposed from measured use: a limit for each client, their sums, and the effect of more brokers."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kquota.quota.entity import Entity
+from kquota.quota.limits import Limits
+from kquota.quota.precedence import Client, LevelState, Quotas, rungs
+from kquota.quota.usage import QuotaBucket
+from kquota.quota_keys import QUOTA_KEYS, Model
+
+_LEAST: Final[Mapping[Model, float]] = {Model.RATE: 100_000.0, Model.SHARE: 1.0, Model.BUCKET: 1.0}
+"""The smallest limit that is proposed. Under 100 kB/s, ten seconds of quota are less than the largest batch of a broker
+as shipped (1 MB), so that each batch is delayed.
+"""
+_DIGITS: Final = 2
+"""The significant digits of a proposed limit, because a measured use is not exact."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketStatistics:
+    """The use of one bucket on the broker where it is highest, in the unit of its key.
+
+    `percentile` and `most` are over time. `seconds` is the time that the readings stand for. In `throttled` of these,
+    the client was throttled, so its real demand is unknown.
+    """
+
+    bucket: QuotaBucket
+    broker: str
+    percentile: float
+    most: float
+    seconds: int
+    throttled: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """The rules of a proposal: head room above the measured use, as a factor, and the brokers now and later."""
+
+    head_room: float
+    brokers: int | None = None
+    later: int | None = None
+
+    def spread(self, key: str) -> float:
+        """Return the factor by which the use of a broker changes with the number of brokers. A limit of the whole
+        cluster does not change.
+        """
+        if self.brokers is None or self.later is None or QUOTA_KEYS[key].model is Model.BUCKET:
+            return 1.0
+        return self.brokers / self.later
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """The proposed limit of a client, and the limit that applies now, or None if it is unlimited.
+
+    `spread` is the factor by which its use and an equal limit change with the number of brokers.
+    """
+
+    use: BucketStatistics
+    entity: Entity
+    limit: float
+    now: float | None
+    spread: float
+
+    @property
+    def tighter(self) -> bool:
+        """True if the client gets a lower limit than now, or its first one."""
+        return self.now is None or self.limit < self.now * self.spread
+
+    @property
+    def throttles(self) -> bool:
+        """True if the client has used more than a limit that is tighter than now."""
+        return self.tighter and self.use.most * self.spread > self.limit
+
+
+def proposal(use: BucketStatistics, quotas: Quotas, wish: Wish) -> Proposal:
+    """Return the proposal for a bucket, on the entity with the same user and client-id."""
+    bucket = use.bucket
+    factor = wish.spread(bucket.key)
+    wanted = max(use.percentile * wish.head_room * factor, _LEAST[QUOTA_KEYS[bucket.key].model])
+    client = Client(user=bucket.user, client_id=bucket.client_id)
+    winning = (one for one in rungs(quotas, client, bucket.key) if one.state is LevelState.WINS)
+    now = next((one.value for one in winning), None)
+    return Proposal(
+        use=use,
+        entity=Entity(user=bucket.user, client_id=bucket.client_id),
+        limit=rounded_up(wanted, whole=QUOTA_KEYS[bucket.key].in_bytes),
+        now=now,
+        spread=factor,
+    )
+
+
+def rounded_up(value: float, *, whole: bool) -> float:
+    """Return a value with two significant digits that is not smaller.
+
+    >>> rounded_up(1_234_567.0, whole=True), rounded_up(12.31, whole=False)
+    (1300000.0, 13.0)
+    """
+    if value <= 0:
+        return value
+    unit = 10.0 ** (math.floor(math.log10(value)) - _DIGITS + 1)
+    if whole:
+        unit = max(1.0, unit)
+    # The quotient of 1.1 and 0.1 is a little more than 11, which is not another digit.
+    found = math.ceil(value / unit - 1e-9) * unit
+    return float(round(found)) if unit >= 1 else round(found, 12)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyTotal:
+    """One key on one broker: the use of all clients at their percentiles, their proposed limits, and the capacity.
+
+    Both sums assume that all clients reach their values at the same time on one broker. The capacity is None if it is
+    unknown.
+    """
+
+    key: str
+    clients: int
+    used: float
+    limits: float
+    capacity: float | None
+
+    @property
+    def share(self) -> float | None:
+        """The sum of the limits as a share of the capacity."""
+        return None if self.capacity is None else self.limits / self.capacity
+
+
+def totals(found: Iterable[Proposal], capacity: Mapping[str, float]) -> tuple[KeyTotal, ...]:
+    """Return the totals of each key with a proposal, in the order of the keys."""
+    clients: defaultdict[str, int] = defaultdict(int)
+    used: defaultdict[str, float] = defaultdict(float)
+    limits: defaultdict[str, float] = defaultdict(float)
+    for one in found:
+        key = one.use.bucket.key
+        clients[key] += 1
+        used[key] += one.use.percentile * one.spread
+        limits[key] += one.limit
+    return tuple(
+        KeyTotal(key=key, clients=clients[key], used=used[key], limits=limits[key], capacity=capacity.get(key))
+        for key in QUOTA_KEYS
+        if key in clients
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resized:
+    """A limit that must change with the number of brokers, so that the whole cluster gives the same as now."""
+
+    entity: Entity
+    key: str
+    old: float
+    new: float
+
+
+def resized(quotas: Quotas, found: Sequence[Proposal], wish: Wish) -> tuple[Resized, ...]:
+    """Return the existing limits without a proposal that change with the number of brokers (KIP-124: a quota is per
+    broker).
+    """
+    proposed = {(one.entity, one.use.bucket.key) for one in found}
+    changed = []
+    for entity, limits in sorted(quotas.items(), key=lambda item: item[0].order()):
+        for key, old in sorted(limits.items()):
+            factor = wish.spread(key)
+            if key in QUOTA_KEYS and factor != 1.0 and (entity, key) not in proposed and math.isfinite(old):
+                new = (
+                    max(1.0, float(round(old * factor)))
+                    if QUOTA_KEYS[key].bits or QUOTA_KEYS[key].in_bytes
+                    else old * factor
+                )
+                changed.append(Resized(entity=entity, key=key, old=old, new=new))
+    return tuple(changed)
+
+
+def advised(quotas: Quotas, found: Iterable[Proposal], changed: Iterable[Resized]) -> dict[Entity, Limits]:
+    """Return each entity that changes with all its limits, because a document replaces all limits of an entity."""
+    limits: dict[Entity, dict[str, float]] = {}
+    for one in found:
+        limits.setdefault(one.entity, dict(quotas.get(one.entity, {})))[one.use.bucket.key] = one.limit
+    for other in changed:
+        limits.setdefault(other.entity, dict(quotas.get(other.entity, {})))[other.key] = other.new
+    return {entity: limits[entity] for entity in sorted(limits, key=Entity.order)}

@@ -1,0 +1,90 @@
+"""The throttle time of a client whose rate is known piece by piece, without its requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from kquota.terms import SAMPLE_MS, SAMPLES
+
+_WINDOW: Final = (SAMPLES - 1) * SAMPLE_MS / 1_000
+"""The seconds of quota that can pass at once before a delay is certain."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottledTime:
+    """The seconds for which a client has to wait, in how many spells, and in the longest of them.
+
+    With `unfinished`, it still has work that was delayed at the end.
+    """
+
+    seconds: float = 0.0
+    spells: int = 0
+    longest: float = 0.0
+    unfinished: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class _Spell:
+    """One client under a limit. `before` is its rate over the last window, and `late` the amount that was delayed."""
+
+    limit: float
+    before: float = 0.0
+    late: float = 0.0
+    seconds: float = 0.0
+    total: float = 0.0
+    count: int = 0
+    longest: float = 0.0
+    active: bool = False
+
+    def pass_(self, rate: float, seconds: float) -> None:
+        """Take `seconds` in which the client needs `rate`."""
+        if not self.active:
+            seconds = self._calm(rate, seconds)
+        if self.active:
+            seconds = self._throttled(rate, seconds)
+        if not self.active:
+            part = min(seconds, _WINDOW) / _WINDOW
+            self.before = rate * part + self.before * (1 - part)
+
+    def _calm(self, rate: float, seconds: float) -> float:
+        """Return the seconds that are left when the limit is exceeded over a window, or all if it is not."""
+        if rate <= self.limit:
+            return seconds
+        first = _WINDOW * max(0.0, self.limit - self.before) / (rate - min(self.before, self.limit))
+        if seconds <= first:
+            return seconds
+        # The burst counts in the window until it has passed. On average, half of it is over when the spell ends.
+        self.active, self.late, self.seconds = True, first * (rate - self.limit) / 2, 0.0
+        self.count += 1
+        return seconds - first
+
+    def _throttled(self, rate: float, seconds: float) -> float:
+        """Return the seconds that are left when all delayed work is done."""
+        drains = self.limit - rate
+        took = min(seconds, self.late / drains) if drains > 0 else seconds
+        self.late = max(0.0, self.late - drains * took)
+        self.seconds += took
+        self.total += took
+        self.longest = max(self.longest, self.seconds)
+        if took < seconds:
+            self.active, self.before = False, self.limit
+        return seconds - took
+
+
+def throttled_time(pieces: Iterable[tuple[float, float]], limit: float) -> ThrottledTime:
+    """Return the time for which a client waits that needs these rates, each for some seconds, under a limit per second.
+
+    The result is close to `total_wait` of `simulate.flow` for small requests at these rates, if a piece is not shorter
+    than a quota window. Delayed work is done later, as fast as the limit allows.
+
+    >>> round(throttled_time([(25e6, 60), (0, 600)], 10e6).seconds)  # `flow` waits 142 s
+    143
+    """
+    spell = _Spell(limit=limit)
+    for rate, seconds in pieces:
+        spell.pass_(rate, seconds)
+    return ThrottledTime(
+        seconds=spell.total, spells=spell.count, longest=spell.longest, unfinished=spell.active and spell.late > 0
+    )

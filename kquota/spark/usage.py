@@ -1,0 +1,207 @@
+"""The jobs over usage snapshots: one row for each client and day, percentiles of each client, and its use over time.
+
+A level is a use rounded up by at most 2 %. Seconds by level can be added, so a percentile over weeks needs no reading.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from kquota.quota.advice import BucketStatistics
+from kquota.quota.usage import QuotaBucket
+from kquota.quota.usage_snapshot import USAGE_VERSION
+from kquota.sizes.history import Listing
+from kquota.spark.files import Files
+from kquota.spark.growth import schema
+from kquota.spark.reader import Reader
+
+USAGE: Final = {
+    "version": "int",
+    "key": "string",
+    "user": "string",
+    "client_id": "string",
+    "broker": "string",
+    "begin": "timestamp",
+    "seconds": "bigint",
+    "throttled": "bigint",
+    "most": "double",
+    "levels": "array<bigint>",
+    "used": "array<float>",
+    "lasting": "array<int>",
+    "cluster": "string",
+    "date": "string",
+}
+"""The columns of a compacted day, which are a contract: docs/formats.md."""
+_ROW: Final = {
+    "version": "int",
+    "cluster": "string",
+    "time": "timestamp",
+    "seconds": "int",
+    "key": "string",
+    "user": "string",
+    "client_id": "string",
+    "broker": "string",
+    "used": "double",
+    "throttle_ms": "double",
+    "tokens": "double",
+}
+_CORRUPT: Final = "corrupt"
+_BUCKET: Final = ("key", "user", "client_id", "broker")
+_LEAST: Final = 0.01
+_RATIO: Final = 1.02
+_SECONDS_BITS: Final = 32
+
+
+@dataclass(slots=True, kw_only=True)
+class UsageJob:
+    """The rows of compacted days and of waiting snapshots of one cluster, from one day on."""
+
+    reader: Reader
+    days: DataFrame
+
+    def statistics(self, percentile: float, keys: Collection[str]) -> list[BucketStatistics]:
+        """Return each bucket of these keys on the broker where its percentile is highest, sorted by nothing."""
+        by_broker = (
+            self.days.where(F.col("key").isin(*keys))
+            .groupBy(*_BUCKET)
+            .agg(
+                F.sum("seconds").alias("seconds"),
+                F.sum("throttled").alias("throttled"),
+                F.max("most").alias("most"),
+                F.sort_array(F.flatten(F.collect_list("levels"))).alias("levels"),
+            )
+            .select(*_BUCKET, "seconds", "throttled", "most", _at(percentile).alias("percentile"))
+        )
+        highest = F.max(F.struct("percentile", "broker")).alias("highest")
+        sums = (F.max(name).alias(name) for name in ("most", "seconds", "throttled"))
+        found = by_broker.groupBy("key", "user", "client_id").agg(highest, *sums)
+        flat = found.select("key", "user", "client_id", "most", "seconds", "throttled", "highest.*")
+        return [_statistics(row) for row in flat.collect()]
+
+    def pieces(self, wanted: Mapping[QuotaBucket, str]) -> Iterator[tuple[QuotaBucket, list[tuple[float, float]]]]:
+        """Yield these buckets on one broker each, with the rates and seconds of their readings in order."""
+        if not wanted:
+            return
+        rows = (
+            {"key": bucket.key, "user": bucket.user, "client_id": bucket.client_id, "broker": broker}
+            for bucket, broker in wanted.items()
+        )
+        these = self.reader.table("wanted", rows, ", ".join(f"{name} string" for name in _BUCKET)).alias("these")
+        alike = reduce(Column.__and__, (F.col(f"days.{name}").eqNullSafe(F.col(f"these.{name}")) for name in _BUCKET))
+        joined = self.days.alias("days").join(F.broadcast(these), alike, "left_semi")
+        ordered = joined.groupBy(*_BUCKET).agg(
+            F.sort_array(F.collect_list(F.struct("begin", "used", "lasting"))).alias("days")
+        )
+        for row in ordered.collect():
+            parts = [(day["used"], day["lasting"]) for day in row["days"]]
+            yield _bucket(row), [pair for used, lasting in parts for pair in zip(used, lasting, strict=True)]
+
+
+def opened(reader: Reader, listing: Listing, files: Files, since: str) -> UsageJob:
+    """Return the job over a listing of one cluster, with its waiting snapshots in `files`, from the day `since` on."""
+    frames = [compacted(reader, listing)] if listing.rolled else []
+    if files.names:
+        frames.append(by_day(readings(reader, files)))
+    days = reduce(DataFrame.unionByName, frames)
+    return UsageJob(
+        reader=reader, days=days.where(F.col("cluster").isin(listing.clusters()) & (F.col("date") >= since))
+    )
+
+
+def readings(reader: Reader, files: Files) -> DataFrame:
+    """Return the valid lines of snapshots with a use, and the date of each."""
+    columns = ", ".join(f"`{name}` {kind}" for name, kind in {**_ROW, _CORRUPT: "string"}.items())
+    rows = reader.json_lines(files, columns, _CORRUPT)
+    whole = F.col(_CORRUPT).isNull() & (F.col("version") == USAGE_VERSION) & F.col("time").isNotNull()
+    counted = (F.col("seconds") > 0) & (F.col("used") >= 0) & F.coalesce("user", "client_id").isNotNull()
+    return rows.where(whole & counted).withColumn("date", F.date_format("time", "yyyy-MM-dd"))
+
+
+def by_day(rows: DataFrame) -> DataFrame:
+    """Return the table of compacted days from readings."""
+    day = ("cluster", "date", *_BUCKET)
+    throttled = (F.coalesce("throttle_ms", F.lit(0.0)) > 0) | (F.coalesce("tokens", F.lit(0.0)) < 0)
+    rows = rows.withColumn("level", _level())
+    levels = rows.groupBy(*day, "level").agg(
+        F.sum("seconds").alias("lasted"),
+        F.sum(F.when(throttled, F.col("seconds")).otherwise(0)).alias("throttled"),
+        F.max("used").alias("most"),
+        F.collect_list(F.struct("time", "used", "seconds")).alias("readings"),
+    )
+    packed = F.shiftleft("level", _SECONDS_BITS) + F.col("lasted")
+    days = levels.groupBy(*day).agg(
+        F.sum("lasted").alias("seconds"),
+        F.sum("throttled").alias("throttled"),
+        F.max("most").alias("most"),
+        F.sort_array(F.collect_list(packed)).alias("levels"),
+        F.sort_array(F.flatten(F.collect_list("readings"))).alias("readings"),
+    )
+    columns = {
+        "version": F.lit(USAGE_VERSION),
+        "begin": F.col("readings")[0]["time"],
+        "used": F.col("readings")["used"].cast("array<float>"),
+        "lasting": F.col("readings")["seconds"],
+    }
+    return days.select(*(columns.get(name, F.col(name)).alias(name) for name in USAGE))
+
+
+def write(days: DataFrame, folder: Path) -> None:
+    """Write compacted days, with a folder for each cluster and day."""
+    spark = days.sparkSession
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    days.repartition("cluster", "date").write.partitionBy("cluster", "date").option("compression", "zstd").parquet(
+        str(folder)
+    )
+
+
+def compacted(reader: Reader, listing: Listing) -> DataFrame:
+    """Return the compacted days of a listing."""
+    pattern = "usage-*.parquet"
+    if reader.uploads:
+        sent = (reader.hive(Path(path), pattern, ("batch", "cluster", "date")) for path in listing.rolled)
+        return reduce(DataFrame.unionByName, (one.select(*USAGE) for one in sent))
+    read = reader.spark.read.schema(schema(USAGE)).option("pathGlobFilter", pattern)
+    return read.parquet(*listing.rolled).select(*USAGE)
+
+
+def _level() -> Column:
+    above = F.ceil(F.log(F.col("used") / _LEAST) / math.log(_RATIO) - 1e-9)
+    return F.when(F.col("used") <= _LEAST, F.lit(0)).otherwise(above).cast("bigint")
+
+
+def _at(percentile: float) -> Column:
+    """Return the lowest use that was not exceeded in this part of the seconds, from the sorted `levels`."""
+    enough = F.col("seconds") * percentile
+
+    def add(sums: Column, packed: Column) -> Column:
+        lasted = packed.bitwiseAND(F.lit((1 << _SECONDS_BITS) - 1))
+        more = F.struct((sums["lasted"] + lasted).alias("lasted"), F.shiftright(packed, _SECONDS_BITS).alias("level"))
+        return F.when(sums["lasted"] >= enough, sums).otherwise(more)
+
+    none = F.struct(F.lit(0).cast("bigint").alias("lasted"), F.lit(0).cast("bigint").alias("level"))
+    level = F.aggregate("levels", none, add)["level"]
+    use = F.lit(_LEAST) * F.pow(F.lit(_RATIO), level)
+    return F.when(level == 0, F.lit(0.0)).otherwise(F.least(use, F.col("most")))
+
+
+def _bucket(row: Row) -> QuotaBucket:
+    return QuotaBucket(key=row["key"], user=row["user"], client_id=row["client_id"])
+
+
+def _statistics(row: Row) -> BucketStatistics:
+    return BucketStatistics(
+        bucket=_bucket(row),
+        broker=row["broker"],
+        percentile=row["percentile"],
+        most=row["most"],
+        seconds=row["seconds"],
+        throttled=row["throttled"],
+    )
