@@ -124,7 +124,8 @@ def _fetched(prometheus: str, cluster_id: str, rules: _Rules, scratch: Path) -> 
     count = world.usage_history(prometheus, folder, cluster_id, (end - rules.window, end, rules.step))
     if not count:
         raise Invalid(
-            f"--prometheus {prometheus}: no client has a quota metric in the window. Check the labels in the URL"
+            f"--prometheus {prometheus}: no client has a quota metric in the window. Check the labels in the URL. "
+            "Brokers report the use of a key only if a quota of it is set"
         )
     say(f"read {counted(count, 'row')} from Prometheus")
     return folder
