@@ -16,7 +16,6 @@ from kquota.cli.engine_options import engine
 from kquota.cli.progress import stages
 from kquota.cli.quota.advise.answer import Advised, change, client, summary, total
 from kquota.cli.quota.advise.command import KEYS, AdviseOptions
-from kquota.cli.quota.comparison import opened
 from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid
 from kquota.measure import byte_rate, counted, duration, percentage
@@ -58,10 +57,10 @@ def run(options: AdviseOptions) -> Advised:
     source = _prometheus(options)
     if options.compact and not where.local:
         raise Invalid("--compact writes on this machine. Leave out --spark-master and --spark-remote")
-    with opened(options.connection, with_configs=True) as cluster, local_files.workspace() as scratch:
-        cluster_id, quotas = cluster.quotas.cluster_id(), cluster.quotas.everything()
-        assert cluster.configs is not None
-        capacity = library.cluster_of(cluster.configs)
+    at = world.where(options.connection)
+    with world.quotas(at) as port, world.configs(at) as configs, local_files.workspace() as scratch:
+        cluster_id, quotas = port.cluster_id(), port.everything()
+        capacity = library.cluster_of(configs)
         wish = _wish(options, rules, capacity)
         folders = options.usage or [_fetched(source or "", cluster_id, rules, scratch)]
         if options.compact:
