@@ -56,7 +56,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class ProposedLimit:
     """The proposed limit of a client, and the limit that applies now, or None if it is unlimited.
 
     `spread` is the factor by which its use and an equal limit change with the number of brokers.
@@ -79,7 +79,7 @@ class Proposal:
         return self.tighter and self.use.most * self.spread > self.limit
 
 
-def proposal(use: BucketStatistics, quotas: Quotas, wish: Wish) -> Proposal:
+def proposal(use: BucketStatistics, quotas: Quotas, wish: Wish) -> ProposedLimit:
     """Return the proposal for a bucket, on the entity with the same user and client-id."""
     bucket = use.bucket
     factor = wish.spread(bucket.key)
@@ -87,7 +87,7 @@ def proposal(use: BucketStatistics, quotas: Quotas, wish: Wish) -> Proposal:
     client = Client(user=bucket.user, client_id=bucket.client_id)
     winning = (one for one in rungs(quotas, client, bucket.key) if one.state is LevelState.WINS)
     now = next((one.value for one in winning), None)
-    return Proposal(
+    return ProposedLimit(
         use=use,
         entity=Entity(user=bucket.user, client_id=bucket.client_id),
         limit=rounded_up(wanted, whole=QUOTA_KEYS[bucket.key].in_bytes),
@@ -132,7 +132,7 @@ class KeyTotal:
         return None if self.capacity is None else self.limits / self.capacity
 
 
-def totals(found: Iterable[Proposal], capacity: Mapping[str, float]) -> tuple[KeyTotal, ...]:
+def totals(found: Iterable[ProposedLimit], capacity: Mapping[str, float]) -> tuple[KeyTotal, ...]:
     """Return the totals of each key with a proposal, in the order of the keys."""
     clients: defaultdict[str, int] = defaultdict(int)
     used: defaultdict[str, float] = defaultdict(float)
@@ -159,7 +159,7 @@ class Resized:
     new: float
 
 
-def resized(quotas: Quotas, found: Sequence[Proposal], wish: Wish) -> tuple[Resized, ...]:
+def resized(quotas: Quotas, found: Sequence[ProposedLimit], wish: Wish) -> tuple[Resized, ...]:
     """Return the existing limits without a proposal that change with the number of brokers (KIP-124: a quota is per
     broker).
     """
@@ -178,7 +178,7 @@ def resized(quotas: Quotas, found: Sequence[Proposal], wish: Wish) -> tuple[Resi
     return tuple(changed)
 
 
-def advised(quotas: Quotas, found: Iterable[Proposal], changed: Iterable[Resized]) -> dict[Entity, Limits]:
+def advised(quotas: Quotas, found: Iterable[ProposedLimit], changed: Iterable[Resized]) -> dict[Entity, Limits]:
     """Return each entity that changes with all its limits, because a document replaces all limits of an entity."""
     limits: dict[Entity, dict[str, float]] = {}
     for one in found:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kquota.quota.advice import (
     BucketStatistics,
     KeyTotal,
-    Proposal,
+    ProposedLimit,
     Resized,
     Wish,
     advised,
@@ -35,11 +35,11 @@ def use(percentile: float, key: str = PRODUCER_BYTE_RATE, most: float = 9e6, **n
     return BucketStatistics(bucket=bucket, broker="1", percentile=percentile, most=most, seconds=60, throttled=0)
 
 
-def of(found: BucketStatistics, **wish: int) -> Proposal:
+def of(found: BucketStatistics, **wish: int) -> ProposedLimit:
     return proposal(found, QUOTAS, Wish(head_room=1.5, **wish))
 
 
-LIMITS: dict[str, tuple[Proposal, tuple[Entity, float, float | None, bool, bool]]] = {
+LIMITS: dict[str, tuple[ProposedLimit, tuple[Entity, float, float | None, bool, bool]]] = {
     "a default applies now": (of(use(1e6, client_id="billing")), (BILLING, 1.5e6, 2e6, True, True)),
     "looser than now": (of(use(4e6, client_id="billing")), (BILLING, 6e6, 2e6, False, False)),
     "never more used": (of(use(1e6, most=1.4e6, client_id="billing")), (BILLING, 1.5e6, 2e6, True, False)),
@@ -58,7 +58,9 @@ LIMITS: dict[str, tuple[Proposal, tuple[Entity, float, float | None, bool, bool]
 
 
 @pytest.mark.parametrize(("found", "expected"), LIMITS.values(), ids=LIMITS)
-def test_the_proposal_of_a_client(found: Proposal, expected: tuple[Entity, float, float | None, bool, bool]) -> None:
+def test_the_proposal_of_a_client(
+    found: ProposedLimit, expected: tuple[Entity, float, float | None, bool, bool]
+) -> None:
     assert (found.entity, found.limit, found.now, found.tighter, found.throttles) == expected
 
 

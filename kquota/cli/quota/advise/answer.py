@@ -13,7 +13,7 @@ from kquota.cli.quota.answer import HEADER as ABOUT
 from kquota.cli.quota.use_text import amount, bucket_name
 from kquota.cli.table import aligned
 from kquota.measure import counted, human_duration
-from kquota.quota.advice import KeyTotal, Proposal, Resized
+from kquota.quota.advice import KeyTotal, ProposedLimit, Resized
 from kquota.quota.document import Document
 from kquota.quota.document_text import text
 from kquota.quota.entity import Entity
@@ -116,7 +116,7 @@ class Advised(Answer):
             ]
 
 
-def client(one: Proposal, waits: ThrottledTime | None) -> AdvisedClient:
+def client(one: ProposedLimit, waits: ThrottledTime | None) -> AdvisedClient:
     """Return a proposal with its predicted throttle time."""
     use = one.use
     return AdvisedClient(

@@ -19,7 +19,7 @@ from kquota.cli.quota.advise.command import KEYS, AdviseOptions
 from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid
 from kquota.measure import byte_rate, counted, duration, percentage
-from kquota.quota.advice import BucketStatistics, Proposal, Wish, advised, proposal, resized, totals
+from kquota.quota.advice import BucketStatistics, ProposedLimit, Wish, advised, proposal, resized, totals
 from kquota.quota.capacity import Capacity
 from kquota.quota.document import Document
 from kquota.quota.precedence import Quotas
@@ -183,12 +183,12 @@ def _job(stack: ExitStack, found: Listing, begin: datetime, where: Engine, scrat
     return usage.opened(Reader(spark=spark, scratch=scratch, uploads=where.uploads), found, laid, f"{begin:%Y-%m-%d}")
 
 
-def _proposals(uses: Sequence[BucketStatistics], quotas: Quotas, wish: Wish) -> list[Proposal]:
+def _proposals(uses: Sequence[BucketStatistics], quotas: Quotas, wish: Wish) -> list[ProposedLimit]:
     found = [proposal(use, quotas, wish) for use in uses]
     return sorted(found, key=lambda one: (one.use.bucket.key, one.entity.order()))
 
 
-def _predicted(job: UsageJob, found: Sequence[Proposal]) -> Mapping[QuotaBucket, ThrottledTime]:
+def _predicted(job: UsageJob, found: Sequence[ProposedLimit]) -> Mapping[QuotaBucket, ThrottledTime]:
     """Return the throttle time of each client that the proposal throttles, on the broker where its use is highest."""
     throttled = [one for one in found if one.throttles and QUOTA_KEYS[one.use.bucket.key].model is not Model.BUCKET]
     worst = sorted(throttled, key=lambda one: one.limit / (one.use.most * one.spread))[:_MOST_PREDICTED]
@@ -218,7 +218,7 @@ def _answer(
     measured: tuple[str, datetime],
     quotas: Quotas,
     capacity: Capacity,
-    found: Sequence[Proposal],
+    found: Sequence[ProposedLimit],
     waits: Mapping[QuotaBucket, ThrottledTime],
     wish: Wish,
 ) -> Advised:
