@@ -29,6 +29,7 @@ THOROUGH: Final = {
     "tests/cli/test_reassign_peers.py": "differences to Kafka's own tool",
     "tests/cli/test_reassign_kill.py": "kquota killed at each of its steps on real brokers",
     "tests/cli/test_move_watch.py": "a move of a minute on brokers of its own; the fake does the same in virtual time",
+    "tests/cli/test_move_symptoms.py": "faults during moves on brokers of their own; the same findings on fakes stay",
     "tests/cli/test_move_run_pace.py": "brokers with exporters, and a baseline of half a minute; the rules stay",
     "test_ten_waves_survive_five_kills": "a second move in waves, killed five times; one killed once stays",
     "test_trouble_outside_the_plan_undoes_the_move": "a broker killed during a move; the refusal before a move stays",
