@@ -27,7 +27,7 @@ from kquota.sizes.replica import LogDir
 from kquota.terms import BrokerId, TopicPartition
 
 _MOST_PAIRED: Final = 100
-"""With more moves, pairs of them are not checked, because they become too many."""
+"""With more moves, single moves and pairs are not checked, because they become too many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,7 +290,7 @@ def _cheapest(
 def _needed(
     draft: PlacementDraft, then: Mapping[int, BrokerId], loads: Mapping[BrokerId, int], band: BalanceBand
 ) -> dict[int, BrokerId]:
-    """Return the moves without any two that change nothing together: the loads are as near the band without them."""
+    """Return the moves without any one or two that are not needed: the loads are as near the band without them."""
     left = dict(then)
     if len(left) > _MOST_PAIRED:
         return left
@@ -298,17 +298,22 @@ def _needed(
     for p, place in left.items():
         after[draft.now[p].replicas[0]] -= draft.sizes[p]
         after[place] += draft.sizes[p]
-    for some in sorted(combinations(sorted(left), 2), key=lambda pair: -sum(draft.sizes[p] for p in pair)):
-        if not left.keys() >= set(some):
-            continue
-        without = dict(after)
-        for p in some:
-            without[draft.now[p].replicas[0]] += draft.sizes[p]
-            without[left[p]] -= draft.sizes[p]
-        if sum(map(band.off, without.values())) <= sum(map(band.off, after.values())):
-            after = without
+    # Without one move, another one can become unnecessary, so they are all checked again.
+    before = -1
+    while len(left) != before:
+        before = len(left)
+        some_moves = (*combinations(sorted(left), 1), *combinations(sorted(left), 2))
+        for some in sorted(some_moves, key=lambda moves: -sum(draft.sizes[p] for p in moves)):
+            if not left.keys() >= set(some):
+                continue
+            without = dict(after)
             for p in some:
-                del left[p]
+                without[draft.now[p].replicas[0]] += draft.sizes[p]
+                without[left[p]] -= draft.sizes[p]
+            if sum(map(band.off, without.values())) <= sum(map(band.off, after.values())):
+                after = without
+                for p in some:
+                    del left[p]
     return left
 
 
