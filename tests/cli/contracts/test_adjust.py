@@ -162,7 +162,9 @@ ROOM = 12 * MB
 
 
 def test_protection(house: InMemory, copying: CopyingCluster, session: Transcript, tmp_path: Path) -> None:
-    """The throttle rises while writes are fast, and is halved when they become slow. The record has each reason."""
+    """The throttle doubles until writes become slow, is halved then, and rises by equal steps. The record has each
+    reason.
+    """
     house.configs = CreatedConfigs(house.topics)
     rate = Setting.of_broker(BrokerId(3), FOLLOWER_RATE)
     house.latency = lambda broker: 0.04 if broker == 3 and int(copying.configs.get(rate, "0")) > ROOM else 0.004
@@ -174,13 +176,13 @@ def test_protection(house: InMemory, copying: CopyingCluster, session: Transcrip
     assert "without the load of the move, writes take up to 4.0 ms" in ran.err
     (shown,) = json.loads(session.kquota(f"move report {BROKER} --output json").out)["runs"]
     changes = json.loads(session.kquota(f"move report {shown['run']} {BROKER} --output json").out)["changes"]
-    assert [change["to"] // MB for change in changes[:13]] == [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 6]
-    assert [change["reason"] for change in (changes[0], changes[1], changes[12])] == [
+    assert [change["to"] // MB for change in changes[:11]] == [2, 4, 8, 16, 8, 9, 10, 11, 12, 13, 6]
+    assert [change["reason"] for change in (changes[0], changes[1], changes[10])] == [
         "--protect: the lowest throttle, to measure the usual latency",
         "--protect: writes to broker 3 take 4.0 ms (limit 9.0 ms)",
         "--protect: writes to broker 3 take 40.0 ms (limit 9.0 ms)",
     ]
-    assert max(change["to"] for change in changes[13:]) <= 1.1 * ROOM
+    assert max(change["to"] for change in changes[11:]) <= 1.1 * ROOM
 
 
 def test_protection_of_partitions_that_lose_in_sync_replicas(
@@ -193,13 +195,13 @@ def test_protection_of_partitions_that_lose_in_sync_replicas(
     lost, taken = name(0), Setting.of_broker(BrokerId(3), FOLLOWER_RATE)
 
     def answers(_: BrokerId) -> float:
-        if copying.configs.get(taken) == "5000000" and 2 in (now := copying.partitions[lost]).isr:
+        if copying.configs.get(taken) == "8000000" and 2 in (now := copying.partitions[lost]).isr:
             copying.partitions[lost] = replace(now, isr=tuple(b for b in now.isr if b != 2))
         return 0.004
 
     house.latency = answers
     ran = session.kquota(f"move adjust {BROKER} --protect --min-rate 2MB/s --max-rate 22MB/s")
-    assert "the throttle is now 2.5 MB/s, was 5 MB/s: 1 partition lost an in-sync replica" in ran.err
+    assert "the throttle is now 4 MB/s, was 8 MB/s: 1 partition lost an in-sync replica" in ran.err
 
 
 def test_protection_that_is_interrupted(
