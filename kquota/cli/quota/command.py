@@ -37,8 +37,7 @@ hold, and the exit code is then 8.
 
 Examples:
   kquota quota export --bootstrap-server localhost:9092 > quotas.yaml
-  kquota quota export --bootstrap-server localhost:9092 --format strimzi > users.yaml  # exit 0 or 8
-  kquota quota export --zookeeper localhost:2181 --output json"""
+  kquota quota export --bootstrap-server localhost:9092 --format strimzi > users.yaml  # exit 0 or 8"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
