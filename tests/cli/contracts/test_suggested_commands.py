@@ -52,7 +52,14 @@ SAMPLES = {
     "more": " --prune",
 }
 """The parts of commands that are not literal, with the values that a test puts in their place."""
-PLACEHOLDERS = {"HOST:PORT": "b1:9092", "RATE": "5MB/s", "ID": "1", "KEY": LEADER_RATE, "P:B,…": "0:1"}
+PLACEHOLDERS = {
+    "HOST:PORT": "b1:9092",
+    "URL": "http://localhost:1/metrics",
+    "RATE": "5MB/s",
+    "ID": "1",
+    "KEY": LEADER_RATE,
+    "P:B,…": "0:1",
+}
 """The values that a suggested command leaves to the operator. Folders and files are those of the test."""
 AT = {
     "nothing": {},

@@ -101,8 +101,8 @@ def _prometheus(given: AdviseOptions) -> str | None:
     found = given.source.prometheus or world.where(given.connection).prometheus
     if not found:
         raise Invalid(
-            f"no use is given. Give --usage DIR, a folder that {suggested('quota top --snapshot DIR')} fills, or "
-            "--prometheus URL"
+            "no use is given. Give --prometheus URL, or --usage DIR, a folder that "
+            f"{suggested('quota top --metrics URL --snapshot DIR')} fills"
         )
     if given.compact:
         raise Invalid("--compact needs --usage DIR")
@@ -162,7 +162,7 @@ def _listed(folders: Sequence[Path], cluster_id: str, rules: _Rules) -> tuple[Li
         named = ", ".join(map(str, folders))
         raise Invalid(
             f"{named}: contains no usage snapshot of cluster {cluster_id}. Take one with "
-            f"{suggested('quota top --snapshot DIR')}"
+            f"{suggested('quota top --metrics URL --snapshot DIR')}"
         )
     found = every.of(cluster_id)
     end = max(each.time for each in (*found.held, *found.waiting.values()))
