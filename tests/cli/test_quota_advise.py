@@ -142,7 +142,7 @@ def test_compacted_days_give_the_same_advice(advise: Callable[..., Ran], tmp_pat
 
 
 WRONG: dict[str, tuple[list[str], str]] = {
-    "no use": ([], "no use is given. Give --usage DIR"),
+    "no use": ([], "no use is given. Give --prometheus URL"),
     "two sources": (["--usage", "u", "--prometheus", "http://p"], "two sources of use"),
     "a folder that does not exist": (["--usage", "absent"], "--usage: absent: the file or folder does not exist"),
     "a key that is not measured": (["--usage", "u", "--key", "connection_creation_rate"], "no use of it is measured"),
