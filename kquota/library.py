@@ -20,6 +20,7 @@ from kquota.terms import CONTROLLER_MUTATION_RATE
 
 if TYPE_CHECKING:
     from kquota.mutation.port import Topics
+    from kquota.probe.behaviour import BehaviourRecord
     from kquota.probe.port import ProbeClient as Traffic
     from kquota.probe.port import Sight, SmallWrites
     from kquota.quota.capacity import Capacity
@@ -160,6 +161,16 @@ class Logins:
 
         settings = _of_librdkafka(self.security) | {"client.id": client_id(self.security)}
         return small_writes(self.bootstrap_server, settings, topic, partitions)
+
+    @contextmanager
+    def throttle_proxy(self, record: BehaviourRecord) -> Iterator[str]:
+        """Run a proxy that records how a client reacts to throttle times. Yields the address for the client."""
+        from kquota.stores.admin.throttle_proxy import throttle_proxy
+
+        with wire(self.bootstrap_server, self.security, names=self.names) as connection:
+            broker = next(iter(connection.brokers().values()))
+        with throttle_proxy((broker.host, broker.port), record) as address:
+            yield address
 
 
 def _warned(line: str) -> None:

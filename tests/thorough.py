@@ -61,6 +61,7 @@ THOROUGH: Final = {
     "tests/cli/test_record_rights.py": "the record under each missing right",
     "tests/cli/test_rights.py": "each command under each missing right",
     "tests/cli/test_probe.py": "real clients at their quotas, for a minute",
+    "tests/cli/test_probe_client.py": "real clients at their quotas, for half a minute",
     "test_a_topic_that_is_deleted_and_created_again_during_its_move": "a rare race, on each connection",
     "tests/sandbox/test_crash.py": "a sandbox killed at each of its steps",
     "tests/spark/test_plans.py": "plans of many files",

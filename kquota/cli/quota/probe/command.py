@@ -19,7 +19,8 @@ removes this topic, also after an interrupt. If a probe was killed, the next pro
 after the end time in their names.
 
 Exit codes: 0 the client got what `kquota quota explain` shows, within 10 %; 8 it got more or less, or --clean-up kept a
-topic that may be in use.
+topic that may be in use. With --client-command: 0 the client honours throttle times; 8 it sends requests during them;
+1 it failed, or had no throttle time that can be judged.
 
 Examples:
   kquota quota probe --bootstrap-server localhost:9092 --client-id billing --produce 20MB/s --dry-run
@@ -56,6 +57,15 @@ class ProbeOptions(WritingOptions):
             help="Find how many mutations the controller sustains, and suggest a controller_mutation_rate (KIP-599).",
         ),
     ] = False
+    client_command: Annotated[
+        str | None,
+        typer.Option(
+            "--client-command",
+            metavar="COMMAND",
+            help="Start your own client through a proxy, and report whether it honours throttle times (KIP-219). "
+            "{bootstrap} in the command is the address of the proxy, {topic} a topic that kquota creates and removes.",
+        ),
+    ] = None
     clean_up: Annotated[bool, typer.Option("--clean-up", help="Only remove the topics of killed probes.")] = False
     user: Annotated[
         str | None,
@@ -90,7 +100,7 @@ class ProbeOptions(WritingOptions):
             metavar="N",
             help="How long to measure after the first two quota windows. A byte rate is measured over whole windows "
             f"({SAMPLES * SAMPLE_MS // 1_000} s by default). [default: two windows, or 3 s for each step "
-            f"of --find-limit; at most {load.MOST_SECONDS:g}]",
+            f"of --find-limit, or 60 s for --client-command; at most {load.MOST_SECONDS:g}]",
         ),
     ] = None
     broker_list: Annotated[

@@ -32,6 +32,7 @@ _LOADS: Final[Mapping[str, Kind | None]] = {
     "requests": Kind.REQUESTS,
     "create_topics": Kind.CREATE_TOPICS,
     "find_limit": None,
+    "client_command": None,
     "clean_up": None,
 }
 
@@ -52,7 +53,8 @@ def asked(given: ProbeOptions) -> AskedLoad:
     named = [name for name in _LOADS if getattr(given, name) not in (None, False)]
     if len(named) != 1:
         raise Invalid(
-            "give exactly one of --produce RATE, --consume, --requests, --create-topics, --find-limit or --clean-up"
+            "give exactly one of --produce RATE, --consume, --requests, --create-topics, --find-limit, "
+            "--client-command COMMAND or --clean-up"
             f" (given: {' and '.join(map(_option, named)) or 'none'})"
         )
     if not given.find_limit and (given.tenants != 1 or given.overcommit != 1):
@@ -76,10 +78,12 @@ def _must_have_effect(given: ProbeOptions, load: str) -> None:
     """Raise Invalid for an option that has no effect on this load."""
     every, unsaid = set(_LOADS), ProbeOptions(connection=given.connection)
     takes = {
-        "broker_list": every - {"find_limit", "clean_up"},
+        "broker_list": every - {"find_limit", "client_command", "clean_up"},
         "most_bytes": {"produce", "consume"},
         "most_partitions": {"find_limit"},
-        **dict.fromkeys(("seconds", "user", "client_id"), every - {"clean_up"}),
+        "seconds": every - {"clean_up"},
+        "client_config": every - {"client_command"},
+        **dict.fromkeys(("user", "client_id"), every - {"client_command", "clean_up"}),
     }
     for name, loads in takes.items():
         if load not in loads and getattr(given, name) != getattr(unsaid, name):

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import secrets
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Final
 
 from kquota.cli import world
 from kquota.cli.contract import DONE, FAILED, NOT_YET, complain, say
 from kquota.cli.output import Answer, hidden
 from kquota.cli.progress import lasting
-from kquota.cli.quota.probe import limit
+from kquota.cli.quota.probe import client_command, limit
 from kquota.cli.quota.probe.answer import planned, probed
 from kquota.cli.quota.probe.command import ProbeOptions
 from kquota.cli.quota.probe.limit import LimitPlanned
 from kquota.cli.quota.probe.options import asked, named_by_options, worded
 from kquota.cli.suggestion import suggested
 from kquota.errors import KquotaError
-from kquota.probe import preparation, scratch
+from kquota.probe import actions, preparation, scratch
 from kquota.probe import run as probe
 from kquota.probe.actions import Found
+from kquota.probe.behaviour import BehaviourRecord
 from kquota.probe.ladder import Limit, Operation, Step
 from kquota.probe.load import Load
 from kquota.probe.port import ProbeCluster, ProbeLogins
 from kquota.probe.verdict import Reading
 from kquota.quota.explain import Explanation
+
+_CLIENT_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +63,8 @@ def run(options: ProbeOptions) -> Answer:
     a probe.
     """
     wanted = asked(options)
+    if options.client_command is not None:
+        return _own_client(options, options.client_command, wanted.seconds or _CLIENT_SECONDS)
     who = world.logins(world.where(options.connection), options.client_config)
     if options.clean_up:
         return _clean_up(who, dry_run=options.dry_run)
@@ -113,6 +122,29 @@ def _limit(
         steps = probe.steps(who, client_id, wanted, made.names, _say_step)
     found = limit.found(Limit(steps=steps, tenants=options.tenants, overcommit=options.overcommit))
     return replace(found, code=FAILED) if made.left else found
+
+
+def _own_client(options: ProbeOptions, command: str, seconds: float) -> Answer:
+    """Run the operator's own client. Its topic exists only if the command names it."""
+    client_command.must_run(command)
+    who = world.logins(world.where(options.connection), None)
+    client_command.must_be_plain("PLAINTEXT" if who.security is None else who.security.protocol)
+    has_topic = client_command.TOPIC in command
+    topic = scratch.name(datetime.now(UTC), seconds, secrets.token_hex(4)) if has_topic else None
+    if options.dry_run:
+        return client_command.ClientPlanned(command=command, topic=topic, seconds=seconds)
+    made, record = Made(), BehaviourRecord()
+    with _removed(who, made):
+        if topic is not None:
+            with who.stage() as stage:
+                made.names.append(topic)
+                alone = {number: (broker,) for number, broker in enumerate(stage.brokers)}
+                actions.create(stage.topics, time, stage.sight, topic, alone)
+        with who.throttle_proxy(record) as bootstrap:
+            say(f"running the client for at most {seconds:g} s; Ctrl-C stops it")
+            exit_code = client_command.ran(client_command.words(command, bootstrap, topic or ""), seconds)
+    answer = client_command.shown(command, topic, exit_code, record.figures())
+    return replace(answer, code=FAILED) if made.left else answer
 
 
 def _say_step(step: Step) -> None:

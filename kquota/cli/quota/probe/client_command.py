@@ -1,0 +1,196 @@
+"""`quota probe --client-command`: run an operator's own client, and judge its reaction to throttling."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+from kquota.cli.contract import DONE, FAILED, NOT_YET
+from kquota.cli.output import Answer, Part, hidden, key, spread
+from kquota.cli.quota.sentences import wrapped
+from kquota.errors import Invalid, Refused
+from kquota.probe.behaviour import GRACE_SECONDS, ClientBehaviour, Honours
+
+BOOTSTRAP: Final = "{bootstrap}"
+TOPIC: Final = "{topic}"
+_STOP_SECONDS: Final = 5.0
+"""The time for a client to end after SIGTERM."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientPlanned(Answer):
+    """The client that would be run."""
+
+    INDENT = 2
+
+    dry_run: bool = True
+    command: str
+    topic: str | None
+    seconds: float
+
+    def text(self) -> Iterator[str]:
+        yield from wrapped("command", self.command)
+        yield from wrapped("time", f"at most {self.seconds:g} s")
+        if self.topic is not None:
+            yield from wrapped("topic", f"{self.topic}, removed at the end. Nothing was created")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BehaviourShown(Part):
+    """The figures of the client, as JSON."""
+
+    requests: int
+    responses_throttled: int
+    throttle_ms: int
+    longest_throttle_ms: int
+    throttles_judged: int
+    throttles_broken: int
+    requests_during_throttle: int
+    waited_ms: int
+    longest_wait_ms: int
+    responses_not_read: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientJudged(Answer):
+    """The verdict on the client, and its figures."""
+
+    INDENT = 2
+
+    command: str
+    topic: str | None
+    client_exit_code: int | None
+    verdict: Honours = key(form=lambda found: found.name.lower())
+    figures: BehaviourShown = spread()
+    of: ClientBehaviour = hidden()
+
+    def text(self) -> Iterator[str]:
+        one = self.of
+        yield from wrapped("command", self.command)
+        yield from wrapped("requests", f"{one.requests:,}")
+        throttled = (
+            f"{one.throttled:,} responses, {one.throttle_ms:,} ms in total, longest {one.longest_throttle_ms:,} ms"
+        )
+        yield from wrapped("throttle", throttled if one.throttled else "never")
+        if one.throttled:
+            early = f"{one.early:,} requests, in {one.broken:,} of {one.judged:,} throttle times"
+            waits = f". They waited {one.waited_ms:,} ms in total, longest {one.longest_wait_ms:,} ms"
+            yield from wrapped("during", early + (waits if one.early else ""))
+        yield ""
+        yield from wrapped("", _conclusion(self.of, self.client_exit_code), indent="")
+
+
+def _conclusion(one: ClientBehaviour, exit_code: int | None) -> str:
+    if exit_code:
+        return f"The client failed: it ended with exit code {exit_code}. Run it without kquota to see why."
+    if one.honours is Honours.YES:
+        return "The client honours throttle times: it sends no requests on a connection that is throttled."
+    if one.honours is Honours.NO:
+        return (
+            "The client ignores throttle times: it sends requests on a connection that is throttled. The broker reads "
+            "them at the end of the throttle time. Its time-outs and its latencies include this wait."
+        )
+    if not one.throttled:
+        return "No response had a throttle time. Set a lower quota for this client, or let it send more."
+    return (
+        "No throttle time could be judged: the client sent nothing after one of more than "
+        f"{GRACE_SECONDS * 1_000:g} ms. "
+        "Set a lower quota, or let the client run longer."
+    )
+
+
+def must_run(command: str) -> None:
+    """Raise Invalid for an unknown program, and without {bootstrap}, because the client would not use the proxy."""
+    if BOOTSTRAP not in command:
+        raise Invalid(
+            f"--client-command: {BOOTSTRAP} is missing ({command!r}). Give it in place of the broker's address"
+        )
+    program = words(command, "", "")[0]
+    if shutil.which(program) is None:
+        raise Invalid(f"--client-command: {program or command!r} is not a program on this machine. Check the path")
+
+
+def must_be_plain(protocol: str) -> None:
+    """Raise Refused for a login or TLS, because the proxy reads the bytes of the client."""
+    if protocol != "PLAINTEXT":
+        raise Refused(
+            f"--client-command: only PLAINTEXT listeners are supported (security.protocol={protocol} in "
+            "--command-config). Give the address of a PLAINTEXT listener"
+        )
+
+
+def words(command: str, bootstrap: str, topic: str) -> list[str]:
+    """Return the words of the command, with values in place of {bootstrap} and {topic}. No shell is used."""
+    try:
+        found = shlex.split(command)
+    except ValueError as error:
+        raise Invalid(f"--client-command: {error} ({command!r}). Quote the whole command once") from error
+    return [word.replace(BOOTSTRAP, bootstrap).replace(TOPIC, topic) for word in found]
+
+
+def ran(command: Sequence[str], seconds: float) -> int | None:
+    """Run the client until it ends, at most `seconds`. Return its exit code, or None if it was stopped."""
+    with _started(command) as process:
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+
+@contextmanager
+def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the client in a process group of its own, which always ends with the block. Its output goes to stderr."""
+    try:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True)
+    except OSError as error:
+        raise Invalid(f"--client-command: {command[0]} cannot be started ({error.strerror})") from error
+    try:
+        yield process
+    finally:
+        try:
+            _signal(process, signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_STOP_SECONDS)
+        finally:
+            # Also after a second interrupt.
+            _signal(process, signal.SIGKILL)
+            process.wait()
+
+
+def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    # Also after the end of the first process, because it may have started others.
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+def shown(command: str, topic: str | None, exit_code: int | None, one: ClientBehaviour) -> ClientJudged:
+    """Return the answer. The exit code is 0 if the client honours throttle times, and 8 if it does not."""
+    codes = {Honours.YES: DONE, Honours.NO: NOT_YET, Honours.UNKNOWN: FAILED}
+    return ClientJudged(
+        command=command,
+        topic=topic,
+        client_exit_code=exit_code,
+        verdict=one.honours,
+        figures=BehaviourShown(
+            requests=one.requests,
+            responses_throttled=one.throttled,
+            throttle_ms=one.throttle_ms,
+            longest_throttle_ms=one.longest_throttle_ms,
+            throttles_judged=one.judged,
+            throttles_broken=one.broken,
+            requests_during_throttle=one.early,
+            waited_ms=one.waited_ms,
+            longest_wait_ms=one.longest_wait_ms,
+            responses_not_read=one.unread,
+        ),
+        of=one,
+        code=FAILED if exit_code else codes[one.honours],
+    )

@@ -1,0 +1,148 @@
+"""The reaction of a client to throttle times (KIP-219): the requests that it sends while a broker throttles it."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Final
+
+GRACE_SECONDS: Final = 0.05
+"""If a client has several requests in flight, one that arrives so soon after a throttled response was on its way.
+Shorter throttle times are not judged.
+"""
+_EARLY_SECONDS: Final = 0.005
+"""Clients count in whole ms, so a pause may end a little early."""
+ALLOWED: Final = 0.1
+"""The share of throttle times with a request in them up to which a client honours them, because of busy machines."""
+
+
+class Honours(enum.Enum):
+    """Whether a client honours throttle times."""
+
+    YES = "honours throttle times"
+    NO = "ignores throttle times"
+    UNKNOWN = "cannot be judged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientBehaviour:
+    """The figures of one client on all its connections. Times are in ms.
+
+    `throttled` counts the responses with a throttle time, `throttle_ms` is their sum. `judged` counts the throttle
+    times after which the client sent another request, and `broken` those in which it did. `early` counts its requests
+    in these. The broker reads them at the end of the throttle time: `waited_ms` is the sum of these waits.
+    """
+
+    requests: int
+    throttled: int
+    throttle_ms: int
+    longest_throttle_ms: int
+    judged: int
+    broken: int
+    early: int
+    waited_ms: int
+    longest_wait_ms: int
+    unread: int
+
+    @property
+    def honours(self) -> Honours:
+        """The verdict. It is unknown without a throttle time that can be judged."""
+        if not self.judged:
+            return Honours.UNKNOWN
+        return Honours.NO if self.broken > ALLOWED * self.judged else Honours.YES
+
+
+@dataclass(slots=True)
+class BehaviourRecord:
+    """What a proxy sees of a client. Times of arguments are seconds of a monotonic clock."""
+
+    requests: int = 0
+    unread: int = 0
+    """Responses whose throttle time could not be read."""
+    _throttles: list[int] = field(default_factory=list)
+    _waits: list[float] = field(default_factory=list)
+    _judged: int = 0
+    _broken: int = 0
+
+    def connection(self) -> ClientConnection:
+        """Return the record of a new connection. A throttle time applies only to its own connection."""
+        return ClientConnection(self)
+
+    def figures(self) -> ClientBehaviour:
+        """Return the figures so far."""
+        waits = [round(seconds * 1_000) for seconds in self._waits]
+        return ClientBehaviour(
+            requests=self.requests,
+            throttled=len(self._throttles),
+            throttle_ms=sum(self._throttles),
+            longest_throttle_ms=max(self._throttles, default=0),
+            judged=self._judged,
+            broken=self._broken,
+            early=len(waits),
+            waited_ms=sum(waits),
+            longest_wait_ms=max(waits, default=0),
+            unread=self.unread,
+        )
+
+    def throttled(self, ms: int) -> None:
+        """Count a response with a throttle time."""
+        self._throttles.append(ms)
+
+    def judged(self, *, broken: bool) -> None:
+        """Count a throttle time after which, or in which (`broken`), the client sent a request."""
+        self._judged += 1
+        self._broken += broken
+
+    def early(self, seconds: float) -> None:
+        """Count a request that came this long before the end of a throttle time."""
+        self._waits.append(seconds)
+
+
+@dataclass(slots=True)
+class ClientConnection:
+    """One connection of the client. Responses that are throttled at the same time make one throttle time."""
+
+    _record: BehaviourRecord
+    _begin: float = 0.0
+    _end: float | None = None
+    _broken: bool = False
+    _in_flight: int = 0
+    _several: bool = False
+
+    def requested(self, at: float) -> None:
+        """Record a request of the client."""
+        self._record.requests += 1
+        self._in_flight += 1
+        self._several = self._several or self._in_flight > 1
+        if self._end is None or (self._several and at < self._begin + GRACE_SECONDS):
+            return
+        if at < self._end - _EARLY_SECONDS:
+            self._record.early(self._end - at)
+            self._broken = True
+            return
+        self._over()
+
+    def answered(self, at: float, throttle_ms: int) -> None:
+        """Record a response that is passed to the client."""
+        self._in_flight -= 1
+        if throttle_ms <= 0:
+            return
+        self._record.throttled(throttle_ms)
+        end = at + throttle_ms / 1_000
+        if throttle_ms <= GRACE_SECONDS * 1_000:
+            return
+        if self._end is not None and at < self._end - _EARLY_SECONDS:
+            self._end = max(self._end, end)
+            return
+        if self._broken:
+            self._over()
+        self._begin, self._end = at, end
+
+    def closed(self) -> None:
+        """Record the end of the connection. A throttle time without a later request cannot be judged."""
+        if self._broken:
+            self._over()
+
+    def _over(self) -> None:
+        self._record.judged(broken=self._broken)
+        self._end, self._broken = None, False

@@ -1,0 +1,198 @@
+"""A proxy on the loopback between a client and the brokers, which records the reaction to throttle times (KIP-219).
+
+It replaces the addresses of brokers in responses by its own, so that every connection goes through it. It limits the
+versions of the APIs that have addresses to those that it can read. All other bytes pass unchanged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from kafka.protocol.admin import DescribeClusterResponse
+from kafka.protocol.api_header import RequestHeader, ResponseClassRegistry
+from kafka.protocol.consumer import FetchResponse
+from kafka.protocol.metadata import ApiVersionsResponse, FindCoordinatorResponse, MetadataResponse
+from kafka.protocol.producer import ProduceResponse
+
+from kquota.probe.behaviour import BehaviourRecord, ClientConnection
+
+Address: TypeAlias = tuple[str, int]
+HOST: Final = "127.0.0.1"
+_ADDRESSES: Final = {
+    of.API_KEY: of
+    for of in (DescribeClusterResponse, FetchResponse, FindCoordinatorResponse, MetadataResponse, ProduceResponse)
+}
+"""The responses that have addresses of brokers."""
+_UNREADABLE: Final = (ValueError, IndexError, struct.error)
+_BUFFERED: Final = 64 * 2**20
+"""The bytes that may wait for a broker that has muted its connection, so that the proxy still sees requests."""
+
+
+@contextmanager
+def throttle_proxy(upstream: Address, record: BehaviourRecord) -> Iterator[str]:
+    """Run the proxy in a thread, and yield the bootstrap address for the client. Closes all connections at the end."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="throttle-proxy", daemon=True)
+    thread.start()
+    proxy = _Proxy(record)
+    try:
+        port = asyncio.run_coroutine_threadsafe(proxy.port(upstream), loop).result()
+        yield f"{HOST}:{port}"
+    finally:
+        asyncio.run_coroutine_threadsafe(proxy.close(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+class _Proxy:
+    def __init__(self, record: BehaviourRecord) -> None:
+        self._record = record
+        self._servers: dict[Address, asyncio.Server] = {}
+        self._open: set[asyncio.Task[None]] = set()
+
+    async def port(self, upstream: Address) -> int:
+        """Return the port for this broker. Starts to listen on it at the first call."""
+        if upstream not in self._servers:
+            self._servers[upstream] = await asyncio.start_server(partial(self._accepted, upstream), HOST, 0)
+        port: int = self._servers[upstream].sockets[0].getsockname()[1]
+        return port
+
+    async def close(self) -> None:
+        for server in self._servers.values():
+            server.close()
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    async def _accepted(self, upstream: Address, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        try:
+            # The client sees a broker that cannot be reached as a closed connection. `close` cancels this task.
+            with suppress(OSError, asyncio.CancelledError):
+                broker, to_broker = await asyncio.open_connection(*upstream)
+                await self._joined(_Joined(self, self._record), client, to_client, broker, to_broker)
+        finally:
+            self._open.discard(task)
+            to_client.close()
+
+    async def _joined(
+        self,
+        joined: _Joined,
+        client: asyncio.StreamReader,
+        to_client: asyncio.StreamWriter,
+        broker: asyncio.StreamReader,
+        to_broker: asyncio.StreamWriter,
+    ) -> None:
+        to_broker.transport.set_write_buffer_limits(high=_BUFFERED)
+        both = [
+            asyncio.ensure_future(joined.requests(client, to_broker)),
+            asyncio.ensure_future(joined.responses(broker, to_client)),
+        ]
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in both:
+                one.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+            joined.seen.closed()
+            to_broker.close()
+
+
+class _Joined:
+    """One connection of the client, joined with one to a broker."""
+
+    def __init__(self, proxy: _Proxy, record: BehaviourRecord) -> None:
+        self.seen: ClientConnection = record.connection()
+        self._proxy = proxy
+        self._record = record
+        self._waiting: dict[int, tuple[int, int]] = {}
+
+    async def requests(self, client: asyncio.StreamReader, to_broker: asyncio.StreamWriter) -> None:
+        """Pass requests on until the client closes the connection."""
+        async for frame in _frames(client):
+            key, version, correlation = struct.unpack_from(">hhi", frame)
+            self._waiting[correlation] = (key, version)
+            self.seen.requested(time.monotonic())
+            to_broker.write(struct.pack(">i", len(frame)) + frame)
+            await to_broker.drain()
+
+    async def responses(self, broker: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        """Pass responses on until the broker closes the connection."""
+        async for frame in _frames(broker):
+            (correlation,) = struct.unpack_from(">i", frame)
+            key, version = self._waiting.pop(correlation)
+            passed, throttle_ms = await self._read(key, version, frame)
+            self.seen.answered(time.monotonic(), throttle_ms)
+            to_client.write(struct.pack(">i", len(passed)) + passed)
+            await to_client.drain()
+
+    async def _read(self, key: int, version: int, frame: bytes) -> tuple[bytes, int]:
+        """Return the response for the client, and its throttle time in ms."""
+        try:
+            found = _decoded(key, version, frame)
+        except _UNREADABLE:
+            found = None
+        if found is None:
+            self._record.unread += 1
+            return frame, 0
+        changed = _limit_versions(found) if key == ApiVersionsResponse.API_KEY else False
+        for holder in _holders(key, found):
+            if holder.host and holder.port > 0:
+                holder.host, holder.port = HOST, await self._proxy.port((holder.host, holder.port))
+                changed = True
+        return (found.encode(header=True) if changed else frame), found.throttle_time_ms or 0
+
+
+def _decoded(key: int, version: int, frame: bytes) -> Any | None:
+    """Return the response, or None if its class is unknown or it is an error without fields."""
+    of = ResponseClassRegistry.get_response_class(RequestHeader(request_api_key=key, request_api_version=version))
+    if of is None:
+        return None
+    data = io.BytesIO(frame)
+    header = of.parse_header(data)
+    # A broker that does not support this version of ApiVersions answers with version 0 (KIP-511).
+    if key == ApiVersionsResponse.API_KEY and any(frame[data.tell() : data.tell() + 2]):
+        return None
+    found = of.decode(frame[data.tell() :])
+    found.with_header(correlation_id=header.correlation_id)
+    return found
+
+
+def _limit_versions(found: Any) -> bool:
+    """Lower the versions of APIs with addresses to those that can be read. Return True if something changed."""
+    changed = False
+    for api in found.api_keys:
+        of = _ADDRESSES.get(api.api_key)
+        if of is not None and api.max_version > of.max_version:
+            api.max_version, changed = of.max_version, True
+    return changed
+
+
+def _holders(key: int, found: Any) -> list[Any]:
+    """Return the parts of a response that have an address."""
+    if key in (MetadataResponse.API_KEY, DescribeClusterResponse.API_KEY):
+        return list(found.brokers)
+    if key == FindCoordinatorResponse.API_KEY:
+        return [*(found.coordinators or ()), *([found] if found.host else [])]
+    if key in _ADDRESSES:
+        return list(found.node_endpoints or ())
+    return []
+
+
+async def _frames(reader: asyncio.StreamReader) -> Any:
+    """Yield each message without its length, until the connection ends."""
+    with suppress(asyncio.IncompleteReadError, ConnectionError):
+        while True:
+            size = int.from_bytes(await reader.readexactly(4), "big")
+            yield await reader.readexactly(size)

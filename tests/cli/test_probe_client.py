@@ -1,0 +1,145 @@
+"""`kquota quota probe --client-command` with real clients under a real quota, and without a cluster."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kquota.probe.scratch import PREFIX
+from kquota.quota.entity import Entity
+from kquota.quota.limits import QuotaChange
+from kquota.sandbox.cluster import Sandbox
+from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.quotas import WireQuotas
+from kquota.stores.admin.topics import WireTopics
+from tests.cli.run import kquota, started
+from tests.stores.moves_stage import until
+
+RUDE = """
+import socket, struct, sys, time
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+
+host, port = sys.argv[1].rsplit(":", 1)
+with socket.create_connection((host, int(port))) as broker, broker.makefile("rb") as answers:
+    throttled = 0
+    while throttled < 5:
+        request = MetadataRequest(topics=[], version=12)
+        request.with_header(correlation_id=1, client_id=sys.argv[2])
+        broker.sendall(request.encode(header=True, framed=True))
+        frame = answers.read(int.from_bytes(answers.read(4), "big"))
+        throttled += MetadataResponse.decode(frame, version=12, header=True).throttle_time_ms > 100
+"""
+"""A client that ignores throttle_time_ms, until 5 responses of one bare connection were throttled."""
+
+POLITE = RUDE.replace(
+    "        throttled += MetadataResponse.decode(frame, version=12, header=True).throttle_time_ms > 100\n",
+    "        wait = MetadataResponse.decode(frame, version=12, header=True).throttle_time_ms\n"
+    "        time.sleep(wait / 1_000)\n"
+    "        throttled += wait > 100\n",
+)
+"""The same client, which waits."""
+
+LIBRDKAFKA = """
+import sys, time
+from confluent_kafka import Producer
+
+producer = Producer({"bootstrap.servers": sys.argv[1], "client.id": sys.argv[2], "batch.size": 16384})
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    producer.produce(sys.argv[3], bytes(8_000))
+    producer.poll(0.02)
+producer.flush(60)
+"""
+"""librdkafka reports throttle times to the application, but does not wait: its pipeline stays full."""
+
+
+@contextmanager
+def limited(cluster: Sandbox, **quota: float) -> Iterator[str]:
+    """A client-id with this quota."""
+    client_id = f"behaviour-{uuid.uuid4().hex[:8]}"
+    with Wire(cluster.bootstrap, {}) as wire:
+        quotas, entity = WireQuotas(wire), Entity(client_id=client_id)
+        quotas.alter([QuotaChange(entity=entity, add=quota)])
+        until(lambda: entity in quotas.everything(), "the quota is visible")
+        yield client_id
+        quotas.alter([QuotaChange(entity=entity, delete=tuple(quota))])
+
+
+def command(source: str, *arguments: str) -> str:
+    return shlex.join([sys.executable, "-c", source, *arguments])
+
+
+def probed(cluster: Sandbox, client: str) -> tuple[int, dict[str, object]]:
+    at = ("--bootstrap-server", cluster.bootstrap)
+    ran = kquota("quota", "probe", *at, "--client-command", client, "--output", "json")
+    return ran.code, json.loads(ran.out)
+
+
+def test_a_client_that_ignores_throttle_times_is_found(kafka_431: Sandbox) -> None:
+    with limited(kafka_431, request_percentage=0.01) as client_id:
+        code, found = probed(kafka_431, command(RUDE, "{bootstrap}", client_id))
+    assert (code, found["verdict"], found["client_exit_code"]) == (8, "no", 0)
+    # The client ends after its fifth such response, which is the last one.
+    assert isinstance(found["responses_throttled"], int) and found["responses_throttled"] >= 5
+    assert isinstance(found["requests_during_throttle"], int) and found["requests_during_throttle"] >= 4
+    assert isinstance(found["waited_ms"], int) and found["waited_ms"] > 0
+
+
+def test_a_client_that_waits_honours_throttle_times(kafka_431: Sandbox) -> None:
+    with limited(kafka_431, request_percentage=0.01) as client_id:
+        code, found = probed(kafka_431, command(POLITE, "{bootstrap}", client_id))
+    assert (code, found["verdict"], found["requests_during_throttle"]) == (0, "yes", 0)
+
+
+def test_librdkafka_ignores_throttle_times(kafka_431: Sandbox) -> None:
+    with limited(kafka_431, producer_byte_rate=50_000) as client_id:
+        code, found = probed(kafka_431, command(LIBRDKAFKA, "{bootstrap}", client_id, "{topic}"))
+    assert isinstance(found["throttle_ms"], int) and found["throttle_ms"] > 0
+    assert (code, found["verdict"]) == (8, "no")
+    with Wire(kafka_431.bootstrap, {}) as wire:
+        assert found["topic"] not in {topic.name for topic in WireTopics(wire).topics(None)}
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_client_and_its_children(kafka_431: Sandbox, tmp_path: Path, how: signal.Signals) -> None:
+    alive = tmp_path / "alive"
+    client = f"sh -c 'sleep 600 & echo $! > {alive}; wait' {{bootstrap}} {{topic}}"
+    process = started("quota", "probe", "--bootstrap-server", kafka_431.bootstrap, "--client-command", client)
+    until(lambda: alive.exists() and alive.read_text().endswith("\n"), "the client runs")
+    process.send_signal(how)
+    process.communicate()
+    assert process.returncode == 128 + how
+    until(lambda: not Path(f"/proc/{alive.read_text().strip()}").exists(), "the child of the client ended")
+    with Wire(kafka_431.bootstrap, {}) as wire:
+        assert not [topic for topic in WireTopics(wire).topics(None) if topic.name.startswith(PREFIX)]
+
+
+@pytest.mark.parametrize(
+    ("client", "complaint"),
+    [
+        ("true", "{bootstrap} is missing"),
+        ("no-such-program {bootstrap}", "'no-such-program' is not a program on this machine"),
+        ("sh -c 'x {bootstrap}", "No closing quotation"),
+    ],
+)
+def test_a_wrong_command_is_refused_before_anything_starts(client: str, complaint: str) -> None:
+    ran = kquota("quota", "probe", "--bootstrap-server", "127.0.0.1:1", "--client-command", client)
+    assert (ran.code, ran.out) == (2, "")
+    assert complaint in ran.err
+
+
+def test_tls_and_logins_are_refused_before_anything_starts(tmp_path: Path) -> None:
+    config = tmp_path / "tls.properties"
+    config.write_text("security.protocol=SSL\n")
+    at = ("--bootstrap-server", "127.0.0.1:1", "--command-config", str(config))
+    ran = kquota("quota", "probe", *at, "--client-command", "true {bootstrap}")
+    assert (ran.code, ran.out) == (1, "")
+    assert "only PLAINTEXT listeners are supported (security.protocol=SSL in --command-config)" in ran.err
