@@ -134,7 +134,7 @@ def test_an_option_may_repeat_or_extend_a_named_cluster(tmp_path: Path) -> None:
 def test_metrics_of_a_named_cluster_and_options_that_replace_them(tmp_path: Path) -> None:
     text = '[clusters.prod]\nbootstrap-server = "b:1"\nprometheus = "http://p:9090"\n'
     found = where(Connection(cluster="prod"), environment(tmp_path, text, KQUOTA_METRICS="http://other"))
-    assert found == Where(bootstrap="b:1", zookeeper=None, prometheus="http://p:9090")
+    assert found == Where(bootstrap="b:1", zookeeper=None, name="prod", prometheus="http://p:9090")
     assert MetricsSource().of(found) == MetricsSource(prometheus="http://p:9090")
     assert MetricsSource(metrics="http://b:7071").of(found) == MetricsSource(metrics="http://b:7071")
 

@@ -22,6 +22,7 @@ from tests.cli.run import Ran, kquota, kquota_here
 from tests.servers import WAYS
 
 READS = {
+    "AdviseOptions",
     "CompleteOptions",
     "DiffOptions",
     "EstimateOptions",

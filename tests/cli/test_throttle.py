@@ -173,7 +173,6 @@ WITHOUT_TERMINAL = {
     "clear all": (("clear", "--all"), "confirmation needs a terminal: give --yes"),
     "yes without fix": (("doctor", "--yes"), "--yes needs --fix"),
     "an age without fix": (("doctor", "--older-than", "1h"), "--older-than needs --fix"),
-    "yes without all": (("clear", "--yes"), "--yes needs --all"),
     "all of a broker that is gone": (("clear", "--all", "--gone", "9"), "--gone cannot be combined with --all"),
     "no broker": (("clear", "--gone", "none"), "--gone 'none': write broker ids joined by commas"),
 }
