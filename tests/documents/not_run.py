@@ -26,7 +26,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "kquota quota probe --bootstrap-server localhost:9092 --client-id deploy --create-topics --output json": _PROBE,
     "kquota quota probe --bootstrap-server localhost:9092 --find-limit --tenants 10 --overcommit 2": _PROBE,
     "kquota quota probe --bootstrap-server localhost:9092 --client-command "
-    "'my-producer --brokers {bootstrap} --topic {topic}'": "the client is an example",
+    "'my-producer {bootstrap} {topic}'": "the client is an example",
     "kquota quota top --bootstrap-server localhost:9092"
     " --metrics http://broker1:7071/metrics,http://broker2:7071/metrics": _TOP,
     "kquota quota advise --bootstrap-server localhost:9092 --usage usage/ --network 1.25GB/s > quotas.yaml": _ADVISE,
