@@ -84,7 +84,7 @@ class Usage:
 
 
 def share(reading: BucketUse, limit: float | None) -> float | None:
-    """Return the use as a share of the limit. None without a limit or a reported use, and if the share is no number."""
+    """Return the use as a share of the limit. None without a limit or a reported use, or if it is not a number."""
     if limit is None or not limit > 0 or reading.used is None:
         return None
     found = reading.used / limit

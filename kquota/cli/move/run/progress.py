@@ -62,7 +62,7 @@ class RunProgress:
             self._ports.clock.sleep(seconds)
 
     def _try(self, work: Callable[[], None]) -> bool:
-        """Let the pace work. If it cannot, the throttle stays, and the move goes on without it. Return whether it
+        """Let the pace work. If it cannot, the throttle stays, and the move continues without it. Return whether it
         worked.
         """
         try:
