@@ -49,14 +49,14 @@ def add(
         output = importlib.import_module("kquota.cli.output")
         asked = filled(options, given)
         remember(asked)
-        confirmation.remember(asked)
 
         def work() -> int:
             quiet = getattr(asked, "quiet", False)
             code: int = output.show(run(asked), getattr(asked, "output", Output.text), quiet=quiet)
             return code
 
-        return carried_out(asked, work)
+        with confirmation.during(asked):
+            return carried_out(asked, work)
 
     called.__doc__ = options.__doc__
     called.__signature__ = inspect.Signature(declared)  # type: ignore[attr-defined]

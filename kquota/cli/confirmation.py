@@ -8,7 +8,8 @@ every command that writes asks. The options of a command that writes are `Writin
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,11 +36,15 @@ class _Command:
 _running: Final[list[_Command]] = []
 
 
-def remember(options: Any) -> None:
-    """Keep the options of the command that runs, if it writes to a cluster."""
-    _running.clear()
+@contextmanager
+def during(options: Any) -> Iterator[None]:
+    """Until the end of the command with these options: name the clusters to which it writes."""
     if isinstance(options, WritingOptions) and options.writes:
         _running.append(_Command(options=options, agreed=options.agreed))
+    try:
+        yield
+    finally:
+        _running.clear()
 
 
 def must_be_possible(at: Where) -> None:

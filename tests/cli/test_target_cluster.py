@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from kquota.cli import confirmation, main
 from kquota.cli.commands import WORK
+from kquota.cli.connection import Where
 from kquota.cli.options import WritingOptions
 from kquota.quota.entity import Entity
 from kquota.terms import PRODUCER_BYTE_RATE
@@ -129,6 +130,13 @@ def test_looking_needs_no_confirmation_and_names_no_cluster(command: str, house:
     ran = kquota_here(*words(command, tmp_path), "--cluster", "prod")
     assert ran.code != 2, ran
     assert "target cluster" not in ran.whole_err
+
+
+def test_a_command_that_has_ended_names_no_further_cluster(house: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+    """Otherwise the next command in this process would be taken for one that writes."""
+    assert kquota_here(*ALTER, "--cluster", "prod", "--yes").code == 0
+    confirmation.names(Where(bootstrap="b1:9092", zookeeper=None), "other")
+    assert capsys.readouterr() == ("", "")
 
 
 def typed(patch: pytest.MonkeyPatch, answer: str, *arguments: str) -> Ran:
