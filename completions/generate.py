@@ -15,7 +15,7 @@ from typing import Any, Final
 from typer import Context
 from typer.main import get_command
 
-from kquota.cli.main import COMMANDS, app
+from kquota.cli.main import COMMANDS, app, register
 from kquota.entity_types import BROKER_LOGGERS, BROKERS, CLIENT_METRICS, GROUPS, TOPICS
 from kquota.quota_keys import quotas_of
 from kquota.sandbox.jars import RELEASES
@@ -110,8 +110,8 @@ def quoted(text: str) -> str:
 
 def table() -> Iterator[str]:
     """The lines that `read_table` in complete.awk reads: commands with their options, and the values of options."""
-    for register in COMMANDS.values():
-        register()
+    for name in COMMANDS:
+        register(name)
     root = get_command(app)
     words: dict[str, Sequence[str]] = {"entity-types": list(KEYS), "releases": list(RELEASES)}
     words |= {f"keys of {entity_type}": keys for entity_type, keys in KEYS.items()}

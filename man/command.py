@@ -11,7 +11,7 @@ from typing import Any, Final
 import typer
 
 from kquota.cli.help import CLUSTER, OPTIONS, examples, folded, plain
-from kquota.cli.main import COMMANDS, app
+from kquota.cli.main import COMMANDS, app, register
 
 _EXAMPLE_WIDTH: Final = 64
 """The width of a command in a block, out of 80 columns."""
@@ -121,8 +121,8 @@ def prose(text: str) -> str:
 @functools.cache
 def root() -> Command:
     """The app with all its commands."""
-    for register in COMMANDS.values():
-        register()
+    for name in COMMANDS:
+        register(name)
     command = typer.main.get_command(app)
     return Command(command, typer.Context(command, info_name="kquota", **command.context_settings))
 

@@ -1,1 +1,18 @@
-"""Options, colors, prompts and exit codes. Only this room knows them. Other rooms are imported inside their command."""
+"""Options, colors, prompts and exit codes. Only this room knows them. Other rooms are imported inside their command.
+
+The folder of a command, or of a group of commands, has its name. Its `command.py` registers it in `app`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typer import Typer
+
+
+def app_of(name: str) -> Typer:
+    """Import the command or the group of this name, and return its app."""
+    app: Typer = importlib.import_module(f"kquota.cli.{name.replace('-', '_')}.command").app
+    return app

@@ -108,7 +108,7 @@ Recorded: TypeAlias = Annotated[Connection, Only(*REACHING, _RECORD)]
 ThroughControllers: TypeAlias = Annotated[Connection, Only(*REACHING, CONTROLLERS)]
 """For commands that work through the controllers alone."""
 _ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file")
-_ADDRESSES: Final = ("bootstrap_server", "zookeeper")
+ADDRESSES: Final = ("bootstrap_server", "zookeeper")
 METRICS: Final = ("metrics", "prometheus")
 """The two sources of metrics. They are options of only some commands, and also keys of config.toml."""
 ThroughBrokers: TypeAlias = Annotated[Connection, Only(*(name for name in REACHING if name not in _ON_ZOOKEEPER))]
@@ -139,7 +139,7 @@ def where(
     if controllers is not None and alone is not None:
         return _controllers(controllers, given, environment, alone)
     name = given.pop("cluster", None)
-    if name is None and not given.keys() & set(_ADDRESSES):
+    if name is None and not given.keys() & set(ADDRESSES):
         name = _named_by(environment)
     if name is None:
         found, confirm = _of_environment(given, environment), False
@@ -148,7 +148,7 @@ def where(
     bootstrap, zookeeper = found.get("bootstrap_server"), found.get("zookeeper")
     if not bootstrap and not zookeeper:
         raise Invalid("no cluster is given. Give --bootstrap-server HOST:PORT, --zookeeper HOST:PORT or --cluster NAME")
-    files = {key: Path(value) for key, value in found.items() if key not in (*_ADDRESSES, _RECORD, *METRICS)}
+    files = {key: Path(value) for key, value in found.items() if key not in (*ADDRESSES, _RECORD, *METRICS)}
     for key in files:
         # --command-config works with both: over ZooKeeper a shared record is read from the brokers.
         if key.startswith("zk_") and not zookeeper:
@@ -193,12 +193,12 @@ def _topic(found: Mapping[str, str]) -> str | None:
 def names_a_cluster(connection: Connection, environment: Mapping[str, str] = os.environ) -> bool:
     """True if an option or a variable names a cluster."""
     options = (connection.bootstrap_server, connection.zookeeper, connection.cluster)
-    return any(options) or any(environment.get(variable(name)) for name in (*_ADDRESSES, "cluster"))
+    return any(options) or any(environment.get(variable(name)) for name in (*ADDRESSES, "cluster"))
 
 
 def _named_by(environment: Mapping[str, str]) -> str | None:
     name = environment.get(variable("cluster")) or None
-    for other in _ADDRESSES:
+    for other in ADDRESSES:
         if name is not None and environment.get(variable(other)):
             raise Invalid(
                 f"KQUOTA_CLUSTER and {variable(other)} both name a cluster. Unset one of them, or give --cluster"
@@ -208,13 +208,13 @@ def _named_by(environment: Mapping[str, str]) -> str | None:
 
 def _of_environment(given: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
     found = dict(given)
-    if not found.keys() & set(_ADDRESSES):
-        for name in _ADDRESSES:
-            if not found.keys() & set(_ADDRESSES) and (value := environment.get(variable(name))):
+    if not found.keys() & set(ADDRESSES):
+        for name in ADDRESSES:
+            if not found.keys() & set(ADDRESSES) and (value := environment.get(variable(name))):
                 found[name] = value
     for name in (*REACHING, _RECORD, *METRICS):
         fits = name in (_RECORD, *METRICS) or name.startswith("zk_") == ("zookeeper" in found)
-        if name not in (*_ADDRESSES, "cluster", *found) and fits and (value := environment.get(variable(name))):
+        if name not in (*ADDRESSES, "cluster", *found) and fits and (value := environment.get(variable(name))):
             found[name] = value
     return found
 
@@ -225,7 +225,7 @@ def _of_named(name: str, given: Mapping[str, str], environment: Mapping[str, str
     entry = library.named_cluster(name, environment)
     found = {key.replace("-", "_"): value for key, value in entry.options.items()}
     for key, value in given.items():
-        if key in _ADDRESSES and found.get(key) != value:
+        if key in ADDRESSES and found.get(key) != value:
             raise Invalid(f"--cluster {name} and {_option(key)} name two clusters. Give only one of them")
         if found.get(key, value) != value:
             raise Invalid(f"{_option(key)} contradicts config.toml, where --cluster {name} has {found[key]}")

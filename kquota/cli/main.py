@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import io
 import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import typer
 
 from kquota import __version__
+from kquota.cli import app_of, suggestion
 from kquota.cli.contract import DONE, FAILED, INTERRUPTED, complain, exit_code, say, worded
 from kquota.cli.help import Group
 from kquota.cli.unattended import TimedOut, report
@@ -74,98 +73,13 @@ app = typer.Typer(
 )
 
 
-def _complete() -> None:
-    from kquota.cli import commands
-    from kquota.cli.complete import CompleteOptions
-
-    commands.add(app, "complete", CompleteOptions, hidden=True, work="complete.run")
+COMMANDS: Final = (*SUMMARIES, "complete")
+"""Every command and group. Only the given one is imported, because importing all is noticeably slow."""
 
 
-def _configs() -> None:
-    from kquota.cli import commands
-    from kquota.cli.configs import command as configs
-
-    commands.add(
-        app,
-        "configs",
-        configs.ConfigsOptions,
-        epilog=configs.EPILOG,
-        headings=configs.HEADINGS,
-        kind=configs.EntityCommand,
-    )
-
-
-def _leader_election() -> None:
-    from kquota.cli import commands
-    from kquota.cli.actions import StrictCommand
-    from kquota.cli.leader_election import command
-
-    commands.add(
-        app,
-        "leader-election",
-        command.LeaderElectionOptions,
-        epilog=command.EPILOG,
-        headings=command.HEADINGS,
-        kind=StrictCommand,
-    )
-
-
-def _log_dirs() -> None:
-    from kquota.cli import commands
-    from kquota.cli.log_dirs import command as log_dirs
-
-    commands.add(app, "log-dirs", log_dirs.LogDirsOptions, epilog=log_dirs.EPILOG, headings=log_dirs.HEADINGS)
-
-
-def _reassign_partitions() -> None:
-    from kquota.cli import commands
-    from kquota.cli.actions import StrictCommand
-    from kquota.cli.reassign_partitions import command
-
-    commands.add(
-        app,
-        "reassign-partitions",
-        command.ReassignOptions,
-        epilog=command.EPILOG,
-        headings=command.HEADINGS,
-        kind=StrictCommand,
-    )
-
-
-def _topics() -> None:
-    from kquota.cli import commands
-    from kquota.cli.actions import StrictCommand
-    from kquota.cli.topics import command as topics
-
-    commands.add(
-        app,
-        "topics",
-        topics.TopicsOptions,
-        epilog=topics.EPILOG,
-        headings=topics.HEADINGS,
-        kind=StrictCommand,
-    )
-
-
-def _group(name: str) -> None:
-    app.add_typer(importlib.import_module(f"kquota.cli.{name}.command").app, name=name)
-
-
-COMMANDS: Final[Mapping[str, Callable[[], None]]] = {
-    "configs": _configs,
-    "reassign-partitions": _reassign_partitions,
-    "topics": _topics,
-    "leader-election": _leader_election,
-    "log-dirs": _log_dirs,
-    "move": partial(_group, "move"),
-    "throttle": partial(_group, "throttle"),
-    "quota": partial(_group, "quota"),
-    "record": partial(_group, "record"),
-    "sandbox": partial(_group, "sandbox"),
-    "complete": _complete,
-}
-"""The commands in the order of the help. Only the given command is imported, because importing all is noticeably slow.
-"""
+def register(name: str) -> None:
+    """Import the command or group of this name, and add it to `app`."""
+    app.add_typer(app_of(name))
 
 
 def _version(value: bool) -> None:
@@ -218,64 +132,65 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     asked = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
     # A misspelled command is compared with all of them.
-    for name, register in COMMANDS.items():
-        if asked is not None and (name == asked or asked not in COMMANDS):
-            register()
+    if asked is not None:
+        for name in [asked] if asked in COMMANDS else COMMANDS:
+            register(name)
     sys.exit(_code())
 
 
 def _code() -> int:
     """Run the command and return its exit code. Errors are also printed on stderr."""
     signals: list[int] = []
-    try:
-        _hear(signals)
-        code: int = app(prog_name="kquota", standalone_mode=False) or DONE
-        if code == INTERRUPTED:  # typer turns Ctrl-C into an exit code
-            code = _interrupted(signals)
-        sys.stdout.flush()
-        return code
-    except KeyboardInterrupt:
-        return _interrupted(signals)
-    except TimedOut as over:
-        return report(over)
-    except BrokenPipeError:  # the reader closed the pipe (`| head`)
-        _drop_stdout()
-        return FAILED
-    except OSError as error:
-        if _debugging() or error.errno not in _NOT_WRITTEN:
-            raise
-        complain(f"cannot write: {error.strerror}")
-        _drop_stdout()
-        return FAILED
-    except MemoryError:
-        if _debugging():
-            raise
-        record = "there is not enough memory. If this command started or continued a run, it is recorded. See it with "
-        complain(worded(KquotaError(record, NextStep.SHOW_MOVES)))
-        return FAILED
-    except typer.TyperException as error:
-        message = error.format_message()
-        if message.startswith("Usage:"):
-            print(message, file=sys.stderr)
-        else:
-            complain(f"{message.rstrip('.')}{'' if message.endswith('?') else '.'} Try the same command with --help.")
-        return error.exit_code
-    except KquotaError as error:
-        if _debugging():
-            raise
-        complain(worded(error))
-        return exit_code(error)
-    except Exception:
-        if not signals:
-            raise
-        # Python turns the exception of a signal during an import into another one: ImportError from a C extension,
-        # RuntimeError from `__set_name__`.
-        return _interrupted(signals)
+    with suggestion.of_one_command():
+        try:
+            _hear(signals)
+            code: int = app(prog_name="kquota", standalone_mode=False) or DONE
+            if code == INTERRUPTED:  # typer turns Ctrl-C into an exit code
+                code = _interrupted(signals)
+            sys.stdout.flush()
+            return code
+        except KeyboardInterrupt:
+            return _interrupted(signals)
+        except TimedOut as over:
+            return report(over)
+        except Exception as error:
+            if (ended := _explained(error)) is not None:
+                return ended
+            if not signals:
+                raise
+            # Python turns the exception of a signal during an import into another one: ImportError from a C extension,
+            # RuntimeError from `__set_name__`.
+            return _interrupted(signals)
 
 
-def _debugging() -> bool:
-    """True if KQUOTA_DEBUG is set. Check it after the command, because --debug sets the variable."""
-    return bool(os.environ.get("KQUOTA_DEBUG"))
+def _explained(error: Exception) -> int | None:
+    """Print an expected error, and return the exit code. None if Python should print its traceback."""
+    match error:
+        case BrokenPipeError():  # the reader closed the pipe (`| head`)
+            _drop_stdout()
+            return FAILED
+        case typer.TyperException():
+            message = error.format_message()
+            if message.startswith("Usage:"):
+                print(message, file=sys.stderr)
+            else:
+                end = "" if message.endswith("?") else "."
+                complain(f"{message.rstrip('.')}{end} Try the same command with --help.")
+            return error.exit_code
+        case _ if os.environ.get("KQUOTA_DEBUG"):  # --debug also sets it
+            return None
+        case OSError(errno=number, strerror=reason) if number in _NOT_WRITTEN:
+            complain(f"cannot write: {reason}")
+            _drop_stdout()
+            return FAILED
+        case MemoryError():
+            record = "there is not enough memory. If this command started or continued a run, it is recorded. See it "
+            complain(worded(KquotaError(f"{record}with ", NextStep.SHOW_MOVES)))
+            return FAILED
+        case KquotaError():
+            complain(worded(error))
+            return exit_code(error)
+    return None
 
 
 def _drop_stdout() -> None:

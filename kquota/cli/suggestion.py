@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
 from dataclasses import fields
-from typing import Any, Final
+from typing import Any, Final, get_args
 
-from kquota.cli.connection import CONTROLLERS, OPTIONS, REACHING, variable
+from kquota.cli import app_of
+from kquota.cli.connection import ADDRESSES, CONTROLLERS, variable
 
-GIVEN: Final[dict[str, str]] = {}
-"""The options of the running command that a suggested command also needs: the cluster and the state folder."""
 PLACEHOLDER: Final = "HOST:PORT"
 """The placeholder for the address of the brokers if this command does not have it."""
 _STATE_DIR: Final = "state_dir"
-_GROUPS: Final = ("move", "quota", "record", "throttle")
-_BY_BROKERS: Final = ("leader-election", "log-dirs", "move estimate", "move plan", "quota probe", "topics")
-_RESTORING: Final = ("move abort", "move resume", "throttle clear", "throttle doctor", "throttle set")
-"""The commands that restore throttles of dead brokers."""
-_ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file")
+_CONTROLLERS_ALONE: Final = ("configs", "reassign-partitions")
+"""The commands in which --bootstrap-controller replaces the brokers, so a suggestion with brokers leaves it out."""
+_given: Final[dict[str, str]] = {}
+
+
+@contextmanager
+def of_one_command() -> Iterator[None]:
+    """Until a command has ended and its error is printed: give its connection options to suggested commands."""
+    try:
+        yield
+    finally:
+        _given.clear()
 
 
 def remember(options: Any) -> None:
-    """Keep the connection options of the command line. A suggested command reads the environment itself."""
+    """Keep the connection options and the state folder of the command line. A suggested command reads the environment
+    itself.
+    """
     connection = getattr(options, "connection", None)
     given = {} if connection is None else {one.name: getattr(connection, one.name) for one in fields(connection)}
     given[_STATE_DIR] = getattr(options, _STATE_DIR, None)
-    GIVEN.clear()
-    GIVEN.update({name: str(value) for name, value in given.items() if value is not None})
+    _given.update({name: str(value) for name, value in given.items() if value is not None})
 
 
 def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
@@ -36,37 +45,32 @@ def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
     resume --run ID`.
     """
     words = command.split(" ")
-    length = 2 if words[0] in _GROUPS else 1
+    commands = {one.name: one.callback for one in app_of(words[0]).registered_commands if one.callback is not None}
+    length = 1 if words[0] in commands else 2
     path, rest = words[:length], words[length:]
-    at = list(_connection(" ".join(path), rest, environment))
+    declared = inspect.signature(commands[path[-1]]).parameters
+    taken = {name for name, option in declared.items() if not _is_hidden(option.annotation)}
+    at = list(_connection(path, taken, rest, environment))
     return f"`{' '.join(['kquota', *path, *at, *rest])}`"
 
 
-def _connection(command: str, rest: list[str], environment: Mapping[str, str]) -> Iterator[str]:
-    taken = _taken(command)
-    for name, value in GIVEN.items():
+def _is_hidden(annotation: object) -> bool:
+    """True for an option like `topics --zookeeper`, which a command has only to refuse it."""
+    return any(getattr(part, "hidden", False) for part in get_args(annotation))
+
+
+def _connection(path: list[str], taken: Set[str], rest: list[str], environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield the options of the running command that the suggested one also takes, or else a placeholder."""
+    for name, value in _given.items():
         option = f"--{name.replace('_', '-')}"
-        if name in taken and option not in rest:
+        replaced = name == CONTROLLERS and path[0] in _CONTROLLERS_ALONE
+        if name in taken and not replaced and option not in rest:
             yield f"{option} {shlex.quote(value)}"
-    # `record` reads the brokers, even if the options name a ZooKeeper.
-    zookeeper = "zookeeper" in taken and not command.startswith("record ")
-    addresses = ("bootstrap_server", "cluster", *(("zookeeper",) if zookeeper else ()))
-    if any(name in GIVEN for name in addresses):
+    addresses = {*ADDRESSES, "cluster"} & taken
+    if path[0] == "record":  # it reads the brokers, even if the options name a ZooKeeper
+        addresses.discard("zookeeper")
+    if not addresses or any(name in _given for name in addresses):
         return
-    read = "zookeeper" not in taken or "zookeeper" not in GIVEN
+    read = "zookeeper" not in taken or "zookeeper" not in _given
     if not (read and any(environment.get(variable(name)) for name in addresses)):
         yield f"--bootstrap-server {PLACEHOLDER}"
-
-
-def _taken(command: str) -> tuple[str, ...]:
-    """Return the options of `GIVEN` that a command has."""
-    if command in _BY_BROKERS:
-        state = (_STATE_DIR,) if command == "move estimate" else ()
-        return (*(name for name in REACHING if name not in _ON_ZOOKEEPER), *state)
-    if command == "move run":
-        return (*(name for name in OPTIONS if name not in (*_ON_ZOOKEEPER, CONTROLLERS)), _STATE_DIR)
-    if command.split()[0] in ("configs", "quota"):
-        return REACHING
-    if command in _RESTORING:
-        return (*OPTIONS, _STATE_DIR)
-    return (*(name for name in OPTIONS if name != CONTROLLERS), _STATE_DIR)

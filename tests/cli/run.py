@@ -79,7 +79,6 @@ def _going_on(*words: str) -> subprocess.Popen[str]:
 
 def kquota_here(*arguments: str) -> Ran:
     """`kquota ARGUMENTS…` in this process, because a random sequence of processes would take minutes."""
-    from kquota.cli import suggestion
     from kquota.cli.main import app, main
 
     out, err, code = io.StringIO(), io.StringIO(), 0
@@ -88,7 +87,6 @@ def kquota_here(*arguments: str) -> Ran:
         # A process registers one command. Here each call would build the commands of all previous calls.
         patch.setattr(app, "registered_commands", [])
         patch.setattr(app, "registered_groups", [])
-        patch.setattr(suggestion, "GIVEN", {})
         try:
             main()
         except SystemExit as exited:

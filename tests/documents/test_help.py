@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from kquota.cli import help as page
-from kquota.cli.main import COMMANDS, app
+from kquota.cli.main import COMMANDS, app, register
 from tests.cli.run import kquota_here
 from tests.documents.not_run import BEFORE, ENDS, EXAMPLES_NOT_RUN
 from tests.documents.shown import Command, command
@@ -29,8 +29,8 @@ def tree() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(app, "registered_commands", [])
         patch.setattr(app, "registered_groups", [])
-        for register in COMMANDS.values():
-            register()
+        for name in COMMANDS:
+            register(name)
         return typer.main.get_command(app)
 
 

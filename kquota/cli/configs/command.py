@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
+from kquota.cli import commands
 from kquota.cli.actions import StrictCommand, flag, value
 from kquota.cli.connection import ThroughControllers
 from kquota.cli.options import Output, TableFormat, WritingOptions, Yes
@@ -136,3 +137,7 @@ class ConfigsOptions(WritingOptions):
     @property
     def writes(self) -> bool:
         return self.alter and not self.dry_run
+
+
+app = typer.Typer()
+commands.add(app, "configs", ConfigsOptions, epilog=EPILOG, headings=HEADINGS, kind=EntityCommand)

@@ -8,7 +8,8 @@ from typing import Annotated, Final
 
 import typer
 
-from kquota.cli.actions import flag, value
+from kquota.cli import commands
+from kquota.cli.actions import StrictCommand, flag, value
 from kquota.cli.connection import ThroughBrokers
 from kquota.cli.options import DryRun, Output, OutputFormat, WritingOptions, Yes
 
@@ -76,3 +77,7 @@ class LeaderElectionOptions(WritingOptions):
     dry_run: DryRun = False
     output: OutputFormat = Output.text
     admin_config: Annotated[Path | None, typer.Option("--admin.config", hidden=True)] = None
+
+
+app = typer.Typer()
+commands.add(app, "leader-election", LeaderElectionOptions, epilog=EPILOG, headings=HEADINGS, kind=StrictCommand)

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
+from kquota.cli import commands
 from kquota.cli.connection import ThroughBrokers
 from kquota.cli.engine_options import Conf, Debug
 from kquota.cli.options import Output, OutputFormat
@@ -53,3 +54,7 @@ class LogDirsOptions:
     conf: Conf = None
     debug: Debug = False
     output: OutputFormat = Output.text
+
+
+app = typer.Typer()
+commands.add(app, "log-dirs", LogDirsOptions, epilog=EPILOG, headings=HEADINGS)

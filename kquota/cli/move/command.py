@@ -115,7 +115,7 @@ class AbortOptions(RecoveryOptions):
         return True
 
 
-app = typer.Typer(cls=Group, epilog=EPILOG, no_args_is_help=True)
+app = typer.Typer(name="move", cls=Group, epilog=EPILOG, no_args_is_help=True)
 
 
 @app.callback()

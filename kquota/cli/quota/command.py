@@ -158,7 +158,7 @@ class ExplainOptions:
     output: TableFormat = Output.text
 
 
-app = typer.Typer(cls=Group, epilog=EPILOG, no_args_is_help=True)
+app = typer.Typer(name="quota", cls=Group, epilog=EPILOG, no_args_is_help=True)
 
 
 @app.callback()

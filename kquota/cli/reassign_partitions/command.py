@@ -8,7 +8,8 @@ from typing import Annotated, Final
 
 import typer
 
-from kquota.cli.actions import With, flag, value
+from kquota.cli import commands
+from kquota.cli.actions import StrictCommand, With, flag, value
 from kquota.cli.connection import Connection
 from kquota.cli.options import Output, Quiet, TableFormat, Textfile, WritingOptions, Yes
 
@@ -178,3 +179,7 @@ class ReassignOptions(WritingOptions):
     @property
     def writes(self) -> bool:
         return not self.dry_run and (self.execute or self.verify or self.cancel)
+
+
+app = typer.Typer()
+commands.add(app, "reassign-partitions", ReassignOptions, epilog=EPILOG, headings=HEADINGS, kind=StrictCommand)

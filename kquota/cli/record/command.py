@@ -75,7 +75,7 @@ class UnshareOptions(WritingOptions):
         return True
 
 
-app = typer.Typer(cls=Group, epilog=EPILOG, no_args_is_help=True)
+app = typer.Typer(name="record", cls=Group, epilog=EPILOG, no_args_is_help=True)
 
 
 @app.callback()

@@ -110,7 +110,11 @@ class DemoOptions:
 
 
 app = typer.Typer(
-    cls=Group, help="Run a real ZooKeeper and real Kafka on this machine.", epilog=EPILOG, no_args_is_help=True
+    name="sandbox",
+    cls=Group,
+    help="Run a real ZooKeeper and real Kafka on this machine.",
+    epilog=EPILOG,
+    no_args_is_help=True,
 )
 
 commands.add(app, "up", UpOptions, epilog=UP_EPILOG, work="run.up")

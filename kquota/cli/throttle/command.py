@@ -17,7 +17,7 @@ EPILOG: Final = """Examples:
   kquota throttle show --bootstrap-server localhost:9092
   kquota throttle doctor --bootstrap-server localhost:9092"""
 
-app = typer.Typer(cls=Group, epilog=EPILOG, no_args_is_help=True)
+app = typer.Typer(name="throttle", cls=Group, epilog=EPILOG, no_args_is_help=True)
 
 
 @app.callback()

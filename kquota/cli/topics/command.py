@@ -8,7 +8,8 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from kquota.cli.actions import With, flag, value
+from kquota.cli import commands
+from kquota.cli.actions import StrictCommand, With, flag, value
 from kquota.cli.connection import ThroughBrokers
 from kquota.cli.options import Output, TableFormat, WritingOptions, Yes
 
@@ -157,3 +158,7 @@ class TopicsOptions(WritingOptions):
     @property
     def writes(self) -> bool:
         return (self.create or self.alter or self.delete) and not (self.dry_run or self.validate_only)
+
+
+app = typer.Typer()
+commands.add(app, "topics", TopicsOptions, epilog=EPILOG, headings=HEADINGS, kind=StrictCommand)

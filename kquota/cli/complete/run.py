@@ -6,24 +6,16 @@ import contextlib
 import io
 import os
 import signal
-from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli import world
-from kquota.cli.connection import REACHING, Connection, Unrecorded, names_a_cluster
+from kquota.cli.complete.command import CompleteOptions
+from kquota.cli.connection import REACHING, Connection, names_a_cluster
 from kquota.cli.contract import DONE, FAILED
 from kquota.cli.output import Lines
 from kquota.errors import KquotaError
 from kquota.settings.resource import BROKERS, TOPICS
 from kquota.terms import BrokerId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompleteOptions:
-    """Print the topics and brokers of a cluster for shell completions, or nothing; it never prompts and never fails."""
-
-    connection: Unrecorded
-
 
 SECONDS: Final = 2.0
 """The most seconds that a TAB may take if the cluster does not answer. KQUOTA_COMPLETE_SECONDS overrides it."""
