@@ -519,7 +519,7 @@ O	kquota move watch	--once	once	flag	Read the cluster once
 O	kquota move watch	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move watch	--output	once	text|json	Format of stdout
 O	kquota move watch	--help	once	flag	Show this message and exit
-C	kquota move adjust	Change the throttle of a running move: to a rate, for a deadline, by the time, to spare clients
+C	kquota move adjust	Change the throttle of a running move: to a rate, for a deadline, by time of day, to spare clients
 O	kquota move adjust	--bootstrap-server	once	free	Kafka brokers
 O	kquota move adjust	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota move adjust	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
@@ -750,7 +750,7 @@ O	kquota quota top	--snapshot	once	folders	Also add each reading to the usage sn
 O	kquota quota top	--interval	once	free	Time between two readings, at least 1s
 O	kquota quota top	--once	once	flag	Print one reading, also on a terminal
 O	kquota quota top	--limited	once	flag	Show only clients that a quota limits
-O	kquota quota top	--lines	once	free	Most lines of the table for people
+O	kquota quota top	--lines	once	free	Largest number of lines in the text
 O	kquota quota top	--output	once	text|json|tsv	Format of stdout
 O	kquota quota top	--help	once	flag	Show this message and exit
 C	kquota quota advise	Propose a quota for each client from its measured use, as a document for `quota diff`
@@ -762,13 +762,13 @@ O	kquota quota advise	--zk-tls-config-file	once	files	Java properties with ZooKe
 O	kquota quota advise	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota quota advise	--usage	many	folders	Folder of usage snapshots of `quota top`
 O	kquota quota advise	--prometheus	once	free	Prometheus that scrapes the exporters, with the labels of this cluster as parameters, for example http://prometheus:9090?job=kafka
-O	kquota quota advise	--window	once	free	Use the days of this time before the newest reading
+O	kquota quota advise	--window	once	free	Time span of the readings to use, up to the newest one
 O	kquota quota advise	--step	once	free	Time between two readings from --prometheus
-O	kquota quota advise	--compact	once	flag	Also compact the snapshots in DIR into Parquet, one row a client and day
-O	kquota quota advise	--percentile	once	free	Part of the time, in percent, in which the use must be below the limit without head room
-O	kquota quota advise	--head-room	once	free	Part that is added to the use, for growth
+O	kquota quota advise	--compact	once	flag	Also compact the snapshots in DIR into Parquet, a row per client and day
+O	kquota quota advise	--percentile	once	free	Percentage of the time in which the use must be below the limit, before head room is added
+O	kquota quota advise	--head-room	once	free	Percentage that is added to the use, for growth
 O	kquota quota advise	--key	many	free	Key to limit
-O	kquota quota advise	--network	once	free	Bytes per second of a broker'\''s network in each direction, like 1.25GB/s
+O	kquota quota advise	--network	once	free	Network bandwidth of a broker in each direction, for example 1.25GB/s
 O	kquota quota advise	--brokers	once	free	Number of brokers in the future
 O	kquota quota advise	--spark-master	once	free	Spark cluster that runs the job: spark://HOST:PORT, yarn, k8s://URL, local[N]
 O	kquota quota advise	--spark-remote	once	free	Spark Connect server that runs the job

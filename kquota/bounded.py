@@ -16,17 +16,21 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 
 SETTINGS: Final = 256 * 2**10
-"""The most bytes of a file with settings of a login or of clusters: properties, JAAS, config.toml, a token."""
+"""The largest size in bytes of a file with settings of a login or of clusters: properties, JAAS, config.toml, a
+token.
+"""
 STORE: Final = 8 * 2**20
-"""The most bytes of a key store or a trust store. The certificates of all public authorities have 0.2 MB."""
+"""The largest size in bytes of a key store or a trust store. The certificates of all public authorities have 0.2 MB."""
 STATE: Final = 16 * 2**20
-"""The most bytes of a small file that kquota keeps next to the journals."""
+"""The largest size in bytes of a small file that kquota keeps next to the journals."""
 JOURNAL: Final = 512 * 2**20
-"""The most bytes of a journal. The two plans of a million partitions have 200 MB."""
+"""The largest size in bytes of a journal. The two plans of a million partitions have 200 MB."""
 LINE: Final = 100_000
-"""The most bytes of a line in a snapshot. A row has less than 2,000."""
+"""The largest size in bytes of a line in a snapshot. A row has less than 2,000."""
 _EXPANSION: Final = 200
-"""The most bytes that one byte of gzip may become. A plan becomes 10 to 60 times as long, a bomb 1,000 times."""
+"""The maximum number of bytes that one byte of gzip may become. A plan becomes 10 to 60 times as long, a bomb 1,000
+times.
+"""
 _SMALL: Final = 2**20
 """The bytes up to which the shape of a JSON text and the expansion of gzip are not checked."""
 _CONTAINER: Final = 12

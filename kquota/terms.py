@@ -122,7 +122,8 @@ MIN_IN_SYNC: Final = "min.insync.replicas"
 EVERY_REPLICA: Final = "*"
 """The value of a throttled replica list that means all replicas of the topic."""
 LONGEST_VALUE: Final = 32_767
-"""The most bytes of one stored config. Kafka 4.3.1 refuses more. 3.9.1 accepts more and then cannot describe the topic.
+"""The largest size in bytes of one stored config. Kafka 4.3.1 refuses more. 3.9.1 accepts more and then cannot
+describe the topic.
 """
 
 SEEN_SECONDS: Final = 20.0

@@ -15,7 +15,7 @@ from kquota import bounded
 from kquota.errors import Invalid
 
 LARGEST: Final = 100_000_000
-"""The most bytes of text: a plan for a million partitions with three replicas, as Kafka's tools write it."""
+"""The largest size in bytes of text: a plan for a million partitions with three replicas, as Kafka's tools write it."""
 _WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 

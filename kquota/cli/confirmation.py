@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kquota.cli.connection import Where
 
 MOST_SHOWN: Final = 50
-"""The most lines, or entities, that are shown before the confirmation."""
+"""The maximum number of lines, or entities, that are shown before the confirmation."""
 
 
 @dataclass(slots=True, kw_only=True)

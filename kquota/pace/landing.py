@@ -44,7 +44,7 @@ class RateBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copying:
-    """What is left to copy: the bytes, and the bytes per second that decrease it and that producers add to it."""
+    """The copies that are left: the bytes, and the bytes per second that decrease it and that producers add to it."""
 
     left: float
     net: float

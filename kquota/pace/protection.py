@@ -18,7 +18,7 @@ from kquota.terms import BrokerId
 QUANTILE: Final = 0.95
 """The quantile of the latencies of a window. A higher one of 50 writes is the maximum, which one pause decides."""
 BASELINE_QUANTILE: Final = 0.99
-"""The quantile of the usual latencies. It is higher, so that a window as noisy as the baseline is not slow."""
+"""The quantile of the usual latencies. It is higher, so a window as noisy as the baseline does not count as slow."""
 LEAST_SAMPLES: Final = 5
 """With fewer writes in a window, the latency of a broker is unknown."""
 SETTLING_SECONDS: Final = 15.0
@@ -126,7 +126,7 @@ class Protection:
 
     @property
     def step(self) -> int:
-        """The most bytes per second of one increase, once a throttle was too high."""
+        """The largest increase, in bytes per second, once a throttle was too high."""
         return max(1, (self.high - self.low) // STEPS)
 
     @property
@@ -210,7 +210,7 @@ class Protection:
         return state, replace(worst, rate=rate)
 
     def _increased(self, worst: ProtectionStep) -> tuple[Protection, ProtectionStep]:
-        # The load has changed if the throttle that was too high is not too high anymore.
+        # If the throttle that was too high no longer is, the load has changed.
         ceiling = None if self.ceiling is not None and self.rate >= self.ceiling else self.ceiling
         # Before any throttle was too high, doubling finds the room of the clients in a few minutes.
         higher = self.rate + (max(self.step, self.rate) if math.isinf(self.since_decrease) else self.step)

@@ -21,12 +21,14 @@ from kquota.terms import BrokerId
 _PARTNERS: Final = 10
 _GIVEN: Final = 50
 _NEAR: Final = 4
-"""The most brokers, and the most replicas of either broker, that an exchange considers. This limits its time."""
+"""The maximum number of brokers, and the most replicas of either broker, that an exchange considers. This limits its
+time.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceBand:
-    """The fewest and the most bytes that a broker should hold."""
+    """The minimum and the maximum number of bytes that a broker should hold."""
 
     low: int
     high: int

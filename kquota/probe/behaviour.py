@@ -13,11 +13,11 @@ Shorter throttle times are not judged.
 _EARLY_SECONDS: Final = 0.005
 """Clients count in whole ms, so a pause may end a little early."""
 ALLOWED: Final = 0.1
-"""The share of throttle times with a request in them up to which a client honours them, because of busy machines."""
+"""A client honours throttle times if it sends requests in at most this share of them. Busy machines cause a few."""
 
 
 class Honours(enum.Enum):
-    """Whether a client honours throttle times."""
+    """The verdict on a client's reaction to throttle times."""
 
     YES = "honours throttle times"
     NO = "ignores throttle times"
@@ -54,7 +54,7 @@ class ClientBehaviour:
 
 @dataclass(slots=True)
 class BehaviourRecord:
-    """What a proxy sees of a client. Times of arguments are seconds of a monotonic clock."""
+    """The record of a client, as a proxy sees it. Times of arguments are seconds of a monotonic clock."""
 
     requests: int = 0
     unread: int = 0

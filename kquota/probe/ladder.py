@@ -22,15 +22,15 @@ controller.
 SECONDS: Final = 3.0
 """The seconds of a rung for each operation."""
 LATENCY: Final = 1.0
-"""The most seconds for 95 of 100 answers. A controller that keeps up needs some tens of milliseconds."""
+"""The maximum number of seconds for 95 of 100 answers. A controller that keeps up needs some tens of milliseconds."""
 LAG: Final = 2.0
-"""The most seconds after the last answer until all brokers show the result."""
+"""The maximum number of seconds after the last answer until all brokers show the result."""
 KEEPS_UP: Final = 0.9
 """The fraction of a rate that must be reached."""
 SPARE: Final = 0.8
 """The suggested fraction of a rate that held. It leaves a reserve for other work of the cluster."""
 MOST_PARTITIONS: Final = 1_000
-"""The most partitions at the same time, unless the caller allows more."""
+"""The maximum number of partitions at the same time, unless the caller allows more."""
 PARTITIONS: Final = range(10, 10_001)
 """The range that the caller may allow."""
 _SHARES: Final = 4
@@ -82,7 +82,7 @@ class LadderRung:
 
     @property
     def alive(self) -> int:
-        """The most partitions that exist at the same time."""
+        """The maximum number of partitions that exist at the same time."""
         return 2 * self.topics * self.size
 
 
@@ -112,7 +112,7 @@ class Ladder:
 
     @property
     def alive(self) -> int:
-        """The most partitions that exist at the same time."""
+        """The maximum number of partitions that exist at the same time."""
         return max(rung.alive for of_size in self.rungs for rung in of_size)
 
 

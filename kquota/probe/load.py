@@ -95,7 +95,7 @@ BYTES: Final = (Kind.PRODUCE, Kind.CONSUME)
 
 MOST_SECONDS: Final = 300.0
 MOST_BYTES: Final = 2 * 10**9
-"""The most bytes that a probe writes, unless the caller allows more."""
+"""The maximum number of bytes that a probe writes, unless the caller allows more."""
 MOST_RATE: Final = 100_000_000.0
 """The total bytes per second for a load without a rate of its own."""
 UNLIMITED_RATE: Final = 10_000_000.0

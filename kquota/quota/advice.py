@@ -15,8 +15,8 @@ from kquota.quota.usage import QuotaBucket
 from kquota.quota_keys import QUOTA_KEYS, Model
 
 _LEAST: Final[Mapping[Model, float]] = {Model.RATE: 100_000.0, Model.SHARE: 1.0, Model.BUCKET: 1.0}
-"""The smallest limit that is proposed. Under 100 kB/s, ten seconds of quota are less than the largest batch of a broker
-as shipped (1 MB), so that each batch is delayed.
+"""The smallest limit that is proposed. Under 100 kB/s, ten seconds of quota are less than Kafka's default for the
+largest batch (1 MB), so such a batch is always delayed.
 """
 _DIGITS: Final = 2
 """The significant digits of a proposed limit, because a measured use is not exact."""
@@ -26,7 +26,7 @@ _DIGITS: Final = 2
 class BucketStatistics:
     """The use of one bucket on the broker where it is highest, in the unit of its key.
 
-    `percentile` and `most` are over time. `seconds` is the time that the readings stand for. In `throttled` of these,
+    `percentile` and `most` are over time. `seconds` is the time that the readings cover. In `throttled` of these,
     the client was throttled, so its real demand is unknown.
     """
 
@@ -107,7 +107,7 @@ def rounded_up(value: float, *, whole: bool) -> float:
     unit = 10.0 ** (math.floor(math.log10(value)) - _DIGITS + 1)
     if whole:
         unit = max(1.0, unit)
-    # The quotient of 1.1 and 0.1 is a little more than 11, which is not another digit.
+    # 1.1 / 0.1 is a little more than 11 in floating point, which must not round up to 12.
     found = math.ceil(value / unit - 1e-9) * unit
     return float(round(found)) if unit >= 1 else round(found, 12)
 
@@ -151,7 +151,7 @@ def totals(found: Iterable[ProposedLimit], capacity: Mapping[str, float]) -> tup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resized:
-    """A limit that must change with the number of brokers, so that the whole cluster gives the same as now."""
+    """A limit that must change with the number of brokers, so that a client gets the same from the cluster as now."""
 
     entity: Entity
     key: str

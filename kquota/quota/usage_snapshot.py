@@ -1,6 +1,6 @@
 """The lines of a usage snapshot: the use of each key by each client on each broker, at one time.
 
-Each line is complete in itself, so a job needs no other line to weigh it.
+Each line has the time that it covers, so a job needs no other line to weight it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from kquota.terms import SAMPLE_MS, SAMPLES
 USAGE_VERSION: Final = 1
 """The version of the lines, the first key of each."""
 LONGEST_SECONDS: Final = 3_600
-"""The most seconds that one reading stands for. A reading says little about a longer gap before it."""
+"""The maximum number of seconds that one reading covers. A reading says little about a longer gap before it."""
 _FIRST_SECONDS: Final = (SAMPLES - 1) * SAMPLE_MS // 1_000
 """The seconds of a reading without an earlier one: the quota window, over which brokers measure."""
 
 
 def weight(time: datetime, before: datetime | None) -> int:
-    """Return the seconds that a reading at `time` stands for: those since the reading `before`, at most an hour."""
+    """Return the seconds that a reading at `time` covers: those since the reading `before`, at most an hour."""
     if before is None:
         return _FIRST_SECONDS
     return max(1, min(LONGEST_SECONDS, int((time - before).total_seconds())))
@@ -32,8 +32,8 @@ def weight(time: datetime, before: datetime | None) -> int:
 def usage_lines(
     cluster_id: str, time: datetime, seconds: int, found: Iterable[tuple[QuotaBucket, BucketUse]]
 ) -> Iterator[str]:
-    """Yield one line for each bucket and broker. null means that the broker did not report the value, or, for a user
-    or a client-id, that the broker does not count by it.
+    """Yield one line for each bucket and broker. null means that the broker did not report the value, or, for a user or
+    a client-id, that the bucket does not depend on it.
     """
     stamp = time.astimezone(UTC).strftime(STAMP)
     for bucket, use in found:

@@ -48,8 +48,8 @@ class MoveCluster(Protocol):
 
     @property
     def largest_submission(self) -> int | None:
-        """The most bytes in one submission. The next submission must wait for the end of the previous one. None means
-        no limit.
+        """The maximum number of bytes in one submission. The next submission must wait for the end of the previous
+        one. None means no limit.
         """
 
     @property

@@ -21,7 +21,7 @@ from kquota.settings.resource import Setting
 from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, REPLICATION_RATES, BrokerId, ReplicaId, TopicPartition
 
 _LOOKS: Final = 10
-"""The most snapshots that may differ from the previous one before kquota stops with an error."""
+"""The maximum number of snapshots that may differ from the previous one before kquota stops with an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 MOST: Final = 120
-"""The most cells of a curve. A curve is for people, and a trace may have a million seconds."""
+"""The maximum number of cells of a curve. A curve is for people, and a trace may have a million seconds."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -33,7 +33,7 @@ class Bucket:
 
     @property
     def burst(self) -> float:
-        """The most tokens: rate x controller.quota.window.num x controller.quota.window.size.seconds."""
+        """The maximum number of tokens: rate x controller.quota.window.num x controller.quota.window.size.seconds."""
         return self.samples * (self.sample_ms / 1_000) * self.rate
 
     def tokens(self, now: int) -> float:

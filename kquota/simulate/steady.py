@@ -14,7 +14,7 @@ _WINDOW: Final = (SAMPLES - 1) * SAMPLE_MS / 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottledTime:
-    """The seconds for which a client has to wait, in how many spells, and in the longest of them.
+    """The seconds for which a client has to wait, the number of waits, and the seconds of the longest one.
 
     With `unfinished`, it still has work that was delayed at the end.
     """
@@ -74,7 +74,7 @@ class _Spell:
 
 
 def throttled_time(pieces: Iterable[tuple[float, float]], limit: float) -> ThrottledTime:
-    """Return the time for which a client waits that needs these rates, each for some seconds, under a limit per second.
+    """Return how long a client waits under a limit per second if it needs these rates, each for some seconds.
 
     The result is close to `total_wait` of `simulate.flow` for small requests at these rates, if a piece is not shorter
     than a quota window. Delayed work is done later, as fast as the limit allows.

@@ -17,7 +17,7 @@ from kquota.sizes import prometheus
 from kquota.terms import BrokerId, is_id
 
 LARGEST: Final = 8_000_000
-"""The most characters of a file: two weeks of a hundred brokers in Prometheus, with a value every ten minutes."""
+"""The largest length of a file: two weeks of a hundred brokers in Prometheus, with a value every ten minutes."""
 ENOUGH: Final = 20
 """The number of rates below which percentiles are unknown."""
 _REST: Final = ("low", "high", "peak")

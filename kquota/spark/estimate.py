@@ -27,7 +27,7 @@ from kquota.spark.reader import Reader
 from kquota.terms import BrokerId, ReplicaId
 
 TOPICS: Final = 20
-"""The most topics that are listed by name, because a plan can contain ten thousand."""
+"""The maximum number of topics that are listed by name, because a plan can contain ten thousand."""
 
 _NAMED: Final = 5
 _T = TypeVar("_T")

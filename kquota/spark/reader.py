@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _HISTORY: Final = Parameter("history")
 _MOST_SENT: Final = 100_000_000
-"""The most bytes of stored Parquet that are sent, because client and driver hold the rows several times."""
+"""The largest size in bytes of stored Parquet that are sent, because client and driver hold the rows several times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = "file string, value string"
 _CHUNK: Final = 8_000_000
-"""The most characters in one statement, unless a single line is longer."""
+"""The maximum number of characters in one statement, unless a single line is longer."""
 _ROWS: Final = "SELECT inline(from_json(:rows, 'array<struct<file string, value string>>'))"
 
 _Row = tuple[str, str]

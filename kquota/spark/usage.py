@@ -68,7 +68,7 @@ class UsageJob:
     days: DataFrame
 
     def statistics(self, percentile: float, keys: Collection[str]) -> list[BucketStatistics]:
-        """Return each bucket of these keys on the broker where its percentile is highest, sorted by nothing."""
+        """Return each bucket of these keys on the broker where its percentile is highest, in no particular order."""
         by_broker = (
             self.days.where(F.col("key").isin(*keys))
             .groupBy(*_BUCKET)

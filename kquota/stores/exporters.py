@@ -28,7 +28,7 @@ _WANTED: Final = re.compile(
     rb"|requestmetrics_(?:99thpercentile|totaltimems)\{",
     re.I,
 )
-"""What a line of the text format contains if this module reads it. The others are not parsed: a broker has 12,000."""
+"""Each line that this module reads contains one of these. It does not parse the others: a broker has 12,000 lines."""
 _NAME: Final = re.compile(
     r"(?:^|_)(?:quota|(produce|fetch|request|controllermutation))_(byte_rate|request_time|mutation_rate|throttle_time|tokens)$"
 )
@@ -42,7 +42,7 @@ _LABEL: Final = re.compile(r'[ \t,]*([a-zA-Z_]\w*)[ \t]*=[ \t]*"([^"\\]*+(?:\\.[
 _END: Final = re.compile(r"[ \t,]*\}")
 _MOST: Final = 1e18
 _MOST_BYTES: Final = 64 * 2**20
-"""The most bytes of an answer. A broker with 10,000 clients has 10 MB of metrics."""
+"""The largest size of an answer. A broker with 10,000 clients has 10 MB of metrics."""
 _SECONDS: Final = 10.0
 _AT_ONCE: Final = 16
 
@@ -105,7 +105,7 @@ def _read(url: str) -> BrokerMetrics | Unreachable:
     try:
         return parsed(answers.pieces(url, _MOST_BYTES, _SECONDS), urlsplit(url).netloc)
     except answers.NoAnswer as error:
-        return Unreachable(f"{url}: no metrics ({error}). Check that the exporter runs")
+        return Unreachable(f"{url}: no metrics ({error}). Check that the exporter is running")
     except ValueError as error:
         return Unreachable(f"{url}: no metrics ({error}). Check the URL")
 
@@ -194,7 +194,7 @@ def _sample(line: str) -> Sample:
 
 
 def _bucket(kind: str | None, sample: Sample) -> QuotaBucket | None:
-    """Return the bucket of a sample, or None for a metric that counts no client."""
+    """Return the bucket of a sample, or None for a metric that is not about a client."""
     labels = {name.lower().replace("_", "").replace("-", ""): value for name, value in sample.labels.items()}
     kind = kind or labels.get("resource", labels.get("type", "")).lower()
     user, client_id = labels.get("user", ""), labels.get("clientid", "")

@@ -67,7 +67,7 @@ def read(of: PrometheusServer) -> list[BrokerMetrics | Unreachable]:
     except Unreachable as error:
         return [error]
     if not any(found.values()):
-        return [Unreachable(f"{of.address}: no quota metric of a broker. Check the labels in the URL")]
+        return [Unreachable(f"{of.address}: no broker has a quota metric there. Check the labels in the URL")]
     return [*_of_one_cluster(found[max(found)], of)]
 
 
@@ -91,9 +91,9 @@ def _asked(of: PrometheusServer, query: str, parameters: Mapping[str, float]) ->
     try:
         return parsed(b"".join(answers.pieces(url, _MOST_BYTES, _SECONDS)))
     except answers.NoAnswer as error:
-        raise Unreachable(f"{of.address}: no answer of Prometheus ({_why(error)}). Check the URL") from error
+        raise Unreachable(f"{of.address}: Prometheus did not answer ({_why(error)}). Check the URL") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Unreachable(f"{of.address}: the answer is not that of Prometheus. Check the URL") from error
+        raise Unreachable(f"{of.address}: the answer is not from Prometheus. Check the URL") from error
 
 
 def _why(error: answers.NoAnswer) -> str:
@@ -112,11 +112,11 @@ def parsed(body: bytes) -> dict[float, list[BrokerMetrics]]:
     for series in bounded.json_object(body)["data"]["result"]:
         labels = dict(series["metric"])
         if not all(isinstance(text, str) for text in labels.values()):
-            raise ValueError("a label is not a text")
+            raise ValueError("a label is not text")
         name, instance = labels.pop("__name__", ""), labels.get("instance", "")
         for second, value in series["values"] if "values" in series else [series["value"]]:
             if not 0 <= (time := _float(second)) < _LAST_SECOND:
-                raise ValueError("a time is not of this calendar")
+                raise ValueError("a time is out of range")
             found[time][instance].append(Sample(name, labels, _float(value)))
     return {
         second: [
@@ -141,7 +141,7 @@ def _of_one_cluster(brokers: list[BrokerMetrics], of: PrometheusServer) -> list[
     twice = [name for name, count in Counter(one.broker for one in brokers).items() if count > 1]
     if twice:
         raise Invalid(
-            f"{of.address}: broker {twice[0]} is exported twice, so the series are of several clusters. "
+            f"{of.address}: broker {twice[0]} is listed twice, so the series are from several clusters. "
             f"Add a label of this cluster to the URL, for example {_EXAMPLE}"
         )
     return brokers

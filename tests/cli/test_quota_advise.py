@@ -142,10 +142,13 @@ def test_compacted_days_give_the_same_advice(advise: Callable[..., Ran], tmp_pat
 
 
 WRONG: dict[str, tuple[list[str], str]] = {
-    "no use": ([], "no use is given. Give --prometheus URL"),
+    "no use": ([], "no source of measured use is given. Give --prometheus URL"),
     "two sources": (["--usage", "u", "--prometheus", "http://p"], "two sources of use"),
     "a folder that does not exist": (["--usage", "absent"], "--usage: absent: the file or folder does not exist"),
-    "a key that is not measured": (["--usage", "u", "--key", "connection_creation_rate"], "no use of it is measured"),
+    "a key that is not measured": (
+        ["--usage", "u", "--key", "connection_creation_rate"],
+        "does not measure the use of this key",
+    ),
     "a short step": (["--prometheus", "http://p", "--step", "100ms"], "--step 100ms: must be at least 1s"),
     "compacting Prometheus": (["--prometheus", "http://p", "--compact"], "--compact needs --usage DIR"),
 }

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, Final
 
 LONGEST: Final = 20_000
-"""The most bytes of a mutated example. Large inputs have a test of their own."""
+"""The largest size in bytes of a mutated example. Large inputs have a test of their own."""
 _TOKENS: Final = (
     *(
         b"\x00",

@@ -117,7 +117,7 @@ class Round:
                 raise process.failure
 
     def _now(self, host: int, doing: str, work: Callable[[Process], object]) -> Process:
-        """A command without faults, to its end."""
+        """Runs a command to its end, without faults."""
         process = Process(self.stage, self.stage.hosts[host], doing, f"{self.seed}/end", work, patient=True)
         self._begin(process)
         while not process.ended:

@@ -183,7 +183,8 @@ def test_each_wait_is_reported() -> None:
 
 
 CROWDS = {
-    # clients, topics of each, partitions each, rate; the last one's time over the first one's at most
+    # clients, topics of each client, partitions of each topic, rate; the largest ratio of the last client's time to
+    # the first's
     "20 clients, 400 ms a topic": (20, 100, 20, 50.0, 1.3),
     "20 clients, 100 ms a topic": (20, 50, 1, 10.0, 1.3),
     "2 clients, 4 s a topic": (2, 12, 20, 5.0, 1.3),

@@ -20,7 +20,7 @@ def compact(folder: Path) -> Ran:
 
 
 def killed(folder: Path) -> bool:
-    """Compacts it, and kills that during a write. Returns whether the kill came before the end."""
+    """Starts a compaction and kills it during a write. Returns true if it had not ended before the kill."""
     process = started("log-dirs", "--compact", str(folder))
     rolled = folder / "rolled"
     while process.poll() is None and not (rolled / ".unfinished" / "replicas").exists():

@@ -60,13 +60,13 @@ def test_the_newest_values_of_each_broker_of_the_cluster(url: str) -> None:
 
 
 def test_two_clusters_are_refused(url: str) -> None:
-    with pytest.raises(Invalid, match=r"broker 1 is exported twice.*\?job=kafka"):
+    with pytest.raises(Invalid, match=r"broker 1 is listed twice.*\?job=kafka"):
         read(server(url, "--prometheus"))
 
 
 def test_labels_that_no_series_has_are_named(url: str) -> None:
     [failed] = read(server(f"{url}?job=absent", "--prometheus"))
-    assert "no quota metric of a broker. Check the labels" in str(failed)
+    assert "no broker has a quota metric there. Check the labels" in str(failed)
 
 
 @pytest.mark.parametrize("minutes", [7, 30, 60, 90])

@@ -99,7 +99,7 @@ HOUR = 3600.0
 
 
 def looks(*at: tuple[float, bool]) -> Sightings:
-    """Checks at these times. Each one finds the leftover or does not."""
+    """Checks at these times, each with or without the leftover."""
     told: Sightings | None = None
     for seconds, there in at:
         told = seen(told, {ENTRY: ("0:1",)} if there else {}, BEGUN + timedelta(seconds=seconds))

@@ -18,7 +18,9 @@ from kquota.settings.resource import BROKERS, TOPICS
 from kquota.terms import BrokerId
 
 SECONDS: Final = 2.0
-"""The most seconds that a TAB may take if the cluster does not answer. KQUOTA_COMPLETE_SECONDS overrides it."""
+"""The maximum number of seconds that a TAB may take if the cluster does not answer. KQUOTA_COMPLETE_SECONDS overrides
+it.
+"""
 
 
 def run(options: CompleteOptions) -> Lines:

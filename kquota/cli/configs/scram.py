@@ -110,7 +110,7 @@ def alter(
 
 
 def _given(asked: ScramRequest, file: Path | None) -> str | None:
-    """Return the password from a file, or None if there is none. Raises Invalid for two, or for one without a use."""
+    """Return the password from a file, or None if there is none. Raises Invalid for two, and for a needless one."""
     if file is None:
         if asked.password is not None:
             must_be_a_password(asked.password)

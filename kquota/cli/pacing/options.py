@@ -10,7 +10,9 @@ import typer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaceOptions:
-    """What the throttle follows, and its bounds. At most one of `deadline`, `between` and `protect` is given."""
+    """The rule that the throttle follows, and its bounds. At most one of `deadline`, `between` and `protect` is
+    given.
+    """
 
     deadline: Annotated[
         str | None,

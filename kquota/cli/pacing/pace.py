@@ -23,7 +23,7 @@ from kquota.watch.observation import Observed, WatchPorts
 from kquota.watch.view import WatchedMoveView
 
 _SETTLING_SECONDS: Final = 15.0
-"""The time between two changes: the throughput of a quota window of 11 s must show the last one first."""
+"""The time between two changes, because the throughput of a quota window (11 s) must first show the last change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class PaceRules:
     exporters: world.UsageReader | None
 
     def first(self, throttle: ByteRate | None) -> ByteRate:
-        """Return the throttle at the start of a move. Raises Invalid if the options do not say it."""
+        """Return the throttle at the start of a move. Raises Invalid if the options do not contain it."""
         if self.protects:
             return protection.bounds_of(throttle, self.bounds)[0]
         if self.days is not None:
@@ -60,7 +60,7 @@ def rules(options: PaceOptions, connection: Connection) -> PaceRules | None:
     if len(given) > 1:
         raise Invalid(f"{' and '.join(given)} exclude each other. Give one of them")
     if not (options.deadline or options.protect) and (options.min_rate or options.max_rate):
-        raise Invalid("--min-rate and --max-rate limit the throttle of --deadline and --protect. Give one of them")
+        raise Invalid("--min-rate and --max-rate limit the throttle of --deadline or --protect. Give one of these two")
     if options.metrics is not None and not options.protect:
         raise Invalid("--metrics needs --protect, which follows these metrics")
     if not given:
@@ -85,9 +85,9 @@ def rules(options: PaceOptions, connection: Connection) -> PaceRules | None:
 def following(
     rules: PaceRules, rate: ByteRate, setter: RateSetter, ports: WatchPorts, *, fresh: bool = False
 ) -> Iterator[MovePace]:
-    """Open what changes the throttle of an open run, which is now `rate`. `fresh` means that no copy has begun.
+    """Yield the pace of an open run whose throttle is now `rate`. `fresh` means that no copy has begun.
 
-    Raises Invalid for bounds without room between them, and over ZooKeeper with `protects`.
+    Raises Invalid if the lowest throttle is not below the highest one, and over ZooKeeper with `protects`.
     """
     if not rules.protects:
         yield DuePace(setter=setter, rules=rules, runs=ports.runs, clock=ports.clock)

@@ -35,9 +35,9 @@ _MILLISECONDS: Final = 1_000
 
 
 def bounds_of(rate: ByteRate | None, bounds: RateBounds) -> tuple[ByteRate, ByteRate]:
-    """Return the lowest and the highest throttle of a run that has `rate`, or will have it, or has none yet.
+    """Return the lowest and the highest throttle of a run. `rate` is its throttle now or at its start, None if unknown.
 
-    Raises Invalid without room between them.
+    Raises Invalid if the lowest one is not below the highest one.
     """
     high = rate if bounds.high is None else bounds.high
     if high is None:
@@ -61,8 +61,8 @@ def protecting(
     *,
     fresh: bool,
 ) -> Iterator[ProtectedPace]:
-    """Open what makes the throttle follow the clients. The scratch topic exists only during this time. With `fresh`, no
-    copy has begun, so the lowest throttle needs no time to take effect.
+    """Yield the pace that follows the clients. The scratch topic exists until the context ends. With `fresh`, no copy
+    has begun, so the lowest throttle needs no time to take effect.
 
     Raises Invalid over ZooKeeper.
     """

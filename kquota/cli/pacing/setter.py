@@ -51,7 +51,7 @@ class RateSetter:
     force: bool
 
     def set(self, run: Run, wanted: ByteRate, why: str, detail: str = "") -> bool:
-        """Set the throttle of a run that has one, and say so with `detail`. Return False if the throttle stays."""
+        """Set the throttle of a run that has one, and report it with `detail`. Return False if the throttle stays."""
         before = human_rate(run.rate or wanted)
         asked = SetOptions(
             connection=self.connection,

@@ -21,7 +21,7 @@ from kquota.terms import BrokerId
 _OnProgress = Callable[[float], None]
 _POLL: Final = 0.02
 _AT_ONCE: Final = 500
-"""The most messages that one call takes from librdkafka."""
+"""The maximum number of messages that one call takes from librdkafka."""
 _MOST_RECORD: Final = 50_000
 _RECORDS_A_FETCH: Final = 8
 """The number of records in a fetch. Each record is its own batch, because a fetch loses a batch that it contains only

@@ -21,7 +21,7 @@ LARGE: Final = 20_000
 LARGEST: Final = 100 * 2**20
 """The largest field, in bytes. A plan of a million partitions has 90 MB, so anything larger is not a run."""
 LARGEST_PARTS: Final = 4 * LARGEST
-"""The most bytes of all fields of one run together."""
+"""The largest size in bytes of all fields of one run together."""
 LARGEST_SHEET: Final = 900_000
 _DIGEST: Final = re.compile("[0-9a-f]{32}")
 

@@ -28,7 +28,9 @@ LOCK: Final = "lock"
 _RUN: Final = "run/"
 _PART: Final = "part/"
 _PART_BYTES: Final = 700_000
-"""The most bytes of a part. A topic accepts a million bytes by default, and the rest of the batch needs room."""
+"""The largest size in bytes of a part. A topic accepts a million bytes by default, and the rest of the batch needs
+room.
+"""
 _ENDED: Final = 50
 """The number of ended runs that are kept, the newest ones, so that other hosts and reports can read them."""
 _LOOK_SECONDS: Final = 1.0

@@ -30,7 +30,7 @@ LOCK: Final = "/kquota/lock"
 _RUNS: Final = "/kquota/runs"
 _PARTS: Final = "/kquota/parts"
 _PART_BYTES: Final = 700_000
-"""The most bytes of a part. A transaction has at most 1 MB, including paths and ACLs."""
+"""The largest size in bytes of a part. A transaction has at most 1 MB, including paths and ACLs."""
 _TRIES: Final = 4
 """Attempts to take the lock. Each fails if another process takes or releases the lock at the same time."""
 _NEW_SESSION_LOOKS: Final = 10

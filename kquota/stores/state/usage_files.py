@@ -60,7 +60,7 @@ def _newest(directory: Path, cluster_id: str, time: datetime) -> datetime | None
 
 
 def _times(texts: Iterable[str]) -> Sequence[datetime]:
-    """Parse the times in names of files. A name that is not one of kquota is left out."""
+    """Parse the times in names of files. Names that kquota did not write are left out."""
     found = []
     for text in texts:
         try:

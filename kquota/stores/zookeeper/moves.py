@@ -30,10 +30,11 @@ from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
 from kquota.terms import MIN_IN_SYNC, BrokerId, TopicPartition, is_id, wrong_topic_name
 
 _LARGEST_NODE: Final = 1_000_000
-"""The most bytes of a znode. ZooKeeper rejects a packet of 1 MiB (jute.maxbuffer), which also has the path and the ACL.
+"""The largest size in bytes of a znode. ZooKeeper rejects a packet of 1 MiB (jute.maxbuffer), which also has the path
+and the ACL.
 """
 _BATCH_BYTES: Final = 700_000
-"""The most bytes of configs in one transaction, which also contains the run's record."""
+"""The largest size in bytes of configs in one transaction, which also contains the run's record."""
 _SUBMISSION_BYTES: Final = 700_000
 
 _ENTITY_BYTES: Final = 2_000
@@ -124,8 +125,8 @@ class ZooKeeperMoves(ZooKeeperConfigs):
 
     @property
     def largest_submission(self) -> int | None:
-        """The most bytes of moves, because all must fit into one znode. The controller deletes it when the last move
-        has ended.
+        """The largest size in bytes of moves, because all must fit into one znode. The controller deletes it when the
+        last move has ended.
         """
         return _SUBMISSION_BYTES
 

@@ -235,7 +235,7 @@ def must_carry(entities: Iterable[Entity]) -> None:
         if isinstance(entity.ip, str) and _is_ipv6(entity.ip):
             raise Invalid(
                 f"{entity}: an IPv6 address cannot have a quota on a ZooKeeper cluster, because its brokers take the "
-                f"encoded name {encoded(entity.ip)} for a host name"
+                f"encoded name {encoded(entity.ip)} as a host name"
             )
 
 

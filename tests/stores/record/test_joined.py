@@ -29,7 +29,7 @@ def kept(version: int, *spans: tuple[str, int, int], ended: bool = False) -> Kep
 
 
 # The journal, the record, and the result: the source that counts (None: the run does not exist any more),
-# whether this host has to bring the record up to date, and whether what it wrote alone is lost.
+# whether this host has to update the record, and whether it loses what only it has written.
 CASES = {
     "only here, never shared": (kept(3), None, "local", True, False),
     "only here, it died before it could share its first line": (kept(1, (HERE, 1, 1)), None, None, False, False),

@@ -1,4 +1,4 @@
-"""The folder of usage snapshots: its days and files, and the time that each reading stands for."""
+"""The folder of usage snapshots: its days and files, and the time that each reading covers."""
 
 from __future__ import annotations
 

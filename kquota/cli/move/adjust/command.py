@@ -54,7 +54,9 @@ HEADINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdjustOptions(WritingOptions):
-    """Change the throttle of a running move: to a rate, for a deadline, by the time, to spare clients. Or pause it."""
+    """Change the throttle of a running move: to a rate, for a deadline, by time of day, to spare clients. Or pause
+    it.
+    """
 
     connection: Recorded
     rate: Annotated[

@@ -23,7 +23,7 @@ from kquota.placement.planned import BrokerChange, PartitionChange, Planned
 from kquota.terms import BrokerId
 
 FIRST: Final = 20
-"""The most rows of a table without --explain."""
+"""The maximum number of rows of a table without --explain."""
 _BROKERS: Final = 8
 _NAMED: Final = 5
 

@@ -19,7 +19,7 @@ from kquota.terms import BrokerId
 
 NOT_RECORDED: Final = "not recorded"
 _SHOWN: Final = 15
-"""The most readings in the text. JSON and TSV have all."""
+"""The maximum number of readings in the text. JSON and TSV have all."""
 _ENDS: Final = {Progress.DONE.value: "done", Progress.ELSEWHERE.value: "ended elsewhere"}
 
 
@@ -70,7 +70,7 @@ class RunsListed(Answer):
     def text(self) -> Iterator[str]:
         if not self.runs:
             return
-        # The id begins with the time at which the run began, and 80 columns have no room for it twice.
+        # The id begins with the start time of the run, and 80 columns have no room to show it twice.
         heads = ["run", "how", "bytes", "time", "error", "who"]
         rows = [
             [

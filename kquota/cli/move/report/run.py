@@ -15,7 +15,7 @@ def run(options: ReportOptions) -> RunsListed | RunReport:
     """Report a run or list all. Raises Refused for a run that is not on record, Invalid for --report without a run."""
     if options.report is not None:
         if options.run is None:
-            raise Invalid("--report writes the page of one run: give RUN")
+            raise Invalid("--report writes the page of one run. Give RUN")
         must_be_writable(options.report)
     with move_stores.moves(world.where(options.connection), options.state_dir) as (_, runs):
         found = runs.past(whole=options.run is not None)

@@ -144,7 +144,7 @@ def _asked(options: MoveRunOptions, followed: PaceRules | None) -> Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pacing:
-    """What opens the pace of the throttle, once nothing refuses the move. `stack` closes it."""
+    """Opens the pace of the throttle, once no check refuses the move. `stack` closes it."""
 
     rules: PaceRules
     setter: RateSetter

@@ -155,10 +155,12 @@ def summary(found: Advised) -> Iterator[str]:
     for one in found.totals:
         yield _total_line(one)
     if found.resized:
-        yield f"{counted(len(found.resized), 'limit')} without measured use also in the document, for the new brokers"
+        resized = counted(len(found.resized), "limit")
+        yield f"the document also has {resized} without measured use, for the new number of brokers"
     delayed = sum(one.throttled_seconds > 0 for one in found.clients)
     if delayed:
-        yield f"{counted(delayed, 'client')} throttled while measured, so the real demand is higher than the use"
+        clients = counted(delayed, "client")
+        yield f"{clients} throttled while measured: the real demand is higher than the measured use"
     yield from _throttled_lines([one for one in found.clients if one.throttle_seconds])
 
 

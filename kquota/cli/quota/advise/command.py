@@ -45,14 +45,19 @@ class AdviseOptions:
     ] = None
     source: Annotated[MetricsSource, Only("prometheus")]
     window: Annotated[
-        str, typer.Option("--window", metavar="TIME", help="Use the days of this time before the newest reading.")
+        str,
+        typer.Option(
+            "--window",
+            metavar="TIME",
+            help="Time span of the readings to use, up to the newest one.",
+        ),
     ] = "7d"
     step: Annotated[
         str, typer.Option("--step", metavar="TIME", help="Time between two readings from --prometheus.")
     ] = "5m"
     compact: Annotated[
         bool,
-        typer.Option("--compact", help="Also compact the snapshots in DIR into Parquet, one row a client and day."),
+        typer.Option("--compact", help="Also compact the snapshots in DIR into Parquet, a row per client and day."),
     ] = False
 
     percentile: Annotated[
@@ -62,11 +67,11 @@ class AdviseOptions:
             metavar="N",
             min=1,
             max=100,
-            help="Part of the time, in percent, in which the use must be below the limit without head room.",
+            help="Percentage of the time in which the use must be below the limit, before head room is added.",
         ),
     ] = 99.0
     head_room: Annotated[
-        str, typer.Option("--head-room", metavar="N%", help="Part that is added to the use, for growth.")
+        str, typer.Option("--head-room", metavar="N%", help="Percentage that is added to the use, for growth.")
     ] = "50%"
     key: Annotated[
         list[str] | None,
@@ -76,7 +81,7 @@ class AdviseOptions:
     network: Annotated[
         str | None,
         typer.Option(
-            "--network", metavar="RATE", help="Bytes per second of a broker's network in each direction, like 1.25GB/s."
+            "--network", metavar="RATE", help="Network bandwidth of a broker in each direction, for example 1.25GB/s."
         ),
     ] = None
     brokers: Annotated[
@@ -85,7 +90,7 @@ class AdviseOptions:
             "--brokers",
             metavar="N",
             min=1,
-            help="Number of brokers in the future. Limits change so that the whole cluster gives the same.",
+            help="Number of brokers in the future. Limits change so that clients get the same from the whole cluster.",
         ),
     ] = None
 

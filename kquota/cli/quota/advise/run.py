@@ -51,7 +51,7 @@ class _Rules:
 
 
 def run(options: AdviseOptions) -> Advised:
-    """Propose limits. Raises Invalid for no source of use, and for a source without readings of this cluster."""
+    """Propose limits. Raises Invalid without a source of use, and for a source without readings of this cluster."""
     rules = _rules(options)
     where = engine(options.spark_master, options.spark_remote, options.conf)
     source = _prometheus(options)
@@ -79,7 +79,7 @@ def _rules(given: AdviseOptions) -> _Rules:
     for key in keys:
         if key not in QUOTA_KEYS or QUOTA_KEYS[key].simulated is None:
             known = ", ".join(name for name, row in QUOTA_KEYS.items() if row.simulated is not None)
-            raise Invalid(f"--key {key}: no use of it is measured. Give one of {known}")
+            raise Invalid(f"--key {key}: kquota does not measure the use of this key. Give one of {known}")
     step = duration(given.step, "--step")
     if step < 1:
         raise Invalid(f"--step {given.step}: must be at least 1s")
@@ -101,7 +101,7 @@ def _prometheus(given: AdviseOptions) -> str | None:
     found = given.source.prometheus or world.where(given.connection).prometheus
     if not found:
         raise Invalid(
-            "no use is given. Give --prometheus URL, or --usage DIR, a folder that "
+            "no source of measured use is given. Give --prometheus URL, or --usage DIR, a folder that "
             f"{suggested('quota top --metrics URL --snapshot DIR')} fills"
         )
     if given.compact:
@@ -156,7 +156,7 @@ def _compacted(batch: HistoryBatch, waiting: Mapping[Path, SnapshotKey], where: 
 
 
 def _listed(folders: Sequence[Path], cluster_id: str, rules: _Rules) -> tuple[Listing, datetime]:
-    """Return the part of the cluster in the window, and the time of its newest reading."""
+    """Return the files of this cluster in the window, and the time of its newest reading."""
     every = local_files.usage(folders)
     if cluster_id not in every.clusters():
         named = ", ".join(map(str, folders))

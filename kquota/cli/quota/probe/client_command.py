@@ -96,12 +96,12 @@ def _conclusion(one: ClientBehaviour, exit_code: int | None) -> str:
     if one.honours is Honours.NO:
         return (
             "The client ignores throttle times: it sends requests on a connection that is throttled. The broker reads "
-            "them at the end of the throttle time. Its time-outs and its latencies include this wait."
+            "them at the end of the throttle time. The client's timeouts and latencies include this wait."
         )
     if not one.throttled:
         return "No response had a throttle time. Set a lower quota for this client, or let it send more."
     return (
-        "No throttle time could be judged: the client sent nothing after one of more than "
+        "No throttle time could be judged, because the client sent nothing after a throttle time of more than "
         f"{GRACE_SECONDS * 1_000:g} ms. "
         "Set a lower quota, or let the client run longer."
     )

@@ -34,5 +34,5 @@ class TopOptions:
     interval: Interval = "5s"
     once: Annotated[bool, typer.Option("--once", help="Print one reading, also on a terminal.")] = False
     limited: Annotated[bool, typer.Option("--limited", help="Show only clients that a quota limits.")] = False
-    lines: Annotated[int, typer.Option("--lines", metavar="N", min=1, help="Most lines of the table for people.")] = 20
+    lines: Annotated[int, typer.Option("--lines", metavar="N", min=1, help="Largest number of lines in the text.")] = 20
     output: TableFormat = Output.text

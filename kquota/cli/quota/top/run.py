@@ -179,7 +179,11 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions) ->
     ]
     if options.snapshot is not None:
         path, rows = local_files.usage_snapshot(options.snapshot, quotas.cluster_id(), datetime.now(UTC), readings)
-        notes.append(f"note: wrote {counted(rows, 'row')} to {path}" if path else "note: no client to write a row of")
+        notes.append(
+            f"note: wrote {counted(rows, 'row')} to {path}"
+            if path
+            else "note: no client has a quota metric, so nothing was written"
+        )
     queues = [one.queue_ms for one in answered if one.queue_ms is not None]
     shown = tuple(_shown(one) for one in usages if one.limit is not None or not options.limited)
     throttled = any(one.throttled for one in shown)

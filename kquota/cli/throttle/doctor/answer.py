@@ -21,7 +21,7 @@ from kquota.throttle.finding import Finding, Remedy
 from kquota.throttle.fixes import Sightings
 
 _NAMED: Final = 3
-"""The most hidden topics that the warning names. JSON has all of them."""
+"""The maximum number of hidden topics that the warning names. JSON has all of them."""
 
 
 def _fix() -> str:
@@ -165,7 +165,7 @@ def examination(
 ) -> Examination:
     """Return the answer. `sightings` has the time when doctor first saw each leftover, or None if that is not recorded.
 
-    What is unknown may be left over, so the exit code is then 8.
+    The exit code is 8 if something is unknown, because it may be a leftover.
     """
     first = {} if sightings is None else sightings.first
     findings = (

@@ -21,9 +21,9 @@ from kquota.pace.waves import Waves
 from kquota.sizes.move_effect import Moved
 
 _NAMES: Final = 10
-"""The most file names that are listed, because a history can have thousands of files."""
+"""The maximum number of file names that are listed, because a history can have thousands of files."""
 _MOST: Final = 60
-"""The most brokers in a plot."""
+"""The maximum number of brokers in a plot."""
 _FAR: Final = 5
 """The largest ratio of disk size to stored bytes in a plot. Larger disks would make the bars invisible."""
 

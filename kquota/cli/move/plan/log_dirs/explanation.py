@@ -20,7 +20,7 @@ from kquota.placement.log_dir_balance import LogDirsPlanned
 from kquota.sizes.replica import Cordon
 
 FIRST: Final = 20
-"""The most rows of the table of moves without --explain."""
+"""The maximum number of rows of the table of moves without --explain."""
 _NAMED: Final = 5
 
 
