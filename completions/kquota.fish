@@ -810,7 +810,7 @@ O	kquota quota probe	--consume	once	flag	Read faster than the quota allows
 O	kquota quota probe	--requests	once	flag	Send small requests, one after the other
 O	kquota quota probe	--create-topics	once	flag	Create and delete topics faster than the quota allows
 O	kquota quota probe	--find-limit	once	flag	Find how many mutations the controller sustains, and suggest a controller_mutation_rate (KIP-599)
-O	kquota quota probe	--client-command	once	free	Start your own client through a proxy, and report whether it honours throttle times (KIP-219)
+O	kquota quota probe	--client-command	once	free	Start your own client through a proxy, and report whether it honors throttle times (KIP-219)
 O	kquota quota probe	--clean-up	once	flag	Only remove the topics of killed probes
 O	kquota quota probe	--user	once	free	User of the client
 O	kquota quota probe	--client-id,--client	once	free	Client-id of the client

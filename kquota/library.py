@@ -20,7 +20,7 @@ from kquota.terms import CONTROLLER_MUTATION_RATE
 
 if TYPE_CHECKING:
     from kquota.mutation.port import Topics
-    from kquota.probe.behaviour import BehaviourRecord
+    from kquota.probe.behavior import BehaviorRecord
     from kquota.probe.port import ProbeClient as Traffic
     from kquota.probe.port import Sight, SmallWrites
     from kquota.quota.capacity import Capacity
@@ -163,7 +163,7 @@ class Logins:
         return small_writes(self.bootstrap_server, settings, topic, partitions)
 
     @contextmanager
-    def throttle_proxy(self, record: BehaviourRecord) -> Iterator[str]:
+    def throttle_proxy(self, record: BehaviorRecord) -> Iterator[str]:
         """Run a proxy that records how a client reacts to throttle times. Yields the address for the client."""
         from kquota.stores.admin.throttle_proxy import throttle_proxy
 

@@ -37,7 +37,7 @@ _ESCAPED: Final = re.compile(r"\\(.)")
 _QUEUE: Final = "eventqueuetime"
 _TOTAL: Final = "totaltimems"
 _EXAMPLE: Final = "http://broker1:7071/metrics"
-_LABELLED: Final = re.compile(r"[ \t]*([a-zA-Z_:][\w:]*)[ \t]*(\{)?", re.ASCII)
+_LABELED: Final = re.compile(r"[ \t]*([a-zA-Z_:][\w:]*)[ \t]*(\{)?", re.ASCII)
 _LABEL: Final = re.compile(r'[ \t,]*([a-zA-Z_]\w*)[ \t]*=[ \t]*"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.ASCII | re.DOTALL)
 _END: Final = re.compile(r"[ \t,]*\}")
 _MOST: Final = 1e18
@@ -176,7 +176,7 @@ def _is_wanted(line: bytes) -> bool:
 
 def _sample(line: str) -> Sample:
     """Parse one line of the text format, in linear time. Raises ValueError."""
-    begin = _LABELLED.match(line)
+    begin = _LABELED.match(line)
     if begin is None:
         raise ValueError("it has no name")
     labels, place = {}, begin.end()

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.unit
 LIST = Setting.of_topic("t", "leader.replication.throttled.replicas")
 
 
-class Colour(Enum):
+class Color(Enum):
     RED = "red"
 
 
@@ -57,7 +57,7 @@ FORMS: Mapping[str, tuple[object, object]] = {
     "not a number": (float("nan"), "nan"),
     "infinite": ([float("inf"), -1.5], ["inf", -1.5]),
     "a time": (datetime(2026, 3, 1, 12, 30, tzinfo=UTC), "2026-03-01T12:30:00+00:00"),
-    "a word": (Colour.RED, "red"),
+    "a word": (Color.RED, "red"),
     "the default of all brokers": (DEFAULT, None),
     "an entity": (Entity(user=DEFAULT, client_id="c"), {"user": None, "client": "c"}),
     "a broker by its id": (Resource(kind=BROKERS, name="1"), {"broker": "1"}),

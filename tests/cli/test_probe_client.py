@@ -64,7 +64,7 @@ producer.flush(60)
 @contextmanager
 def limited(cluster: Sandbox, **quota: float) -> Iterator[str]:
     """A client-id with this quota."""
-    client_id = f"behaviour-{uuid.uuid4().hex[:8]}"
+    client_id = f"behavior-{uuid.uuid4().hex[:8]}"
     with Wire(cluster.bootstrap, {}) as wire:
         quotas, entity = WireQuotas(wire), Entity(client_id=client_id)
         quotas.alter([QuotaChange(entity=entity, add=quota)])
@@ -93,7 +93,7 @@ def test_a_client_that_ignores_throttle_times_is_found(kafka_431: Sandbox) -> No
     assert isinstance(found["waited_ms"], int) and found["waited_ms"] > 0
 
 
-def test_a_client_that_waits_honours_throttle_times(kafka_431: Sandbox) -> None:
+def test_a_client_that_waits_honors_throttle_times(kafka_431: Sandbox) -> None:
     with limited(kafka_431, request_percentage=0.01) as client_id:
         code, found = probed(kafka_431, command(POLITE, "{bootstrap}", client_id))
     assert (code, found["verdict"], found["requests_during_throttle"]) == (0, "yes", 0)

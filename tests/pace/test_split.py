@@ -29,7 +29,7 @@ copied = st.lists(st.integers(0, 100), max_size=30)
 
 
 @given(copied=copied, limit=st.integers(1, 200))
-def test_no_wave_exceeds_the_limit_and_no_two_neighbours_could_be_merged(copied: list[int], limit: int) -> None:
+def test_no_wave_exceeds_the_limit_and_no_two_neighbors_could_be_merged(copied: list[int], limit: int) -> None:
     waves = cut(copied, Split(in_flight=limit))
     assert [size for wave in waves for size in wave] == copied
     assert all(sum(wave) <= limit or len(wave) == 1 for wave in waves)

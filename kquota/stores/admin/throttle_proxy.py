@@ -22,7 +22,7 @@ from kafka.protocol.consumer import FetchResponse
 from kafka.protocol.metadata import ApiVersionsResponse, FindCoordinatorResponse, MetadataResponse
 from kafka.protocol.producer import ProduceResponse
 
-from kquota.probe.behaviour import BehaviourRecord, ClientConnection
+from kquota.probe.behavior import BehaviorRecord, ClientConnection
 
 Address: TypeAlias = tuple[str, int]
 HOST: Final = "127.0.0.1"
@@ -37,7 +37,7 @@ _BUFFERED: Final = 64 * 2**20
 
 
 @contextmanager
-def throttle_proxy(upstream: Address, record: BehaviourRecord) -> Iterator[str]:
+def throttle_proxy(upstream: Address, record: BehaviorRecord) -> Iterator[str]:
     """Run the proxy in a thread, and yield the bootstrap address for the client. Closes all connections at the end."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="throttle-proxy", daemon=True)
@@ -54,7 +54,7 @@ def throttle_proxy(upstream: Address, record: BehaviourRecord) -> Iterator[str]:
 
 
 class _Proxy:
-    def __init__(self, record: BehaviourRecord) -> None:
+    def __init__(self, record: BehaviorRecord) -> None:
         self._record = record
         self._servers: dict[Address, asyncio.Server] = {}
         self._open: set[asyncio.Task[None]] = set()
@@ -112,7 +112,7 @@ class _Proxy:
 class _Joined:
     """One connection of the client, joined with one to a broker."""
 
-    def __init__(self, proxy: _Proxy, record: BehaviourRecord) -> None:
+    def __init__(self, proxy: _Proxy, record: BehaviorRecord) -> None:
         self.seen: ClientConnection = record.connection()
         self._proxy = proxy
         self._record = record

@@ -17,7 +17,7 @@ from kquota.cli.contract import DONE, FAILED, NOT_YET
 from kquota.cli.output import Answer, Part, hidden, key, spread
 from kquota.cli.quota.sentences import wrapped
 from kquota.errors import Invalid, Refused
-from kquota.probe.behaviour import GRACE_SECONDS, ClientBehaviour, Honours
+from kquota.probe.behavior import GRACE_SECONDS, ClientBehavior, Honors
 
 BOOTSTRAP: Final = "{bootstrap}"
 TOPIC: Final = "{topic}"
@@ -44,7 +44,7 @@ class ClientPlanned(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BehaviourShown(Part):
+class BehaviorShown(Part):
     """The figures of the client, as JSON."""
 
     requests: int
@@ -68,9 +68,9 @@ class ClientJudged(Answer):
     command: str
     topic: str | None
     client_exit_code: int | None
-    verdict: Honours = key(form=lambda found: found.name.lower())
-    figures: BehaviourShown = spread()
-    of: ClientBehaviour = hidden()
+    verdict: Honors = key(form=lambda found: found.name.lower())
+    figures: BehaviorShown = spread()
+    of: ClientBehavior = hidden()
 
     def text(self) -> Iterator[str]:
         one = self.of
@@ -88,12 +88,12 @@ class ClientJudged(Answer):
         yield from wrapped("", _conclusion(self.of, self.client_exit_code), indent="")
 
 
-def _conclusion(one: ClientBehaviour, exit_code: int | None) -> str:
+def _conclusion(one: ClientBehavior, exit_code: int | None) -> str:
     if exit_code:
         return f"The client failed: it ended with exit code {exit_code}. Run it without kquota to see why."
-    if one.honours is Honours.YES:
-        return "The client honours throttle times: it sends no requests on a connection that is throttled."
-    if one.honours is Honours.NO:
+    if one.honors is Honors.YES:
+        return "The client honors throttle times: it sends no requests on a connection that is throttled."
+    if one.honors is Honors.NO:
         return (
             "The client ignores throttle times: it sends requests on a connection that is throttled. The broker reads "
             "them at the end of the throttle time. The client's timeouts and latencies include this wait."
@@ -171,15 +171,15 @@ def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
         os.killpg(process.pid, number)
 
 
-def shown(command: str, topic: str | None, exit_code: int | None, one: ClientBehaviour) -> ClientJudged:
-    """Return the answer. The exit code is 0 if the client honours throttle times, and 8 if it does not."""
-    codes = {Honours.YES: DONE, Honours.NO: NOT_YET, Honours.UNKNOWN: FAILED}
+def shown(command: str, topic: str | None, exit_code: int | None, one: ClientBehavior) -> ClientJudged:
+    """Return the answer. The exit code is 0 if the client honors throttle times, and 8 if it does not."""
+    codes = {Honors.YES: DONE, Honors.NO: NOT_YET, Honors.UNKNOWN: FAILED}
     return ClientJudged(
         command=command,
         topic=topic,
         client_exit_code=exit_code,
-        verdict=one.honours,
-        figures=BehaviourShown(
+        verdict=one.honors,
+        figures=BehaviorShown(
             requests=one.requests,
             responses_throttled=one.throttled,
             throttle_ms=one.throttle_ms,
@@ -192,5 +192,5 @@ def shown(command: str, topic: str | None, exit_code: int | None, one: ClientBeh
             responses_not_read=one.unread,
         ),
         of=one,
-        code=FAILED if exit_code else codes[one.honours],
+        code=FAILED if exit_code else codes[one.honors],
     )

@@ -19,7 +19,7 @@ removes this topic, also after an interrupt. If a probe was killed, the next pro
 after the end time in their names.
 
 Exit codes: 0 the client got what `kquota quota explain` shows, within 10 %; 8 it got more or less, or --clean-up kept a
-topic that may be in use. With --client-command: 0 the client honours throttle times; 8 it sends requests during them;
+topic that may be in use. With --client-command: 0 the client honors throttle times; 8 it sends requests during them;
 1 it failed, or had no throttle time that can be judged.
 
 Examples:
@@ -62,7 +62,7 @@ class ProbeOptions(WritingOptions):
         typer.Option(
             "--client-command",
             metavar="COMMAND",
-            help="Start your own client through a proxy, and report whether it honours throttle times (KIP-219). "
+            help="Start your own client through a proxy, and report whether it honors throttle times (KIP-219). "
             "{bootstrap} in the command is the address of the proxy, {topic} a topic that kquota creates and removes.",
         ),
     ] = None

@@ -24,7 +24,7 @@ from kquota.errors import KquotaError
 from kquota.probe import actions, preparation, scratch
 from kquota.probe import run as probe
 from kquota.probe.actions import Found
-from kquota.probe.behaviour import BehaviourRecord
+from kquota.probe.behavior import BehaviorRecord
 from kquota.probe.ladder import Limit, Operation, Step
 from kquota.probe.load import Load
 from kquota.probe.port import ProbeCluster, ProbeLogins
@@ -133,7 +133,7 @@ def _own_client(options: ProbeOptions, command: str, seconds: float) -> Answer:
     topic = scratch.name(datetime.now(UTC), seconds, secrets.token_hex(4)) if has_topic else None
     if options.dry_run:
         return client_command.ClientPlanned(command=command, topic=topic, seconds=seconds)
-    made, record = Made(), BehaviourRecord()
+    made, record = Made(), BehaviorRecord()
     with _removed(who, made):
         if topic is not None:
             with who.stage() as stage:

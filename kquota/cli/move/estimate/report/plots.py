@@ -20,7 +20,7 @@ from kquota.sizes.move_effect import BrokerBytes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# matplotlib writes colours as numbers. These are placeholders for the colours of the page in its light and dark scheme.
+# matplotlib writes colors as numbers. These are placeholders for the colors of the page in its light and dark scheme.
 _INK, _FAINT, _GRID = "#000001", "#000002", "#000003"
 _FIRST, _SECOND, _THIRD, _STOP = "#000004", "#000005", "#000006", "#000007"
 _OF_THE_PAGE: Final = {
@@ -117,8 +117,8 @@ def spent(shares: Sequence[Share]) -> Plot:
         left = [max(0.0, throttle - rate) / scale for rate in needed]
         stack = {"follower traffic": (keep_up, _SECOND), "writes to the copies": (writes, _FIRST)}
         below = [0.0] * len(shares)
-        for label, (heights, colour) in (stack | {"rest of the throttle": (left, _GRID)}).items():
-            drawing.axes.bar(places, heights, 0.7, below, color=colour, label=label, linewidth=0)
+        for label, (heights, color) in (stack | {"rest of the throttle": (left, _GRID)}).items():
+            drawing.axes.bar(places, heights, 0.7, below, color=color, label=label, linewidth=0)
             below = [low + high for low, high in zip(below, heights, strict=True)]
         drawing.axes.axhline(throttle / scale, color=_INK, linewidth=1.2, label=f"throttle, {human_rate(throttle)}")
         drawing.axes.set_ylim(0, max(throttle, *needed) / scale * 1.08)
@@ -193,8 +193,8 @@ def compared(brokers: Sequence[int], expected: Sequence[float], actual: Sequence
     """Bars of the seconds after which the last copy to each broker was expected to end, and ended."""
     with _plot("compared", "Expected and actual end of the copies to each broker") as drawing:
         axes = drawing.axes
-        for label, values, colour, shift in (("expected", expected, _FIRST, -0.2), ("actual", actual, _SECOND, 0.2)):
-            bars = axes.bar([n + shift for n in range(len(brokers))], values, 0.38, color=colour, label=label)
+        for label, values, color, shift in (("expected", expected, _FIRST, -0.2), ("actual", actual, _SECOND, 0.2)):
+            bars = axes.bar([n + shift for n in range(len(brokers))], values, 0.38, color=color, label=label)
             if len(brokers) <= _FEW:
                 axes.bar_label(bars, [human_duration(value) for value in values], padding=2, fontsize=7)
         most = max((*expected, *actual), default=0) * 1.1
@@ -268,9 +268,9 @@ def _bars(
     """Draw two bars for each broker, with their values if there is room. Returns the bytes in one unit of the axis."""
     most = max((value for values in (*sets.values(), more) for value in values), default=0)
     unit, scale = _unit(most)
-    for (label, values), colour, shift in zip(sets.items(), (_FIRST, _SECOND), (-0.2, 0.2), strict=True):
+    for (label, values), color, shift in zip(sets.items(), (_FIRST, _SECOND), (-0.2, 0.2), strict=True):
         places = [n + shift for n in range(len(brokers))]
-        bars = axes.bar(places, [value / scale for value in values], 0.38, color=colour, label=label, linewidth=0)
+        bars = axes.bar(places, [value / scale for value in values], 0.38, color=color, label=label, linewidth=0)
         if len(brokers) <= _FEW:
             axes.bar_label(bars, [words(value) for value in values], padding=2, fontsize=7)
     axes.set_ylim(0, (most / scale or 1) * 1.1)

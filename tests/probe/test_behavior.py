@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kquota.probe.behaviour import BehaviourRecord, Honours
+from kquota.probe.behavior import BehaviorRecord, Honors
 
 
-def test_a_client_that_waits_honours_the_throttle_time() -> None:
-    record = BehaviourRecord()
+def test_a_client_that_waits_honors_the_throttle_time() -> None:
+    record = BehaviorRecord()
     seen = record.connection()
     seen.requested(0.0)
     seen.requested(0.01)
@@ -16,11 +16,11 @@ def test_a_client_that_waits_honours_the_throttle_time() -> None:
     seen.requested(1.1)
     found = record.figures()
     assert (found.requests, found.throttled, found.throttle_ms) == (4, 1, 1_000)
-    assert (found.judged, found.broken, found.early, found.honours) == (1, 0, 0, Honours.YES)
+    assert (found.judged, found.broken, found.early, found.honors) == (1, 0, 0, Honors.YES)
 
 
 def test_requests_during_a_throttle_time_wait_for_its_end() -> None:
-    record = BehaviourRecord()
+    record = BehaviorRecord()
     seen = record.connection()
     seen.answered(0.0, 1_000)
     seen.requested(0.25)
@@ -28,11 +28,11 @@ def test_requests_during_a_throttle_time_wait_for_its_end() -> None:
     seen.requested(1.5)
     found = record.figures()
     assert (found.judged, found.broken, found.early) == (1, 1, 2)
-    assert (found.waited_ms, found.longest_wait_ms, found.honours) == (1_250, 750, Honours.NO)
+    assert (found.waited_ms, found.longest_wait_ms, found.honors) == (1_250, 750, Honors.NO)
 
 
 def test_a_client_with_one_request_in_flight_sends_the_next_one_after_the_response() -> None:
-    record = BehaviourRecord()
+    record = BehaviorRecord()
     seen = record.connection()
     seen.requested(0.0)
     seen.answered(0.1, 1_000)
@@ -40,11 +40,11 @@ def test_a_client_with_one_request_in_flight_sends_the_next_one_after_the_respon
     seen.answered(1.2, 1_000)
     seen.closed()
     found = record.figures()
-    assert (found.judged, found.broken, found.longest_wait_ms, found.honours) == (1, 1, 999, Honours.NO)
+    assert (found.judged, found.broken, found.longest_wait_ms, found.honors) == (1, 1, 999, Honors.NO)
 
 
 def test_a_broken_throttle_time_counts_also_if_the_next_one_or_the_end_follows() -> None:
-    record = BehaviourRecord()
+    record = BehaviorRecord()
     seen = record.connection()
     for start in (0.0, 1.0, 2.0):
         seen.answered(start, 1_000)
@@ -55,18 +55,18 @@ def test_a_broken_throttle_time_counts_also_if_the_next_one_or_the_end_follows()
 
 
 def test_one_late_request_among_many_throttle_times_is_allowed() -> None:
-    record = BehaviourRecord()
+    record = BehaviorRecord()
     seen = record.connection()
     for number in range(20):
         seen.answered(float(number), 500)
         seen.requested(number + (0.1 if number == 7 else 0.6))
     seen.closed()
     found = record.figures()
-    assert (found.judged, found.broken, found.honours) == (20, 1, Honours.YES)
+    assert (found.judged, found.broken, found.honors) == (20, 1, Honors.YES)
 
 
 def test_without_a_later_request_there_is_no_verdict() -> None:
-    record = BehaviourRecord()
+    record = BehaviorRecord()
     seen, other = record.connection(), record.connection()
     seen.answered(0.0, 1_000)
     # A throttle time applies only to its own connection.
@@ -76,4 +76,4 @@ def test_without_a_later_request_there_is_no_verdict() -> None:
     other.requested(2.0)
     seen.closed()
     found = record.figures()
-    assert (found.throttled, found.judged, found.honours) == (2, 0, Honours.UNKNOWN)
+    assert (found.throttled, found.judged, found.honors) == (2, 0, Honors.UNKNOWN)

@@ -13,19 +13,19 @@ Shorter throttle times are not judged.
 _EARLY_SECONDS: Final = 0.005
 """Clients count in whole ms, so a pause may end a little early."""
 ALLOWED: Final = 0.1
-"""A client honours throttle times if it sends requests in at most this share of them. Busy machines cause a few."""
+"""A client honors throttle times if it sends requests in at most this share of them. Busy machines cause a few."""
 
 
-class Honours(enum.Enum):
+class Honors(enum.Enum):
     """The verdict on a client's reaction to throttle times."""
 
-    YES = "honours throttle times"
+    YES = "honors throttle times"
     NO = "ignores throttle times"
     UNKNOWN = "cannot be judged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientBehaviour:
+class ClientBehavior:
     """The figures of one client on all its connections. Times are in ms.
 
     `throttled` counts the responses with a throttle time, `throttle_ms` is their sum. `judged` counts the throttle
@@ -45,15 +45,15 @@ class ClientBehaviour:
     unread: int
 
     @property
-    def honours(self) -> Honours:
+    def honors(self) -> Honors:
         """The verdict. It is unknown without a throttle time that can be judged."""
         if not self.judged:
-            return Honours.UNKNOWN
-        return Honours.NO if self.broken > ALLOWED * self.judged else Honours.YES
+            return Honors.UNKNOWN
+        return Honors.NO if self.broken > ALLOWED * self.judged else Honors.YES
 
 
 @dataclass(slots=True)
-class BehaviourRecord:
+class BehaviorRecord:
     """The record of a client, as a proxy sees it. Times of arguments are seconds of a monotonic clock."""
 
     requests: int = 0
@@ -68,10 +68,10 @@ class BehaviourRecord:
         """Return the record of a new connection. A throttle time applies only to its own connection."""
         return ClientConnection(self)
 
-    def figures(self) -> ClientBehaviour:
+    def figures(self) -> ClientBehavior:
         """Return the figures so far."""
         waits = [round(seconds * 1_000) for seconds in self._waits]
-        return ClientBehaviour(
+        return ClientBehavior(
             requests=self.requests,
             throttled=len(self._throttles),
             throttle_ms=sum(self._throttles),
@@ -102,7 +102,7 @@ class BehaviourRecord:
 class ClientConnection:
     """One connection of the client. Responses that are throttled at the same time make one throttle time."""
 
-    _record: BehaviourRecord
+    _record: BehaviorRecord
     _begin: float = 0.0
     _end: float | None = None
     _broken: bool = False
