@@ -143,7 +143,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Every worker omits the same tests and skips its own. A worker that died has reported nothing."""
+    """Each worker omits the same tests, but skips only some of its own. A worker that died has reported nothing."""
     told: list[dict[str, int]] = getattr(node, "workeroutput", {}).get("not run", [{}, {}])
     skipped, left_out = map(Counter, told)
     stash: pytest.Stash = node.config.stash

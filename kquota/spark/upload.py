@@ -25,7 +25,7 @@ _Row = tuple[str, str]
 
 def uploaded(spark: SparkSession, files: Files) -> DataFrame:
     """Return every line of the files as `value`, and its link as `file`. Raises Invalid for a file that is damaged or
-    not a text, and names the file.
+    not text, and names the file.
     """
     from pyspark.sql.utils import is_remote
 

@@ -148,7 +148,7 @@ def test_a_copy_between_log_dirs_that_does_not_grow(operator: Operator) -> None:
 
 @contextmanager
 def files_cannot_grow(operator: Operator, broker: int, size: int) -> Iterator[None]:
-    """Writes of this broker beyond this size of a file fail, as on a disk without space. Then it starts anew."""
+    """Writes of this broker beyond this size of a file fail, as on a full disk. The broker then restarts."""
     pid = operator.servers.broker(broker).pid
     assert pid is not None
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))

@@ -102,7 +102,7 @@ def test_the_document_is_applied_and_then_nothing_differs(
 def test_predictions_and_sums_are_in_json(advise: Callable[..., Ran], prefix: str) -> None:
     found = json.loads(advise("--percentile", "90", "--network", "5MB/s", "--output", "json").out)
     bursts = next(one for one in found["clients"] if one["client_id"] == f"{prefix}-bursts")
-    # An hour at 10 MB/s under 1.6 MB/s, and then 600 kB/s less than the limit until all is sent.
+    # An hour at 10 MB/s under 1.6 MB/s, and then 600 kB/s less than the limit until everything is sent.
     assert bursts["throttle_seconds"] == pytest.approx(3_600 * (1 + 8.4 / 0.6), rel=0.01)
     assert not bursts["unfinished"]
     totals = {one["key"]: one for one in found["totals"]}

@@ -154,7 +154,7 @@ clients = st.builds(Client, user=users, client_id=st.sampled_from(["a", "b", "c"
 
 @given(sets, clients, st.sets(st.sampled_from(["user", "client", "both"])))
 def test_brokers_agree(quotas: Mapping[Entity, Limits], client: Client, once: set[str]) -> None:
-    """The brokers include some that saw other types of quotas earlier."""
+    """Some of the brokers have had quotas of other types before."""
     assert client.user is not None
     assert client.client_id is not None
     seen = kinds(quotas) | once

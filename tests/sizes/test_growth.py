@@ -30,7 +30,7 @@ CASES = {
     ),
     "grows by less than it is compacted": (reading(100, 0, 10), reading(90, 0, 15), 30),
     "grows and all is cut": (reading(100, 0, 10), reading(0, 20, 20), None),
-    "made anew": (reading(100, 0, 10), reading(10, 0, 1), None),
+    "created again": (reading(100, 0, 10), reading(10, 0, 1), None),
     "truncated by less than it grew afterwards, which no snapshot shows": (
         reading(100, 0, 10),
         reading(110, 0, 11),

@@ -121,7 +121,7 @@ def _items(batch: Any) -> tuple[tuple[Item, ...], bytes | None]:
 
 
 def _item(record: Any) -> Item | None:
-    """Return the item of a record, or None if its key is not a text, or its time is not a date."""
+    """Return the item of a record, or None if its key is not text, or its time is not a date."""
     try:
         key = record.key.decode()
         at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
