@@ -1,12 +1,17 @@
 """The throughput of a real client: a load on a scratch topic, its result, and the quota that applies.
 
-A program needs only a cluster from `kquota.connect` and these names.
+A program needs only a cluster from `kquota.connect` and these names. They are imported when first used, because
+`kquota quota --help` reads the bounds of a load and runs none.
 """
 
-from kquota.probe.admin import Result, find_limit, probe
-from kquota.probe.ladder import Held, Limit, Operation, Step
-from kquota.probe.load import Kind
-from kquota.probe.verdict import Reading, Verdict
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kquota.probe.admin import Result, find_limit, probe
+    from kquota.probe.ladder import Held, Limit, Operation, Step
+    from kquota.probe.load import Kind
+    from kquota.probe.verdict import Reading, Verdict
 
 __all__ = [
     "Held",
@@ -20,3 +25,11 @@ __all__ = [
     "find_limit",
     "probe",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        for module in ("load", "ladder", "verdict", "admin"):
+            if hasattr(found := import_module(f"kquota.probe.{module}"), name):
+                return getattr(found, name)
+    raise AttributeError(f"module 'kquota.probe' has no attribute {name!r}")
