@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 
 import typer
 
+from kquota.cli.formats import TABLES, WITHOUT_TABLES
 from kquota.cli.help import Command
-from kquota.cli.options import TABLES, WITHOUT_TABLES, hints
+from kquota.cli.options import hints
 from kquota.errors import Invalid
 
 

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from kquota.cli.contract import is_quiet, printable, say
+from kquota.cli.contract import is_quiet, say
+from kquota.cli.formats import printable
 from kquota.cli.options import WritingOptions
 from kquota.errors import Conflict, Invalid, Refused
 

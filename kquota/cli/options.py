@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias, get_type_hints
 
 import typer
 
+from kquota.cli.formats import TABLES, WITHOUT_TABLES
+from kquota.cli.formats import Output as Output
 from kquota.errors import Invalid
 from kquota.measure import duration
-
-
-class Output(StrEnum):
-    """The format of the document on stdout."""
-
-    text = "text"
-    json = "json"
-    tsv = "tsv"
 
 
 class WritingOptions:
@@ -68,12 +61,6 @@ def hints(options: type[Any]) -> Mapping[str, Any]:
     if options not in _HINTS:
         _HINTS[options] = get_type_hints(options, include_extras=True)
     return _HINTS[options]
-
-
-TABLES: Final = (Output.tsv,)
-"""The formats of rows. Only commands whose answer is a table write them."""
-WITHOUT_TABLES: Final = tuple(output for output in Output if output not in TABLES)
-"""The formats that every command writes."""
 
 
 def _no_table(output: Output) -> Output:

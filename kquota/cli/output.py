@@ -1,4 +1,4 @@
-"""Prints the answer of a command: the only module that knows how text, JSON and TSV are written.
+"""The answer of a command, its JSON document, and how it is printed. `formats` has the values of --output.
 
 An answer is a frozen dataclass. Its fields, in order, are the keys of its JSON document, which is a contract.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields
@@ -16,16 +15,12 @@ from enum import Enum
 from types import NoneType
 from typing import Any, ClassVar, Final, TypeAlias
 
-from kquota.cli.contract import DONE, printable, say
-from kquota.cli.options import Output
-from kquota.cli.table import tab_separated
+from kquota.cli.contract import DONE, say
+from kquota.cli.formats import WRITE, Output
 from kquota.quota.entity import Entity
 from kquota.settings.change import Change
 from kquota.settings.resource import Resource, Setting
 from kquota.terms import Default, TopicPartition
-
-_UNUSUAL: Final = re.compile(r"[^\t\n\r\x20-\x7e]")
-"""Characters that occur only in the strings of a JSON document."""
 
 Form: TypeAlias = Callable[[Any], Any]
 Row: TypeAlias = Sequence[str | None]
@@ -156,45 +151,6 @@ def _written(answer: Answer, output: Output) -> str:
     if isinstance(answer, Lines):
         return "".join(f"{line}\n" for line in answer.lines)
     return WRITE[output](answer)
-
-
-def text(answer: Answer) -> str:
-    """Make control characters in text visible, because a name must not control the operator's terminal."""
-    shown = _printable_columns if answer.TABBED else printable
-    return "".join(f"{shown(line)}\n" for line in answer.text())
-
-
-def _printable_columns(line: str) -> str:
-    return "\t".join(map(printable, line.split("\t")))
-
-
-def table(answer: Answer) -> str:
-    """Return TSV for scripts that read lines."""
-    return tab_separated(answer.HEADER, answer.rows())
-
-
-def document(answer: Answer) -> str:
-    """Return one JSON document for scripts. It escapes the same characters as the text, for the same reason."""
-    written = answer.document()
-    if not written.isascii() or "\x7f" in written:
-        written = _UNUSUAL.sub(_escaped, written)
-    return written + "\n"
-
-
-def _escaped(found: re.Match[str]) -> str:
-    # Above U+FFFF, JSON needs two escapes. json.dumps writes both, but leaves U+007F as it is.
-    character = found[0]
-    if character.isprintable():
-        return character
-    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
-
-
-WRITE: Final[Mapping[Output, Callable[[Answer], str]]] = {
-    Output.text: text,
-    Output.json: document,
-    Output.tsv: table,
-}
-"""A format of --output is one row here and one value of `Output`."""
 
 
 def plain(value: object) -> Any:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from kquota.cli.contract import printable, say
+from kquota.cli.contract import say
+from kquota.cli.formats import printable
 from kquota.measure import human_duration
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kquota.cli.amounts import rate_or_unknown
-from kquota.cli.contract import printable
+from kquota.cli.formats import printable
 from kquota.measure import human_rate
 from kquota.pace.share import Pace, Side
 from kquota.pace.waves import Waves

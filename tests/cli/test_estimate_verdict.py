@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from kquota.cli.formats import document, text
 from kquota.cli.move.estimate.answer import assumed
 from kquota.cli.move.estimate.limits import limits, window
-from kquota.cli.output import document, plain, text
+from kquota.cli.output import plain
 from kquota.measure import ByteRate
 from kquota.pace.work import Link
 from kquota.spark.estimate import Unsized

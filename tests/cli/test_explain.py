@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from kquota.cli.output import document, text
+from kquota.cli.formats import document, text
 from kquota.cli.quota.explain import explained
 from kquota.quota.capacity import Capacity, broker
 from kquota.quota.entity import Entity

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kquota.cli.formats import document
 from kquota.cli.log_dirs.run import sizes
-from kquota.cli.output import document
 from tests.sizes.test_sizes import DIRS, ONE, TWO
 
 

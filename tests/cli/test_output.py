@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from kquota.cli.formats import WRITE, document
 from kquota.cli.options import Output
-from kquota.cli.output import WRITE, Answer, Part, Row, document, hidden, key, plain, show, spread
+from kquota.cli.output import Answer, Part, Row, hidden, key, plain, show, spread
 from kquota.quota.entity import Entity
 from kquota.settings.change import Change
 from kquota.settings.resource import BROKERS, Resource, Setting

@@ -13,8 +13,8 @@ import pytest
 
 from kquota import connect
 from kquota.cli.contract import exit_code
+from kquota.cli.formats import WRITE, document, text
 from kquota.cli.options import Output
-from kquota.cli.output import WRITE, document, text
 from kquota.cli.quota.probe.answer import Probed, probed
 from kquota.cli.quota.probe.limit import found as limit_found
 from kquota.cli.quota.probe.options import worded

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kquota.cli import output
+from kquota.cli.formats import document
 from kquota.cli.reassign_partitions.cancellation import cancelled
 from kquota.cli.reassign_partitions.remarks import of_cancellation
 from kquota.errors import KquotaError, Refused
@@ -50,6 +50,6 @@ def test_cancel_reports_log_dirs(moved: Started, code: int, out: str, err: str) 
     assert [*answer.text()] == [first, *filter(None, [out])]
     assert answer.notes == tuple(filter(None, [err]))
     assert answer.code == code
-    told = json.loads(output.document(answer))
+    told = json.loads(document(answer))
     found = {key: len(told[f"log_dirs_{key}"]) for key in ("cancelled", "failed", "waiting")}
     assert found == {"cancelled": len(moved.begun), "failed": len(moved.refused), "waiting": len(moved.waiting)}

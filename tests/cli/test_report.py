@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from kquota.cli.connection import Connection
+from kquota.cli.formats import document
 from kquota.cli.move.estimate.report import commands, writer
 from kquota.cli.move.estimate.report.page import page
 from kquota.cli.move.estimate.report.writer import Wanted
-from kquota.cli.output import document
 from kquota.errors import Refused
 from kquota.pace.work import Link
 from kquota.reassign.plan import Plan

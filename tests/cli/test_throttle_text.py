@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from kquota.cli.formats import WRITE
 from kquota.cli.options import Output
-from kquota.cli.output import WRITE
 from kquota.cli.throttle.changes import difference
 from kquota.cli.throttle.doctor.answer import examination
 from kquota.cli.throttle.entries import compact, spans

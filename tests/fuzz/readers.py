@@ -22,7 +22,7 @@ from typing import Final
 
 from kquota import addresses, bounded, java_properties, measure, text_file
 from kquota.cli.configs import pairs, scram
-from kquota.cli.contract import printable
+from kquota.cli.formats import printable
 from kquota.cli.list_options import every_broker_id, names, topics_in
 from kquota.cli.reassign_partitions.generation import parse_topics
 from kquota.election import leaders

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from kquota.cli import local_files, world
 from kquota.cli.engine_options import engine
+from kquota.cli.formats import document
 from kquota.cli.list_options import broker_ids, names
 from kquota.cli.log_dirs import compaction
 from kquota.cli.log_dirs.command import LogDirsOptions
-from kquota.cli.output import Answer, Lines, Part, document, key
+from kquota.cli.output import Answer, Lines, Part, key
 from kquota.errors import Invalid, Refused
 from kquota.sizes.port import LogDirs
 from kquota.sizes.replica import LogDir, hidden

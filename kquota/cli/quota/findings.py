@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 from kquota.cli.connection import Connection
-from kquota.cli.contract import DONE, NOT_YET, printable
+from kquota.cli.contract import DONE, NOT_YET
+from kquota.cli.formats import printable
 from kquota.cli.output import Answer, Part, Row
 from kquota.cli.quota.sentences import WIDTH, amount
 from kquota.cli.table import COLUMNS, columns

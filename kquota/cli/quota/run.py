@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kquota.cli import clock, confirmation, world
-from kquota.cli.contract import printable, say
+from kquota.cli.contract import say
+from kquota.cli.formats import printable
 from kquota.cli.options import Output
 from kquota.cli.output import Answer
 from kquota.cli.progress import sending

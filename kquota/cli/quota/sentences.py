@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kquota.cli.contract import printable
+from kquota.cli.formats import printable
 from kquota.list_text import few
 from kquota.measure import human_bytes, human_duration, human_rate
 from kquota.quota.capacity import AS_SHIPPED, Capacity

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from kquota.cli.formats import document, text
 from kquota.cli.move.cordons import CordonShown
 from kquota.cli.move.estimate.report.page import page
 from kquota.cli.move.estimate.run import cordon_remarks
 from kquota.cli.move.log_dir_time import never
-from kquota.cli.output import document, text
 from kquota.pace.log_dir_copy import LogDirPace, LogDirWork
 from kquota.pace.work import Link
 from kquota.reassign.running_copies import MoveUnderWay, RunningCopy

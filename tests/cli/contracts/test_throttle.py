@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from kquota.cli.formats import WRITE
 from kquota.cli.options import Output
-from kquota.cli.output import WRITE
 from kquota.cli.record.run import answer
 from kquota.settings.resource import Setting
 from kquota.stores.record.sharing import Condition

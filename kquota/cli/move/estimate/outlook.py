@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kquota.cli.amounts import size_or_unknown, time_or_unknown
-from kquota.cli.contract import printable
+from kquota.cli.formats import printable
 from kquota.cli.table import aligned
 from kquota.list_text import named_brokers
 from kquota.measure import human_bytes, human_duration

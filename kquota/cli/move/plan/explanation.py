@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from kquota.cli.contract import printable, say
+from kquota.cli.contract import say
+from kquota.cli.formats import printable
 from kquota.cli.move.cordons import cordon_notes
 from kquota.cli.move.plan.plan_file import UNSAVED, saving
 from kquota.cli.suggestion import suggested

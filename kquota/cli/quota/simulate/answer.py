@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kquota.cli.contract import printable
+from kquota.cli.formats import printable
 from kquota.cli.output import Answer, Part, hidden, key, spread
 from kquota.cli.table import aligned
 from kquota.measure import counted, human_bytes, human_duration, human_rate

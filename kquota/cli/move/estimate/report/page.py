@@ -7,7 +7,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
 from kquota import __version__
-from kquota.cli.contract import printable
+from kquota.cli.formats import printable
 from kquota.cli.move.estimate.outlook import may_fit, warnings, why_full
 from kquota.cli.move.estimate.report import commands
 from kquota.cli.move.estimate.report.sections import Ticket, carried, rooms, sources, stored, times, unchecked

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
-from kquota.cli.contract import printable, say
+from kquota.cli.contract import say
+from kquota.cli.formats import printable
 from kquota.cli.move.cordons import cordon_notes
 from kquota.cli.move.log_dir_time import time_lines
 from kquota.cli.move.plan.plan_file import UNSAVED, saving
