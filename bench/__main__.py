@@ -1,7 +1,7 @@
 """Measures every figure in kquota's documents in one run: medians, spread, ratios, and whether promises hold.
 
 `python -m bench` runs all parts, `python -m bench PART…` some. `--into FOLDER` also writes bench.json, bench.txt and
-the plot of cost against size; parts that are not run keep their results. The exit code is 1 if a promise does not hold.
+the pictures; parts that are not run keep their results. The exit code is 1 if a promise does not hold.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final, Self
 
-from bench.quoted import JSON, PLOT, TEXT, tables, text
+from bench.quoted import JSON, PICTURES, TEXT, tables, text
 from bench.race import say
 from bench.section import Section
 from kquota import java
@@ -38,8 +38,12 @@ PARTS: Final = (
     "fleet",
     "mutation",
     "curve",
+    "protect",
+    "pacing",
 )
 """Each is a module with `sections()`."""
+_PLOTTED: Final = {"curve": "plot", "protect": "protect_plot"}
+"""The modules that draw the pictures of sections."""
 _LIBRARIES: Final = ("confluent-kafka", "kafka-python", "kazoo", "pyspark", "duckdb", "polars")
 
 
@@ -47,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     """Runs the parts and prints tables on stdout. Returns 1 if a promise does not hold, 2 for an unknown argument."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__, allow_abbrev=False)
     parser.add_argument("parts", metavar="PART", nargs="*", help=f"one of {', '.join(PARTS)}; all without")
-    parser.add_argument("--into", metavar="FOLDER", type=Path, help="where bench.json, bench.txt and cost.svg go")
+    parser.add_argument("--into", metavar="FOLDER", type=Path, help="where bench.json, bench.txt and pictures go")
     asked = parser.parse_args(arguments)
     if unknown := sorted({*asked.parts} - {*PARTS}):
         parser.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
@@ -93,10 +97,9 @@ class Kept:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._write(JSON, f"{json.dumps({**self.machine, 'sections': self.found}, indent=2)}\n")
         self._write(TEXT, text(self.texts))
-        if section.name == "curve":
-            from bench.plot import draw
-
-            draw([dict(row) for row in section.rows], self.folder / PLOT)
+        if section.name in PICTURES:
+            module = importlib.import_module(f"bench.{_PLOTTED[section.name]}")
+            module.draw([dict(row) for row in section.rows], self.folder / PICTURES[section.name])
 
     def _write(self, name: str, text: str) -> None:
         new = self.folder / f"{name}.new"

@@ -10,7 +10,7 @@ from typing import Any, Final
 _OURS: Final = {"color": "#1f6feb", "marker": "o", "label": "kquota"}
 _THEIRS: Final = {"color": "#b35900", "marker": "s", "linestyle": "--", "label": "Kafka's tool"}
 _ESTIMATED: Final = {**_THEIRS, "marker": "x", "linestyle": ":", "label": "Kafka's tool, one call x size"}
-_STYLE: Final[dict[Any, object]] = {
+STYLE: Final[dict[Any, object]] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "kquota",
     "font.size": 9,
@@ -29,7 +29,7 @@ def draw(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
     from matplotlib.ticker import FuncFormatter
 
     commands = list(dict.fromkeys(row["command"] for row in rows))
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         figure, axes = pyplot.subplots(
             1, len(commands), figsize=(2.3 * len(commands), 2.9), sharey=True, layout="constrained"
         )

@@ -1,7 +1,7 @@
 """Quotes the tables of `make bench` in the documents word for word, so that all figures are from one run.
 
-`python -m bench.quoted bench-results` keeps a run below docs/bench and puts its tables and its plot into the documents:
-a table in the fence after `<!-- bench: NAME -->`.
+`python -m bench.quoted bench-results` keeps a run below docs/bench and puts its tables and its pictures into the
+documents: a table in the fence after `<!-- bench: NAME -->`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ ROOT: Final = Path(__file__).parents[1]
 KEPT: Final = ROOT / "docs" / "bench"
 JSON: Final = "bench.json"
 TEXT: Final = "bench.txt"
-PLOT: Final = "cost.svg"
+PICTURES: Final = {"curve": "cost.svg", "protect": "protect.svg"}
+"""The pictures of sections."""
 _SECTION: Final = re.compile(r"^== (?P<name>[^\n]+) ==\n(?P<table>.*?)(?=\n*^== |\n*\Z)", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = re.compile(
     r"(?P<head><!-- bench: (?P<name>.+?) -->\n+```text\n)(?P<table>.*?)(?P<foot>\n```)", re.DOTALL
@@ -52,7 +53,7 @@ def main(run: Path) -> None:
     if quoted != set(told):
         sys.exit(f"{run}: not quoted or not run: {', '.join(sorted(quoted ^ set(told)))}")
     KEPT.mkdir(exist_ok=True)
-    for name in (JSON, TEXT, PLOT):
+    for name in (JSON, TEXT, *PICTURES.values()):
         shutil.copyfile(run / name, KEPT / name)
     for page, said in pages.items():
         page.write_text(_QUOTED.sub(lambda found: found["head"] + told[found["name"]] + found["foot"], said))

@@ -17,8 +17,8 @@ from kquota.terms import BrokerId
 
 QUANTILE: Final = 0.95
 """The quantile of the latencies of a window. A higher one of 50 writes is the maximum, which one pause decides."""
-BASELINE_QUANTILE: Final = 0.99
-"""The quantile of the usual latencies. It is higher, so a window as noisy as the baseline does not count as slow."""
+BASELINE_QUANTILE: Final = 0.75
+"""The quantile of the windows that gives the baseline: bursts of a client in a fourth of them do not count."""
 LEAST_SAMPLES: Final = 5
 """With fewer writes in a window, the latency of a broker is unknown."""
 SETTLING_SECONDS: Final = 15.0
@@ -33,10 +33,16 @@ CAUTIOUS_STEP: Final = 0.05
 at most the share `CAUTIOUS_STEP` of that throttle.
 """
 STEPS: Final = 20
-"""The number of increases from the lowest throttle to the highest, unless one of them was too high."""
-FORGIVEN_SECONDS: Final = 100.0
-"""One slow window in this time changes nothing, because a burst of a client can cause it."""
+"""The number of the smallest increases from the lowest throttle to the highest."""
+SLOW_SHARE: Final = 0.05
+"""The share of the time in which writes may be slow, because bursts of clients also cause this."""
+FORGIVEN_SECONDS: Final = 15.0
+"""The time after which a slow window may be such a burst. Two of them in a shorter time are not."""
+FORGIVEN_DEBT: Final = 2.5
+"""The seconds of slow windows, beyond `SLOW_SHARE` of the time, up to which another one changes nothing."""
 DECREASE: Final = 0.5
+SMALL_DECREASE: Final = 0.7
+"""A throttle that has been raised towards the one that was too high is approached to the limit of the clients."""
 RELIEF_SECONDS: Final = 10.0
 """The time between two decreases, because the first one must have its effect."""
 
@@ -93,19 +99,22 @@ class Protection:
     """The state between two windows. `rate` is the throttle that is set, which is not always the wanted one.
 
     First it wants the lowest throttle, to measure the `baseline` of each broker. `ceiling` is the last throttle that
-    was too high. The other fields are measurements and seconds so far.
+    was too high, and `approached` means that the throttle has been raised towards it. The other fields are measurements
+    and seconds so far.
     """
 
     low: ByteRate
     high: ByteRate
     rate: ByteRate
     baseline: Mapping[BrokerId, float] = field(default_factory=dict)
-    samples: Mapping[BrokerId, tuple[float, ...]] = field(default_factory=dict)
+    samples: tuple[Mapping[BrokerId, Collection[float]], ...] = ()
     at_lowest: float = 0.0
     calm: float = 0.0
     since_decrease: float = math.inf
     ceiling: ByteRate | None = None
+    approached: bool = False
     since_slow: float = math.inf
+    debt: float = 0.0
     reported: ReportedBaseline = field(default_factory=ReportedBaseline)
 
     def after(self, window: ClientWindow) -> tuple[Protection, ProtectionStep]:
@@ -115,9 +124,15 @@ class Protection:
         reported, high = self.reported.after(window.reported)
         worst = self._worst(window, high)
         since = self.since_decrease + window.seconds
-        state = replace(self, since_decrease=since, since_slow=self.since_slow + window.seconds, reported=reported)
+        state = replace(
+            self,
+            since_decrease=since,
+            since_slow=self.since_slow + window.seconds,
+            debt=max(0.0, self.debt - SLOW_SHARE * window.seconds),
+            reported=reported,
+        )
         if worst.pressure in _HARM:
-            return self._harmed(state, worst, since)
+            return self._harmed(state, worst, window.seconds)
         if worst.pressure is Pressure.UNKNOWN:
             return replace(state, calm=0.0), worst
         calm = replace(state, calm=self.calm + window.seconds)
@@ -126,7 +141,7 @@ class Protection:
 
     @property
     def step(self) -> int:
-        """The largest increase, in bytes per second, once a throttle was too high."""
+        """The smallest increase, in bytes per second, once a throttle was too high."""
         return max(1, (self.high - self.low) // STEPS)
 
     @property
@@ -140,21 +155,20 @@ class Protection:
         """Collect the latencies under the lowest throttle, once it has its effect."""
         step = ProtectionStep(rate=self.low, pressure=Pressure.MEASURING, shrunk=window.shrunk)
         if self.rate != self.low or window.shrunk:
-            return replace(self, rate=self.low, samples={}, at_lowest=0.0), step
+            return replace(self, rate=self.low, samples=(), at_lowest=0.0), step
         state = replace(self, at_lowest=self.at_lowest + window.seconds)
         if self.at_lowest < SETTLING_SECONDS:
             return state, step
         state = replace(state, reported=self.reported.measured(window.reported))
-        brokers = self.samples.keys() | window.latencies.keys()
-        samples = {b: (*self.samples.get(b, ()), *window.latencies.get(b, ())) for b in sorted(brokers)}
-        state = replace(state, samples=samples)
+        state = replace(state, samples=(*self.samples, window.latencies))
         if state.at_lowest < SETTLING_SECONDS + BASELINE_SECONDS:
             return state, step
-        found = {broker: quantile(latencies, BASELINE_QUANTILE) for broker, latencies in samples.items()}
+        brokers = sorted(set().union(*state.samples))
+        found = {broker: usual([one.get(broker, ()) for one in state.samples]) for broker in brokers}
         known = {broker: value for broker, value in found.items() if value is not None and math.isfinite(value)}
         if not known or len(known) < len(found):
-            return replace(state, samples={}, at_lowest=SETTLING_SECONDS), step
-        return replace(state, samples={}, baseline=known), step
+            return replace(state, samples=(), at_lowest=SETTLING_SECONDS), step
+        return replace(state, samples=(), baseline=known), step
 
     def _worst(self, window: ClientWindow, high: HighTime | None) -> ProtectionStep:
         """Return the step that keeps the throttle, with the pressure of the window."""
@@ -187,26 +201,27 @@ class Protection:
         """
         return limit_of(self.baseline.get(broker, max(self.baseline.values())))
 
-    def _harmed(self, state: Protection, worst: ProtectionStep, since: float) -> tuple[Protection, ProtectionStep]:
-        """Decrease the throttle, unless this window is the only slow one, or an earlier decrease has no effect yet.
+    def _harmed(self, state: Protection, worst: ProtectionStep, seconds: float) -> tuple[Protection, ProtectionStep]:
+        """Decrease the throttle, unless slow windows are rare, or an earlier decrease has no effect yet.
 
         Writes that are slow under the lowest throttle are slow because of the clients' own load, which has changed: the
         baseline is then measured again.
         """
         slow = worst.pressure is Pressure.SLOW and not math.isinf(worst.latency or 0.0)
-        first = slow and state.since_slow > FORGIVEN_SECONDS
-        state = replace(state, since_slow=0.0)
+        rare = slow and state.since_slow > FORGIVEN_SECONDS and state.debt <= FORGIVEN_DEBT
+        since = state.since_decrease
+        state = replace(state, since_slow=0.0, debt=state.debt + seconds)
         if since <= RELIEF_SECONDS:
             return replace(state, calm=0.0), worst
-        if first:
+        if rare:
             return state, worst
         if slow and self.rate == self.low and since > SETTLING_SECONDS:
-            return replace(state, calm=0.0, baseline={}, samples={}, at_lowest=SETTLING_SECONDS), worst
+            return replace(state, calm=0.0, baseline={}, samples=(), at_lowest=SETTLING_SECONDS), worst
         return state._decreased(worst)
 
     def _decreased(self, worst: ProtectionStep) -> tuple[Protection, ProtectionStep]:
-        rate = self._clamped(self.rate * DECREASE)
-        state = replace(self, rate=rate, calm=0.0, since_decrease=0.0, ceiling=self.rate)
+        rate = self._clamped(self.rate * (SMALL_DECREASE if self.approached else DECREASE))
+        state = replace(self, rate=rate, calm=0.0, since_decrease=0.0, debt=0.0, ceiling=self.rate, approached=False)
         return state, replace(worst, rate=rate)
 
     def _increased(self, worst: ProtectionStep) -> tuple[Protection, ProtectionStep]:
@@ -214,11 +229,14 @@ class Protection:
         ceiling = None if self.ceiling is not None and self.rate >= self.ceiling else self.ceiling
         # Before any throttle was too high, doubling finds the room of the clients in a few minutes.
         higher = self.rate + (max(self.step, self.rate) if math.isinf(self.since_decrease) else self.step)
-        if ceiling is not None:
-            cautious = self.rate + max(1, int(CAUTIOUS_STEP * ceiling))
-            higher = min(higher, cautious if self._near_ceiling else int(CAUTION * ceiling))
+        if ceiling is not None and self._near_ceiling:
+            higher = self.rate + max(1, int(CAUTIOUS_STEP * ceiling))
+        elif ceiling is not None:
+            cautious = int(CAUTION * ceiling)
+            higher = min(cautious, self.rate + max(self.step, (cautious - self.rate) // 2))
         rate = self._clamped(higher)
-        return replace(self, rate=rate, calm=0.0, ceiling=ceiling), replace(worst, rate=rate)
+        state = replace(self, rate=rate, calm=0.0, ceiling=ceiling, approached=ceiling is not None)
+        return state, replace(worst, rate=rate)
 
 
 def quantile(latencies: Collection[float], share: float = QUANTILE) -> float | None:
@@ -227,3 +245,9 @@ def quantile(latencies: Collection[float], share: float = QUANTILE) -> float | N
         return None
     ordered = sorted(latencies)
     return ordered[math.ceil(share * len(ordered)) - 1]
+
+
+def usual(windows: Collection[Collection[float]]) -> float | None:
+    """Return the latency that most of these windows do not exceed, or None if they have too few writes."""
+    found = sorted(latency for one in windows if (latency := quantile(one)) is not None)
+    return found[math.ceil(BASELINE_QUANTILE * len(found)) - 1] if found else None

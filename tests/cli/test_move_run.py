@@ -17,11 +17,17 @@ from tests.cli.run import Ran, kquota, started
 from tests.cli.test_reassign_partitions import LASTING, SLOW, Desk
 from tests.stores.moves_stage import OtherHand, until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.parametrize("way", ["4.3.1 Admin API"])]
+pytestmark = pytest.mark.kafka
 
 COUNT = 6
 SIZE = 3_000_000
 WAVES, KILLS, SMALL = 10, 5, 500_000
+
+
+@pytest.fixture
+def way() -> str:
+    """The connection of each test that does not name others."""
+    return "4.3.1 Admin API"
 
 
 @pytest.fixture
@@ -70,6 +76,7 @@ def test_a_move_in_waves_survives_kill_9_and_restores_each_value(desk: Desk) -> 
     assert [one["broker"] for one in report["brokers"]] == [3]
 
 
+@pytest.mark.parametrize("way", ["4.3.1 Admin API", "3.9.1 Admin API"])
 def test_ten_waves_survive_five_kills_and_the_restart_of_a_broker(desk: Desk) -> None:
     """Each kill meets another wave. The destination restarts while no kquota runs."""
     topic = desk.hand.topic(dict.fromkeys(range(WAVES), (1, 2)), size=SMALL)

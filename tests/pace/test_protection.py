@@ -19,6 +19,7 @@ from kquota.pace.protection import (
     DECREASE,
     RELIEF_SECONDS,
     SETTLING_SECONDS,
+    SMALL_DECREASE,
     ClientWindow,
     Pressure,
     Protection,
@@ -175,6 +176,34 @@ def test_calm_windows_double_the_throttle_until_one_was_too_high() -> None:
     assert rates[-1] == 110
 
 
+def test_after_a_decrease_each_increase_is_half_the_way_to_the_throttle_that_was_too_high() -> None:
+    state, rates = measured(rate=100 * MB), []
+    for one in (window(SLOW), window(SLOW), *(window(CALM),) * 12):
+        state, step = state.after(one)
+        rates.append(step.rate // MB)
+    assert list(dict.fromkeys(rates)) == [100, 50, 70, 80, 85, 90]
+    while step.rate == 90 * MB:
+        state, step = state.after(window(SLOW))
+    assert step.rate == int(90 * MB * SMALL_DECREASE)
+
+
+def test_writes_may_be_slow_in_a_twentieth_of_the_time() -> None:
+    """Single slow windows that are more frequent than this lower the throttle."""
+    state = measured(rate=50 * MB)
+    rates = []
+    for one in (window(SLOW), *(window(CALM),) * 4) * 3:
+        state, step = state.after(one)
+        rates.append(step.rate)
+    assert any(after < before for before, after in pairwise(rates))
+
+
+def test_a_burst_while_the_baseline_is_measured_does_not_count() -> None:
+    state = begun()
+    for number in range(20):
+        state, _ = state.after(window(SLOW if number == 4 else CALM))
+    assert state.baseline == dict.fromkeys(BROKERS, BASE)
+
+
 def test_later_calm_windows_increase_the_throttle_by_steps() -> None:
     state, rates = replace(measured(), since_decrease=100.0), []
     for _ in range(100):
@@ -196,7 +225,9 @@ def test_each_increase_follows_calm_windows(kinds: Sequence[float]) -> None:
         calm += SECONDS if step.pressure is Pressure.CALM else 0.0
         if step.rate > before:
             assert calm >= CALM_SECONDS
-            assert step.rate - before <= (max(state.step, before) if math.isinf(state.since_decrease) else state.step)
+            doubled = before if math.isinf(state.since_decrease) else 0
+            halfway = 0 if state.ceiling is None else (state.ceiling - before) // 2
+            assert step.rate - before <= max(state.step, doubled, halfway)
             calm = 0.0
 
 
@@ -230,15 +261,17 @@ class Course:
         return Course(self.rates[part], self.slow[part])
 
 
-def simulated(room: Callable[[float], int], minutes: int, noise: Sequence[float]) -> Course:
+def simulated(
+    room: Callable[[float], int], minutes: int, noise: Sequence[float], seconds: float = SECONDS, high: int = 210 * MB
+) -> Course:
     """A cluster with `room` for the copies in each second. Above it, the latency rises steeply."""
-    state = begun(high=210 * MB)
+    state = begun(high=high)
     rates: list[int] = []
     slow: list[bool] = []
-    while (now := len(rates) * SECONDS) < minutes * 60:
+    while (now := len(rates) * seconds) < minutes * 60:
         excess = max(0.0, state.rate / room(now) - 1)
         times = (1 + 20 * excess) * noise[len(rates) % len(noise)]
-        state, step = state.after(ClientWindow(seconds=SECONDS, latencies={BROKERS[0]: (times * BASE,) * 5}))
+        state, step = state.after(ClientWindow(seconds=seconds, latencies={BROKERS[0]: (times * BASE,) * 5}))
         rates.append(int(state.rate))
         slow.append(step.pressure is Pressure.SLOW)
     return Course(rates, slow)
@@ -267,6 +300,23 @@ def test_the_throttle_follows_a_load_that_steps_up_and_down(small: int, large: i
     for hour in (0, 60):
         assert max(course.between(hour, hour + 30).rates) >= large * 0.8
         assert max(course.between(hour + 32, hour + 60).rates) <= 1.1 * small + 10 * MB
+
+
+@settings(max_examples=20)
+@given(
+    st.sampled_from([30, 60]),
+    st.integers(25, 60).map(lambda size: size * MB),
+    st.integers(60, 110).map(lambda size: size * MB),
+    jitters,
+)
+def test_beside_a_load_that_changes_each_minute_it_is_almost_as_fast_as_the_best_fixed_throttle(
+    step: int, small: int, large: int, noise: list[float]
+) -> None:
+    """The best fixed throttle is the room under the larger load. In the first minutes, kquota looks for it."""
+    course = simulated(lambda now: small if now % (2 * step) >= step else large, 20, noise, 2.5, high=110 * MB)
+    slow = course.slow[len(course.slow) // 4 :]
+    assert sum(slow) / len(slow) <= 0.05
+    assert sum(course.rates) / len(course.rates) >= small / 1.3
 
 
 def test_caution_below_the_throttle_that_was_too_high() -> None:

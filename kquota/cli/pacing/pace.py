@@ -120,6 +120,7 @@ class DuePace:
     runs: Runs
     clock: Clock
     changed: float | None = None
+    interval: float = 5.0
 
     def after(self, found: Observed) -> None:
         now = self.clock.monotonic()

@@ -29,6 +29,8 @@ _LOWEST_SHARE: Final = 10
 """Without a lower bound, the lowest throttle is this part of the highest one."""
 _LEAST_SECONDS: Final = 1.0
 """The shortest time of writes between two readings, so that each window has enough of them."""
+_READ_SECONDS: Final = 2.0
+"""Clients wait for a reading until the throttle is lowered."""
 _REPORT_SECONDS: Final = 10.0
 """The time between two readings of the exporters, because a reading costs a broker some CPU."""
 _MILLISECONDS: Final = 1_000
@@ -133,6 +135,7 @@ class ProtectedPace:
     reports: _Reports | None
     reported: set[Pressure] = field(default_factory=set)
     in_sync: dict[TopicPartition, Replicas] = field(default_factory=dict)
+    interval: float = _READ_SECONDS
 
     def wait(self, seconds: float) -> None:
         self.probe.wait(max(seconds, _LEAST_SECONDS))

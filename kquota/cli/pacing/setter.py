@@ -29,6 +29,11 @@ _Result = TypeVar("_Result")
 class MovePace(Protocol):
     """Changes the throttle of the open run of a move."""
 
+    @property
+    def interval(self) -> float:
+        """The seconds between two readings, unless an operator gives others."""
+        ...
+
     def after(self, found: Observed) -> None:
         """Change the throttle after a reading of one move that has not ended, if a change is due.
 

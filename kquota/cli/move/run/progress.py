@@ -14,6 +14,8 @@ from kquota.reassign.plan import Plan
 from kquota.watch.observation import MoveWatch, WatchPorts
 
 _READ_SECONDS: Final = 5.0
+_READ_SHARE: Final = 0.2
+"""The largest share of the time for readings, because a reading of a large cluster takes seconds."""
 _TELL_SECONDS: Final = 10.0
 
 
@@ -29,7 +31,7 @@ class RunProgress:
         self._plan = plan
         self._name = name
         self.watch: MoveWatch | None = None
-        self._read, self._reported = -math.inf, ports.clock.monotonic()
+        self._next, self._reported = -math.inf, ports.clock.monotonic()
 
     def step(self, *, ended: bool = False) -> None:
         """Read the cluster if the last reading is old or the moves have `ended`, and print every other reading.
@@ -37,14 +39,16 @@ class RunProgress:
         A failed reading is printed and does not end the move.
         """
         now = self._ports.clock.monotonic()
-        if self.watch is None if ended else now - self._read < _READ_SECONDS:
+        if self.watch is None if ended else now < self._next:
             return
-        self._read = now
         try:
             # The first reading must see the record of the run, which did not exist before.
             self.watch = self.watch or MoveWatch(self._ports, plan=self._plan)
             found = self.watch.look()
+            seconds = _READ_SECONDS if self.pace is None else self.pace.interval
+            self._next = now + max(seconds, (self._ports.clock.monotonic() - now) / _READ_SHARE)
         except KquotaError as error:
+            self._next = now + _READ_SECONDS
             say(f"warning: the progress is unknown: {worded(error)}")
             return
         if now - self._reported >= _TELL_SECONDS and not found.ended:

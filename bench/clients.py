@@ -1,0 +1,103 @@
+"""Clients with a load that steps up and down, as a process of its own: the latency of their writes in each second.
+
+`python -m bench.clients BOOTSTRAP TOPIC PARTITIONS STEP_SECONDS RATE…` writes until stdin is closed, and prints JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import select
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final
+
+from confluent_kafka import Producer
+
+RECORD: Final = 10_000
+BATCH: Final = 32_000
+_PAYLOAD: Final = os.urandom(RECORD)
+_PAUSE: Final = 0.004
+_LAST_SECONDS: Final = 60.0
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Write records, evenly over the partitions, with each rate in turn (bytes per second)."""
+    bootstrap, topic, partitions, step, *rates = arguments
+    client = _Client(bootstrap, topic, int(partitions))
+    wanted = [float(rate) / RECORD for rate in rates]
+    began = last = time.time()
+    due = 0.0
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        now = time.time()
+        rate = wanted[int((now - began) / float(step)) % len(wanted)]
+        due += rate * (now - last)
+        last = now
+        while due >= 1:
+            client.send(rate)
+            due -= 1
+        client.producer.poll(_PAUSE)
+    client.producer.flush(_LAST_SECONDS)
+    print(json.dumps(client.seconds()))
+
+
+def quantile(latencies: Collection[float], share: float) -> float:
+    """Return a quantile of at least one latency."""
+    return sorted(latencies)[math.ceil(share * len(latencies)) - 1]
+
+
+def fill(bootstrap: str, topic: str, partitions: int, size: int) -> None:
+    """Write `size` bytes in batches that are smaller than a fetch of a partition, `BATCH`."""
+    producer = Producer({"bootstrap.servers": bootstrap, "batch.size": BATCH, "linger.ms": 50, "log_level": 2})
+    for number in range(size // RECORD):
+        while True:
+            try:
+                producer.produce(topic, _PAYLOAD, partition=number % partitions)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    producer.flush(_LAST_SECONDS)
+
+
+class _Client:
+    """`acks=all`, with the other settings as librdkafka has them. A write counts in the second in which it was sent."""
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+        self._topic, self._partitions, self._sent = topic, partitions, 0
+        self._latencies: defaultdict[int, list[float]] = defaultdict(list)
+        self._rates: dict[int, float] = {}
+        self.producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "log_level": 2})
+
+    def send(self, rate: float) -> None:
+        self._sent += 1
+        self._rates.setdefault(int(time.time()), rate)
+        self.producer.produce(
+            self._topic, _PAYLOAD, partition=self._sent % self._partitions, on_delivery=self._answered(time.time())
+        )
+
+    def _answered(self, sent: float) -> Callable[[Any, Any], None]:
+        def answered(error: object, _: object) -> None:
+            self._latencies[int(sent)].append(time.time() - sent if error is None else math.inf)
+
+        return answered
+
+    def seconds(self) -> list[Mapping[str, Any]]:
+        """The seconds, without the first and the last one, which are not whole."""
+        whole = sorted(self._latencies)[1:-1]
+        return [
+            {
+                "second": one,
+                "written": self._rates[one] * RECORD,
+                "p50": quantile(self._latencies[one], 0.5),
+                "p99": quantile(self._latencies[one], 0.99),
+                "latencies": [round(latency, 4) for latency in self._latencies[one]],
+            }
+            for one in whole
+        ]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

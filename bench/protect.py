@@ -1,0 +1,190 @@
+"""A move beside clients whose load steps up and down: no throttle, fixed throttles, and `--protect`.
+
+Each move copies the same partitions on the same brokers, over one narrow network, so that copies delay clients as they
+do in a network and not because of this machine's CPU. The baseline is a time without a move.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from bench.clients import fill, quantile
+from bench.moves import entry, written
+from bench.narrow import narrowed
+from bench.race import kquota, say
+from bench.section import Section, verdict
+from bench.servers import brokers
+from kquota.measure import human_rate
+from kquota.sandbox import traffic
+from kquota.sandbox.cluster import Sandbox
+
+NETWORK: Final = 60_000_000
+"""Bytes per second of the network that brokers, clients and kquota share."""
+STEP_SECONDS: Final = 60
+LOADS: Final = (2_000_000, 6_000_000)
+"""Bytes per second that the clients write, in turn."""
+PARTITIONS: Final = 4
+SIZE: Final = 5_000_000_000
+FIXED: Final = (15_000_000, 20_000_000, 25_000_000, 30_000_000)
+LOWEST: Final = 10_000_000
+HIGHEST: Final = 50_000_000
+BASELINE_SECONDS: Final = 120.0
+PROPERTIES: Final = {
+    "replication.quota.window.num": "1",
+    "num.replica.fetchers": "4",
+    "replica.fetch.max.bytes": "40000",
+    "replica.fetch.wait.max.ms": "50",
+}
+"""As shipped, a broker copies the bytes of 11 s at once, and then none for 11 s. Here, it copies in short fetches."""
+MOST_SLOWER: Final = 1.5
+LEAST_SHARE: Final = 0.95
+MOST_LONGER: Final = 1.3
+_SETTLING_SECONDS: Final = 4.0
+_LOAD: Final = "clients"
+_BULK: Final = "bulk"
+NAMES: Final = ("no move", "no throttle", "--protect")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """One move, or none: its clients second by second, and the report of its run."""
+
+    name: str
+    began: float
+    seconds: float
+    clients: Sequence[Mapping[str, Any]]
+    report: Mapping[str, Any]
+
+    @property
+    def during(self) -> Sequence[Mapping[str, Any]]:
+        """The whole seconds of the move."""
+        return [one for one in self.clients if self.began + 1 <= one["second"] <= self.began + self.seconds - 1]
+
+    def share(self, baseline: Mapping[float, float]) -> float:
+        """Return the share of the seconds in which the 99th percentile is at most `MOST_SLOWER` times the baseline."""
+        good: int = sum(one["p99"] <= MOST_SLOWER * baseline[one["written"]] for one in self.during)
+        return good / len(self.during)
+
+
+def sections() -> list[Section]:
+    """All moves, on one set of brokers."""
+    command = narrowed(NETWORK, [sys.executable, "-m", "bench.protect"])
+    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return [section([Course(**one) for one in json.loads(ran.stdout)])]
+
+
+def courses() -> list[Course]:
+    """The time without a move, and each move."""
+    with brokers("protect", properties=PROPERTIES) as found, TemporaryDirectory(prefix="kquota-bench-") as folder:
+        stage = _Stage(found, Path(folder))
+        taken = [stage.course("no move", None), stage.course("no throttle", ["--unthrottled"])]
+        taken += [stage.course(human_rate(rate), ["--throttle", f"{rate}B/s"]) for rate in FIXED]
+        bounds = ["--min-rate", f"{LOWEST}B/s", "--max-rate", f"{HIGHEST}B/s"]
+        return [*taken, stage.course("--protect", ["--protect", *bounds])]
+
+
+class _Stage:
+    """The brokers, the topic of the clients, and the topic that moves there and back between brokers 2 and 3."""
+
+    def __init__(self, found: Sandbox, folder: Path) -> None:
+        self._found, self._folder, self._at = found, folder, 2
+        traffic.create(found.bootstrap, _LOAD, [[1 + n % 3, 1 + (n + 1) % 3] for n in range(6)])
+        traffic.create(found.bootstrap, _BULK, [[1, self._at]] * PARTITIONS)
+        say(f"writing {SIZE // 10**6:,} MB")
+        fill(found.bootstrap, _BULK, PARTITIONS, SIZE)
+
+    def course(self, name: str, options: Sequence[str] | None) -> Course:
+        say(f"{name} ...")
+        loads = map(str, LOADS)
+        command = ["-m", "bench.clients", self._found.bootstrap, _LOAD, "6", str(STEP_SECONDS), *loads]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        with subprocess.Popen([sys.executable, *command], **pipes) as clients:
+            time.sleep(_SETTLING_SECONDS)
+            began, clock = time.time(), time.monotonic()
+            if options is None:
+                time.sleep(BASELINE_SECONDS)
+            report = {} if options is None else self._moved(options)
+            seconds = time.monotonic() - clock
+            out, _ = clients.communicate()
+        return Course(name=name, began=began, seconds=seconds, clients=json.loads(out), report=report)
+
+    def _moved(self, options: Sequence[str]) -> Mapping[str, Any]:
+        self._at = 5 - self._at
+        plan = written(self._folder, [entry(_BULK, number, [1, self._at]) for number in range(PARTITIONS)])
+        state = str(self._folder / "state")
+        at = ["--bootstrap-server", self._found.bootstrap, "--state-dir", state, "--output", "json"]
+        run = _answer("move", "run", str(plan), *at, "--force", *options)["run"]
+        return _answer("move", "report", run, *at)
+
+
+def _answer(*command: str) -> Mapping[str, Any]:
+    ran = subprocess.run(kquota(*command), capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise RuntimeError(ran.stderr)
+    found: Mapping[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+def section(courses: Sequence[Course]) -> Section:
+    """The table, and rows with everything that the picture shows."""
+    baseline = _baseline(courses[0])
+    shares = {one.name: one.share(baseline) for one in courses}
+    moves = {one.name: one.seconds for one in courses[1:]}
+    fixed = {name: seconds for name, seconds in moves.items() if name != NAMES[-1]}
+    good = {name: seconds for name, seconds in fixed.items() if shares[name] >= LEAST_SHARE}
+    best = min(good, key=good.__getitem__) if good else max(fixed, key=shares.__getitem__)
+    longer = moves[NAMES[-1]] / moves[best]
+    kept = shares[NAMES[-1]] >= LEAST_SHARE and longer <= MOST_LONGER
+    table = []
+    for one in courses:
+        promise, held = "", True
+        if one.name == NAMES[-1]:
+            promise, held = f"{LEAST_SHARE:.0%} of the seconds, {MOST_LONGER:g} x {best}", kept
+        table.append(
+            [
+                one.name,
+                "" if one.name == NAMES[0] else f"{one.seconds:.0f}",
+                f"{shares[one.name]:.0%}",
+                f"{quantile([second['p99'] for second in one.during], 0.5) * 1_000:.0f}",
+                f"{quantile([second['p99'] for second in one.during], 0.95) * 1_000:.0f}",
+                verdict(promise, held),
+            ]
+        )
+    rows = [
+        {
+            "name": one.name,
+            "seconds": one.seconds,
+            "share": shares[one.name],
+            "began": one.began,
+            "clients": [{key: second[key] for key in ("second", "written", "p50", "p99")} for second in one.during],
+            "limits_seconds": {str(int(load)): MOST_SLOWER * value for load, value in baseline.items()},
+            "readings": one.report.get("readings", []),
+            "changes": one.report.get("changes", []),
+            "throttle": one.report.get("throttle"),
+            "best": one.name == best,
+        }
+        for one in courses
+    ]
+    headers = ["a move beside clients", "seconds", "of them fast", "p99, ms: median", "95 %", "promised"]
+    return Section(name="protect", headers=headers, table=table, rows=rows, kept=kept)
+
+
+def _baseline(course: Course) -> dict[float, float]:
+    """The 99th percentile of all writes without a move, by load."""
+    writes: defaultdict[float, list[float]] = defaultdict(list)
+    for one in course.during:
+        writes[one["written"]] += one["latencies"]
+    return {load: quantile(latencies, 0.99) for load, latencies in writes.items()}
+
+
+if __name__ == "__main__":
+    json.dump([asdict(one) for one in courses()], sys.stdout)
