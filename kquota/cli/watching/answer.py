@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from textwrap import wrap
+from typing import Final
 
 from kquota.cli.amounts import UNKNOWN, count_or_unknown, rate_or_unknown, size_or_unknown, time_or_unknown
 from kquota.cli.contract import DONE, FAILED, NOT_YET
@@ -17,7 +19,8 @@ from kquota.watch.diagnosis import ThrottleLeft
 from kquota.watch.observation import Observed
 from kquota.watch.view import DestinationView, SlowestCopy, Trend, WatchedBroker, WatchedMoveView
 
-_NO_DRIFT = 5.0
+_WIDTH: Final = 80
+_NO_DRIFT: Final = 5.0
 """Seconds. A smaller drift is not shown."""
 
 
@@ -153,7 +156,7 @@ class MovesWatched(Answer):
 
     def _table(self) -> Iterator[str]:
         for move in self.moves:
-            yield f"{move.name}: {move.progress}"
+            yield from _wrapped(f"{move.name}: {move.progress}")
             going = [to for to in move.destinations if to.done < to.copies]
             if not going:
                 continue
@@ -177,7 +180,12 @@ class MovesWatched(Answer):
                     yield f"  slowest to {to.broker}: {slow.partition}, {left}"
         if self.brokers:
             lags = ", ".join(f"broker {one.broker} {one.lag_text}" for one in self.brokers)
-            yield f"SumReplicaLag (offsets): {lags}"
+            yield from _wrapped(f"SumReplicaLag (offsets): {lags}")
+
+
+def _wrapped(line: str) -> list[str]:
+    """Return the lines of a table's text, so that a terminal does not break a word."""
+    return wrap(line, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def answer(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from kquota.cli.output import plain
+from kquota.cli.watching.answer import MovesWatched, WatchedBrokerShown, WatchedMoveShown
 from kquota.cli.watching.wording import MoveNamed, shown
 from kquota.watch.diagnosis import NotSubmitted, RunPaused
+from kquota.watch.view import Trend
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import BROKER, ZOOKEEPER, plan, reassign
 from tests.cli.contracts.transcript import Transcript
@@ -83,6 +86,43 @@ def test_each_reading_is_one_json_document_on_a_line(
     lines = session.kquota(f"move watch {BROKER} --interval 5s --output json").out.splitlines()
     left = [json.loads(line)["moves"][0]["left"] for line in lines]
     assert left == [60 * MB, 35 * MB, 10 * MB, 0]
+
+
+def test_no_line_of_the_table_is_wider_than_a_terminal() -> None:
+    """With the longest progress, and a lag of many brokers."""
+    move = WatchedMoveShown(
+        run="20260301T123000Z-00b3e5b3524b",
+        partitions=12_000,
+        done=3_500,
+        elsewhere=12,
+        waiting=8_000,
+        moving=488,
+        log_dirs=7,
+        copied=8_000 * MB,
+        left=9_000 * MB,
+        throughput=50.0 * MB,
+        seconds_left=7_500.0,
+        drift=-4_000.0,
+        destinations=(),
+        plan=None,
+    )
+    lagging = tuple(
+        WatchedBrokerShown(
+            broker=broker,
+            alive=True,
+            lag=120_000_000,
+            trend=Trend.GROWING,
+            sent=None,
+            leader_rate=None,
+            received=None,
+            follower_rate=None,
+        )
+        for broker in brokers(*range(1, 13))
+    )
+    reading = MovesWatched(time=datetime.now(UTC), ended=False, moves=(move,), brokers=lagging, findings=())
+    lines = list(reading.text())
+    assert max(map(len, lines)) <= 80
+    assert " ".join(line.strip() for line in lines).count(" growing") == 12
 
 
 def test_the_words_of_each_finding(session: Transcript) -> None:
