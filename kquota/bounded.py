@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 
@@ -81,17 +81,18 @@ def file_text(path: Path, largest: int, *, pipe: bool = False) -> str:
     return file_bytes(path, largest, pipe=pipe).decode()
 
 
-def json_value(data: str | bytes) -> Any:
+def json_value(data: str | bytes, decoder: json.JSONDecoder | None = None) -> Any:
     """Return a JSON value. Raises ValueError for anything else, also for NaN, for a value that is nested too deeply for
     Python's parser (about 1,000 levels), for half of a pair of escapes, which UTF-8 cannot hold, and for a long text of
-    nearly nothing but lists and objects.
+    nearly nothing but lists and objects. `decoder` is one of `json_decoder`.
     """
     if len(data) > _SMALL and _containers(data) * _CONTAINER > len(data):
         raise ValueError("it has too many lists and objects for its length")
     try:
-        found = _JSON.decode(data if isinstance(data, str) else _decoded(data))
+        text = data if isinstance(data, str) else _decoded(data)
+        found = (decoder or _JSON).decode(text)
         if _escapes_halves(data):
-            json.dumps(found, ensure_ascii=False).encode()
+            json.dumps(found if decoder is None else _JSON.decode(text), ensure_ascii=False).encode()
         return found
     except UnicodeEncodeError:
         raise ValueError("half of a pair of \\u escapes is missing") from None
@@ -99,9 +100,9 @@ def json_value(data: str | bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def json_object(data: str | bytes) -> dict[str, Any]:
+def json_object(data: str | bytes, decoder: json.JSONDecoder | None = None) -> dict[str, Any]:
     """Return a JSON object. Raises ValueError for any other text, as `json_value` does."""
-    found = json_value(data)
+    found = json_value(data, decoder)
     if not isinstance(found, dict):
         raise ValueError("it is not a JSON object")
     return found
@@ -159,5 +160,12 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-_JSON: Final = json.JSONDecoder(parse_constant=_no_constant)
+def json_decoder(replaced: Callable[[dict[str, Any]], object] | None = None) -> json.JSONDecoder:
+    """Return a decoder that refuses NaN. `replaced` returns what an object becomes as soon as its end is read, so that
+    the whole text is never in memory as objects.
+    """
+    return json.JSONDecoder(parse_constant=_no_constant, object_hook=replaced)
+
+
+_JSON: Final = json_decoder()
 """One decoder for all texts. `json.loads` with a `parse_constant` makes a new one for each text."""

@@ -54,14 +54,13 @@ def read(text: str, name: str) -> Document:
     """
     source = Source(text, name)
     found = _Quotas(source)
-    nodes = list(source.documents())
-    if len(nodes) != 1:
-        source.refuse(1, 1, "must be one document with the key `quotas`")
-    for key, node in source.keys(nodes[0], "the document").items():
-        if key != "quotas":
-            found.refuse(node, f"unknown key {key!r}. Valid keys: quotas")
-        for item in source.items(node, "quotas"):
-            found.quota(item)
+    for number, document in enumerate(source.documents("quotas", found.quota)):
+        if number:
+            source.refuse(document.line, document.column, "must be one document with the key `quotas`")
+        for key, node in source.keys(document, "the document").items():
+            if key != "quotas":
+                found.refuse(node, f"unknown key {key!r}. Valid keys: quotas")
+            source.items(node, "quotas")
     return Document(limits=found.limits, unreadable=tuple(found.others))
 
 

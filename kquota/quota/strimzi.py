@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
+from kquota.errors import Invalid
 from kquota.quota.document import Document
 from kquota.quota.entity import Entity
 from kquota.quota.foreign import ForeignText, LimitReader, Loss, digits, divided
@@ -88,9 +90,18 @@ def read(text: str, name: str) -> Document:
     """
     source = Source(text, name)
     found = _Users(source)
-    for node in source.documents():
-        found.resource(node)
+    for node in source.documents("items", found.item):
+        found.document(node)
     return Document(limits=found.limits, unreadable=tuple(found.others))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _QuotaUser:
+    """The limits of a KafkaUser, and the place of its resource."""
+
+    at: YamlNode
+    entity: Entity
+    limits: Limits
 
 
 class _Users(LimitReader):
@@ -99,23 +110,51 @@ class _Users(LimitReader):
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self.others: list[str] = []
+        self._listed: list[_QuotaUser | str] = []
+        self._wrong: Invalid | None = None
 
-    def resource(self, node: YamlNode) -> None:
+    def item(self, node: YamlNode) -> None:
+        """Read an item of a document. It counts only in a List, and kubectl writes `kind` after the items."""
+        if self._wrong is None:
+            try:
+                self._listed += self._resources(node)
+            except Invalid as error:
+                self._wrong = error
+
+    def document(self, node: YamlNode) -> None:
+        """Keep the resources of a document whose items were read. Raises Invalid."""
+        listed, wrong, self._listed, self._wrong = self._listed, self._wrong, [], None
+        resources = list(self._resources(node))
+        if self._is_list(node):
+            if wrong is not None:
+                raise wrong
+            resources = listed
+        for one in resources:
+            if isinstance(one, str):
+                self.others.append(one)
+            else:
+                self.add(one.at, one.entity, one.limits)
+
+    def _is_list(self, node: YamlNode) -> bool:
         fields = self._source.keys(node, "a resource")
-        kind = self._named(node, fields, "kind")
-        if kind in _LISTS and "items" in fields:
+        return self._named(node, fields, "kind") in _LISTS and "items" in fields
+
+    def _resources(self, node: YamlNode) -> Iterator[_QuotaUser | str]:
+        """Yield the user of a resource, or the users of a List. A text describes a resource of another kind."""
+        fields = self._source.keys(node, "a resource")
+        if self._is_list(node):
             for item in self._source.items(fields["items"], "items"):
-                self.resource(item)
+                yield from self._resources(item)
             return
-        version = self._named(node, fields, "apiVersion")
+        kind, version = (self._named(node, fields, key) for key in ("kind", "apiVersion"))
         if kind != _KIND or not version.startswith(_GROUP):
-            self.others.append(f"a resource of kind {kind} ({version})")
+            yield f"a resource of kind {kind} ({version})"
             return
         metadata = fields.get("metadata", node)
         name = self._named(metadata, self._source.keys(metadata, "metadata"), "name")
-        self._user(node, name, fields.get("spec"))
+        yield from self._user(node, name, fields.get("spec"))
 
-    def _user(self, node: YamlNode, name: str, spec: YamlNode | None) -> None:
+    def _user(self, node: YamlNode, name: str, spec: YamlNode | None) -> Iterator[_QuotaUser]:
         settings = {} if spec is None else self._source.keys(spec, f"KafkaUser {name!r}: spec")
         if "quotas" not in settings:
             return
@@ -126,7 +165,8 @@ class _Users(LimitReader):
             if key is None:
                 self.refuse(at, f"KafkaUser {name!r}: unknown quota {field!r}. Valid keys: {', '.join(_KEYS)}")
             limits[key] = self.number(at, f"KafkaUser {name!r}", key)
-        self.add(node, entity, limits)
+        place = YamlNode("", node.line, node.column)  # without the content, which the caller need not keep
+        yield _QuotaUser(at=place, entity=entity, limits=limits)
 
     def _has_certificate(self, settings: dict[str, YamlNode]) -> bool:
         if "authentication" not in settings:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
@@ -20,6 +20,8 @@ LARGEST: Final = 16 * 2**20
 """The maximum number of characters in a document. 10,000 entities need less than a tenth of it."""
 
 _DEEPEST: Final = 50
+_MOST_VALUES: Final = 100_000
+"""The most values of a document, or of an item that is read alone. They take 20 MB."""
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
@@ -74,6 +76,7 @@ class Source:
             line, column = before.count("\n") + 1, found.start() - before.rfind("\n")
             self.refuse(line, column, f"the character {found[0]!r} must be written as an escape in double quotes")
         self._events: Iterator[Any] = yaml.parse(_joined(text), Loader=_LOADER)
+        self._values = 0
 
     def refuse(self, line: int, column: int, why: str) -> NoReturn:
         """Raise Invalid for this position."""
@@ -91,12 +94,17 @@ class Source:
         if not isinstance(event := self._next(), yaml.StreamEndEvent):
             self._refuse(event, "a second document begins, and a file can contain only one")
 
-    def documents(self) -> Iterator[YamlNode]:
-        """Yield every document of the file that has content. Raises Invalid if there is none."""
+    def documents(self, listed: str, each: Callable[[YamlNode], None]) -> Iterator[YamlNode]:
+        """Yield every document of the file that has content. Raises Invalid if there is none.
+
+        If a document is a mapping with a list under the key `listed`, `each` receives the items of the list one by one,
+        before the document, whose list is then empty. A whole list would take 50 times as much memory as its text.
+        """
         self._next()
         any_content = False
         while not isinstance(event := self._next(), yaml.StreamEndEvent):
-            node = self._node(self._next(), 0)
+            self._values = 0
+            node = self._node(self._next(), 0, listed, each)
             if not node.empty:
                 any_content = True
                 yield node
@@ -104,9 +112,15 @@ class Source:
         if not any_content:
             self._refuse(event, "the document is empty")
 
-    def _node(self, event: Any, depth: int) -> YamlNode:
+    def _node(
+        self, event: Any, depth: int, listed: str | None = None, each: Callable[[YamlNode], None] | None = None
+    ) -> YamlNode:
+        """Return the value that begins with this event. `each` receives the items below the key `listed`."""
         if depth > _DEEPEST:
             self._refuse(event, f"more than {_DEEPEST} levels of nesting")
+        self._values += 1
+        if self._values > _MOST_VALUES:
+            self._refuse(event, f"more than {_MOST_VALUES:,} values in one resource")
         line, column = event.start_mark.line + 1, event.start_mark.column + 1
         if isinstance(event, yaml.MappingStartEvent):
             keys: dict[str, YamlNode] = {}
@@ -114,12 +128,18 @@ class Source:
                 key = self._scalar(event, "a key must be text").text
                 if key in keys:
                     self._refuse(event, f"{key!r} is listed twice")
-                keys[key] = self._node(self._next(), depth + 1)
+                keys[key] = self._node(self._next(), depth + 1, None, each if key == listed else None)
             return YamlNode(keys, line, column)
         if isinstance(event, yaml.SequenceStartEvent):
-            items = []
+            items: list[YamlNode] = []
+            before = self._values
             while not isinstance(event := self._next(), yaml.SequenceEndEvent):
-                items.append(self._node(event, depth + 1))
+                item = self._node(event, depth + 1)
+                if each is None or listed is not None:
+                    items.append(item)
+                else:
+                    each(item)
+                    self._values = before
             return YamlNode(items, line, column)
         return YamlNode(event.value, line, column, _is_nothing(event))
 

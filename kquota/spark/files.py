@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kquota import bounded
 from kquota.errors import Invalid, NextStep, Parameter
 from kquota.text_file import is_folder
 
@@ -66,7 +67,7 @@ def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
     )
     files = laid_out(paths, scratch / "log-dirs", ".json", elsewhere=filter(is_elsewhere, given))
     for link, name in files.names.items():
-        if not any(line.lstrip().startswith(b"{") for line in _lines(files.folder / link, name)):
+        if not any(start.lstrip().startswith(b"{") for start in _starts(files.folder / link, name)):
             raise Invalid(f"{name}: contains no JSON line of kafka-log-dirs. ", NextStep.TAKE_SIZES)
     return files
 
@@ -86,10 +87,15 @@ def matching(pattern: str, name: Parameter, what: str = "file") -> list[Path]:
     return paths
 
 
-def _lines(path: Path, name: str) -> Iterator[bytes]:
+def _starts(path: Path, name: str) -> Iterator[bytes]:
+    """Yield the start of each line. A line has the replicas of a cluster, and gzip can hold an endless one."""
     try:
         with gzip.open(path) if is_packed(path) else path.open("rb") as file:
-            yield from file
+            is_start = True
+            while piece := file.readline(bounded.LINE):
+                if is_start:
+                    yield piece
+                is_start = piece.endswith(b"\n")
     except (OSError, EOFError, zlib.error) as error:
         raise Invalid(f"{name}: cannot be read: {error}") from error
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kquota import bounded
 from kquota.errors import Invalid, Parameter
 from kquota.simulate import trace
 from kquota.simulate.load import Request
@@ -107,7 +108,11 @@ def _lines(found: Files, link: str) -> Iterator[str]:
     opening = gzip.open if is_packed(path) else open
     try:
         with opening(path, "rt", encoding="utf-8-sig", errors="replace") as file:
-            for line in file:
+            while line := file.readline(bounded.LINE + 1):
+                if len(line) > bounded.LINE:
+                    raise Invalid(
+                        _TRACE, f" {found.name(link)}: a line has more than {bounded.LINE:,} characters. Give a trace"
+                    )
                 yield line.rstrip("\n")
     except (OSError, EOFError, zlib.error) as error:
         raise Invalid(_TRACE, f" {found.name(link)}: cannot be read: {error}") from error

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from prometheus_client.samples import Sample
@@ -27,6 +28,9 @@ _MOST_BYTES: Final = 64 * 2**20
 _LONGEST: Final = 500
 _LAST_SECOND: Final = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 _SECONDS: Final = 30.0
+_MOST_TIMES: Final = 11_000
+"""The most times of an answer. A Prometheus server returns no more values of one series."""
+_KEPT: Final = object()
 _AT_ONCE: Final = timedelta(hours=1)
 """The time of one range query. Its answer has each sample as text, so a longer one could need too much memory."""
 
@@ -62,13 +66,15 @@ def server(text: str, named: str) -> PrometheusServer:
 
 def read(of: PrometheusServer) -> list[BrokerMetrics | Unreachable]:
     """Read the newest metrics of all brokers. The result is the error if the server does not answer."""
+    newest: list[BrokerMetrics] = []
     try:
-        found = _asked(of, "query", {})
+        for _, brokers in _asked(of, "query", {}):
+            newest = brokers or newest
     except Unreachable as error:
         return [error]
-    if not any(found.values()):
+    if not newest:
         return [Unreachable(f"{of.address}: no broker has a quota metric there. Check the labels in the URL")]
-    return [*_of_one_cluster(found[max(found)], of)]
+    return [*_of_one_cluster(newest, of)]
 
 
 def history(
@@ -80,13 +86,15 @@ def history(
     while begin <= end:
         last = min(end, begin + max(_AT_ONCE - step, timedelta()))
         times = {"start": begin.timestamp(), "end": last.timestamp(), "step": step.total_seconds()}
-        for second, brokers in sorted(_asked(of, "query_range", times).items()):
+        for second, brokers in _asked(of, "query_range", times):
             yield datetime.fromtimestamp(second, UTC), _of_one_cluster(brokers, of)
         begin += max(_AT_ONCE // step, 1) * step
 
 
-def _asked(of: PrometheusServer, query: str, parameters: Mapping[str, float]) -> dict[float, list[BrokerMetrics]]:
-    """Return the brokers at each time of a query. Raises Unreachable."""
+def _asked(
+    of: PrometheusServer, query: str, parameters: Mapping[str, float]
+) -> Iterator[tuple[float, list[BrokerMetrics]]]:
+    """Return the brokers at each time of a query, the earliest first. Raises Unreachable."""
     url = f"{of.address}/api/v1/{query}?{urlencode({'query': of.selector, **parameters})}"
     try:
         return parsed(b"".join(answers.pieces(url, _MOST_BYTES, _SECONDS)))
@@ -103,30 +111,60 @@ def _why(error: answers.NoAnswer) -> str:
         return str(error)
 
 
-def parsed(body: bytes) -> dict[float, list[BrokerMetrics]]:
-    """Return the brokers at each time of an answer. A broker that does not report its id has the name of its exporter.
+class _ReadSeries:
+    """The series of an answer, kept as soon as each is read: as JSON values they take ten times as much memory."""
+
+    def __init__(self) -> None:
+        self.labels: list[dict[str, str]] = []
+        self._at: defaultdict[float, tuple[array[int], array[float]]] = defaultdict(lambda: (array("I"), array("d")))
+
+    def keep(self, found: dict[str, Any]) -> object:
+        """Return _KEPT for a series, and any other object itself. Raises ValueError, KeyError and TypeError."""
+        labels = found.get("metric")
+        if not isinstance(labels, dict):
+            return found
+        if not all(isinstance(text, str) for text in labels.values()):
+            raise ValueError("a label is not text")
+        for second, value in found["values"] if "values" in found else [found["value"]]:
+            if not 0 <= (time := _float(second)) < _LAST_SECOND:
+                raise ValueError("a time is out of range")
+            numbers, values = self._at[time]
+            numbers.append(len(self.labels))
+            values.append(_float(value))
+            if len(self._at) > _MOST_TIMES:
+                raise ValueError(f"it has more than {_MOST_TIMES:,} times")
+        self.labels.append(labels)
+        return _KEPT
+
+    def brokers(self) -> Iterator[tuple[float, list[BrokerMetrics]]]:
+        """Yield the brokers at each time, the earliest first."""
+        for second in sorted(self._at):
+            found: defaultdict[str, list[Sample]] = defaultdict(list)
+            for number, value in zip(*self._at.pop(second), strict=True):
+                labels = self.labels[number]
+                found[labels.get("instance", "")].append(Sample(labels.get("__name__", ""), labels, value))
+            yield (
+                second,
+                [
+                    broker
+                    for instance, samples in sorted(found.items())
+                    # Servers other than brokers can have metrics with such names.
+                    if (broker := metrics_of(samples, instance)).readings or broker.broker != instance
+                ],
+            )
+
+
+def parsed(body: bytes) -> Iterator[tuple[float, list[BrokerMetrics]]]:
+    """Return the brokers at each time of an answer, the earliest first. A broker that does not report its id has the
+    name of its exporter.
 
     Raises ValueError, KeyError and TypeError.
     """
-    found: defaultdict[float, defaultdict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
-    for series in bounded.json_object(body)["data"]["result"]:
-        labels = dict(series["metric"])
-        if not all(isinstance(text, str) for text in labels.values()):
-            raise ValueError("a label is not text")
-        name, instance = labels.pop("__name__", ""), labels.get("instance", "")
-        for second, value in series["values"] if "values" in series else [series["value"]]:
-            if not 0 <= (time := _float(second)) < _LAST_SECOND:
-                raise ValueError("a time is out of range")
-            found[time][instance].append(Sample(name, labels, _float(value)))
-    return {
-        second: [
-            broker
-            for instance, samples in sorted(brokers.items())
-            # Servers other than brokers can have metrics with such names.
-            if (broker := metrics_of(samples, instance)).readings or broker.broker != instance
-        ]
-        for second, brokers in found.items()
-    }
+    series = _ReadSeries()
+    result = bounded.json_object(body, bounded.json_decoder(series.keep))["data"]["result"]
+    if len(result) != len(series.labels) or any(one is not _KEPT for one in result):
+        raise TypeError("a series has no labels")
+    return series.brokers()
 
 
 def _float(value: float | str) -> float:

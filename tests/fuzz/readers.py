@@ -483,7 +483,7 @@ READERS: Final[dict[str, FuzzedReader]] = {
     ),
     "the metrics of a broker": _bytes(lambda data: exporters.parsed([data], "h"), _METRICS, errors=(ValueError,)),
     "an answer of Prometheus": _bytes(
-        lambda data: prometheus.parsed(data), _PROMQL, errors=(ValueError, KeyError, TypeError, RecursionError)
+        lambda data: list(prometheus.parsed(data)), _PROMQL, errors=(ValueError, KeyError, TypeError, RecursionError)
     ),
     "gzip": _bytes(lambda data: bounded.expanded(data, 10**6), gzip.compress(_ROWS, mtime=0), errors=_JSON_ERRORS),
 }

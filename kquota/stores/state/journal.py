@@ -46,14 +46,14 @@ def lines(data: bytes, where: str) -> tuple[list[dict[str, Any]], int]:
     """
     documents: list[dict[str, Any]] = []
     whole = 0
+    view = memoryview(data)  # a copy of a line with a long plan would take as much memory as the plan
     while whole < len(data):
         end = data.find(b"\n", whole) + 1
-        text = data[whole:end]
-        if not end or text[:8] != b"%08x" % zlib.crc32(text[9:-1]):
+        if not end or data[whole : whole + 8] != b"%08x" % zlib.crc32(view[whole + 9 : end - 1]):
             if end and end < len(data):
                 raise Refused(f"{where}: line {len(documents) + 1} is damaged", *_BY_HAND)
             break
-        documents.append(_object(text[9:], f"{where}: line {len(documents) + 1}"))
+        documents.append(_object(data[whole + 9 : end], f"{where}: line {len(documents) + 1}"))
         whole = end
     return documents, whole
 
