@@ -35,6 +35,12 @@ _PROTECTION: Final = "tests/pace/test_protection.py"
 _METRICS: Final = "tests/stores/test_exporters.py"
 _ANSWERS: Final = "tests/stores/test_answers.py"
 _JOURNAL: Final = "tests/stores/state/test_runs.py"
+_TURNS: Final = "tests/reassign/test_turns.py"
+_ADVICE: Final = "tests/quota/test_advice.py"
+_USAGE: Final = "tests/quota/test_usage.py"
+_SCRAM: Final = "tests/quota/test_scram.py"
+_CONFIRMED: Final = "tests/cli/test_target_cluster.py"
+_BOUNDS: Final = "tests/test_bounded_readers.py"
 
 MUTANTS: Final = (
     Mutant(
@@ -396,6 +402,61 @@ MUTANTS: Final = (
         old="            if not watch.over and answer.length:\n",
         new="            if False:\n",
         tests=(_ANSWERS,),
+        unplayed=True,
+    ),
+    Mutant(
+        name="move run keeps the lock between its waves",
+        file="reassign/turns.py",
+        old="            self._held.close()\n        yield\n",
+        new="            pass\n        yield\n        return\n",
+        tests=(_TURNS,),
+    ),
+    Mutant(
+        name="a write to a cluster with confirm = true does not ask",
+        file="cli/confirmation.py",
+        old="    if at.confirm and not (command.agreed or command.options.asks):\n",
+        new="    if False:\n",
+        tests=(_CONFIRMED,),
+        unplayed=True,
+    ),
+    Mutant(
+        name="a proposed quota ignores the number of brokers later",
+        file="quota/advice.py",
+        old="wanted = max(use.percentile * wish.head_room * factor, ",
+        new="wanted = max(use.percentile * wish.head_room, ",
+        tests=(_ADVICE,),
+        unplayed=True,
+    ),
+    Mutant(
+        name="a bucket gets the limit of a level that brokers count by other tags",
+        file="quota/usage.py",
+        old=" and per(rung.level) is bucket.per\n",
+        new="\n",
+        tests=(_USAGE,),
+        unplayed=True,
+    ),
+    Mutant(
+        name="a SCRAM password is salted with other iterations than the credential has",
+        file="quota/scram.py",
+        old="password.encode(), salt, iterations)",
+        new="password.encode(), salt, DEFAULT_ITERATIONS)",
+        tests=(_SCRAM,),
+        unplayed=True,
+    ),
+    Mutant(
+        name="a protected move does not lower its throttle when writes are slow",
+        file="pace/protection.py",
+        old="rate = self._clamped(self.rate * DECREASE)",
+        new="rate = self._clamped(self.rate)",
+        tests=(_PROTECTION,),
+        unplayed=True,
+    ),
+    Mutant(
+        name="the list of a document is in memory as a whole",
+        file="quota/yaml_source.py",
+        old="                else:\n                    each(item)\n",
+        new="                else:\n                    items.append(item)\n                    each(item)\n",
+        tests=(_BOUNDS,),
         unplayed=True,
     ),
 )
