@@ -61,6 +61,14 @@ def test_an_old_bucket_of_another_shape_does_not_get_the_limit_of_the_new_one() 
     assert (found.limit, found.shared_by, found.share) == (None, None, None)
 
 
+@pytest.mark.parametrize("level", [3, 6, 7, 8])
+def test_an_old_bucket_of_a_user_with_a_client_id_does_not_get_the_limit_of_one_of_them(level: int) -> None:
+    """Brokers count the client in the bucket of the level that wins now. The old one expires after an hour."""
+    quotas: Quotas = {LEVELS[level]: {PRODUCER_BYTE_RATE: 10.0}}
+    (found,) = joined(quotas, [(bucket("u", "c"), IDLE)])
+    assert (found.level, found.limit) == (None, None)
+
+
 def test_the_order_is_throttled_then_near_the_limit_then_large() -> None:
     quotas: Quotas = {Entity(client_id=name): {PRODUCER_BYTE_RATE: 100.0} for name in ("half", "full", "slowed")}
     used = {"half": 50.0, "full": 99.0, "slowed": 10.0, "free": 900.0, "small": 1.0}
