@@ -114,7 +114,7 @@ class StrictCommand(Command):
             if arg == "--" or not arg.startswith("-"):
                 # Not repeated in full, because it may be a SCRAM credential whose --add-config was forgotten.
                 name = arg.partition("=")[0]
-                raise Invalid(f"unexpected argument {name!r}: write each value after its option")
+                raise Invalid(f"unexpected argument {name!r}. Write each value after its option")
             written = self.written_as.get(arg, (arg,))
             name, equals, _ = written[0].partition("=")
             if valued.get(name, False):
@@ -122,6 +122,9 @@ class StrictCommand(Command):
                     raise Invalid(self.twice(name))
                 given.add(name)
             yield from written
+            if name not in known:
+                # Click names the unknown option. Its value is not an unexpected argument.
+                yield from rest
             if name in valued and not equals and len(written) == 1:
                 for value in rest:
                     if value in known:

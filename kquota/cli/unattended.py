@@ -40,7 +40,7 @@ def carried_out(asked: Any, work: Callable[[], int]) -> int:
 def _carried_out(asked: Any, work: Callable[[], int], quiet: bool) -> int:
     output = getattr(asked, "output", Output.text)
     if quiet and output is not Output.text:
-        raise Invalid(f"--quiet prints no document, and --output {output} is one: give one of them")
+        raise Invalid(f"--quiet prints no document, and --output {output} is one. Give one of them")
     if quiet and _asks(asked):
         raise Invalid("--quiet: this command asks for confirmation. Add --yes")
     limit, file = getattr(asked, "time_limit", None), getattr(asked, "textfile", None)

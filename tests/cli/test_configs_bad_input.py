@@ -212,4 +212,4 @@ def test_draft_syntax_is_refused_with_the_current_form_before_any_connection(arg
 
 def test_a_missing_option_does_not_reveal_a_password() -> None:
     ran = kquota("configs", "--alter", "--user", "a", "SCRAM-SHA-256=[password=CANARY-7f3a]")
-    assert ran == Ran(2, "", "kquota: error: unexpected argument 'SCRAM-SHA-256': write each value after its option\n")
+    assert ran == Ran(2, "", "kquota: error: unexpected argument 'SCRAM-SHA-256'. Write each value after its option\n")

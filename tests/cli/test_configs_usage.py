@@ -183,6 +183,7 @@ OURS_ALONE = {
     "infinity": (["--alter", "--user", "a", "--add-config", "request_percentage=Infinity"], "finite"),
     "an empty name": (["--alter", TYPES, "users", NAME, "", *RATE], "Use --entity-default for the default entity"),
     "a forgotten option": (["--alter", "--user", "a", "b", *RATE], "unexpected argument 'b'"),
+    "an unknown option with a value": (["--describe", "--client-id", "c"], "No such option: --client-id"),
     "describe and add a file": (
         ["--describe", "--user", "a", "--add-config-file", "f"],
         "use --add-config-file with --alter",

@@ -74,7 +74,7 @@ def run(options: LogDirsOptions) -> Answer:
         raise Invalid("give exactly one of --describe, --snapshot DIR and --compact DIR")
     if options.compact is not None:
         if options.topic_list is not None or options.broker_list is not None:
-            raise Invalid("--compact rolls whole snapshots: give no --topic-list and no --broker-list")
+            raise Invalid("--compact takes whole snapshots. Leave out --topic-list and --broker-list")
         return compaction.compacted(options.compact, engine(None, None, options.conf, {}))
     if options.conf:
         raise Invalid("--conf needs --compact, because only --compact uses Spark")

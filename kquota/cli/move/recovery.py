@@ -60,7 +60,7 @@ def abort(options: AbortOptions) -> Recovered:
 def _recover(options: RecoveryOptions, verb: str) -> Recovered:
     """Continue or undo the runs. The exit code is the worst of all runs, and 1 is worse than 8."""
     if options.run is not None and options.reassignment_json_file is not None:
-        raise Invalid("--run and --reassignment-json-file both select a run: give one of them")
+        raise Invalid("--run and --reassignment-json-file both select a run. Give one of them")
     at = world.where(options.connection)
     lost = lost_brokers.asked(options.gone, at)
     asks = move_stores.Hold(doing=f"move {verb}", patient=True, take_over=options.take_over)

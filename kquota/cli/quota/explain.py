@@ -147,7 +147,7 @@ def run(options: ExplainOptions) -> Answer:
     user, client_id, ip = options.user, options.client_id, options.ip
     if options.all_:
         if user is not None or client_id is not None or ip is not None:
-            raise Invalid("--all checks all quotas: leave out --user, --client-id and --ip")
+            raise Invalid("--all checks all quotas. Leave out --user, --client-id and --ip")
         unreadable: list[str] = []
         quotas, cluster = _read(world.where(options.connection), unreadable.append)
         found = [*map(QuotaFinding.unreadable, unreadable), *lint(quotas, cluster)]

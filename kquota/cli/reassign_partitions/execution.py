@@ -164,7 +164,7 @@ def _throttle(options: ReassignOptions) -> ByteRate | None:
     text, option = options.throttle, "--throttle"
     if options.replication_quota is not None:
         if text is not None:
-            raise Invalid("--replication-quota is KIP-73's name for --throttle: give one of them")
+            raise Invalid("--replication-quota is KIP-73's name for --throttle. Give one of them")
         text, option = options.replication_quota, "--replication-quota"
         say("note: --replication-quota is KIP-73's name for the option; Kafka shipped it as --throttle")
     return rates.any_throttle(text, option)

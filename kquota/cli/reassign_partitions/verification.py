@@ -31,7 +31,7 @@ def run(at: world.Where, options: ReassignOptions, watch: MoveWatch | None = Non
     The readings of `watch` go into the record.
     """
     if options.preserve_throttles and options.clear_all:
-        raise Invalid("--preserve-throttles restores nothing and --clear-all removes everything: give one of them")
+        raise Invalid("--preserve-throttles restores nothing and --clear-all removes everything. Give one of them")
     plan = plan_option.plan(at, options)
     hold = None if options.preserve_throttles else move_stores.Hold(doing="reassign-partitions --verify", later=True)
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:

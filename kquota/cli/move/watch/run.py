@@ -18,7 +18,7 @@ def run(options: WatchOptions) -> Generator[MovesWatched]:
     """Watch a plan, a run, or every move. Raises Invalid, and Refused for a run that is not open."""
     interval = interval_seconds(options.interval)
     if options.plan is not None and options.run is not None:
-        raise Invalid("PLAN and --run both select a move: give one of them")
+        raise Invalid("PLAN and --run both select a move. Give one of them")
     plan = None if options.plan is None else read(options.plan, world.warn)
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, runs):
         watch = MoveWatch(ports, plan=plan, run=options.run)

@@ -52,7 +52,7 @@ class LimitPlanned(Answer):
 
     def document(self) -> str:
         """Raise Invalid, because the plan has no JSON document."""
-        raise Invalid("--find-limit --dry-run prints only text: leave out --output")
+        raise Invalid("--find-limit --dry-run prints only text. Leave out --output")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

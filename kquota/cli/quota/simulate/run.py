@@ -63,7 +63,7 @@ def _quotas(given: SimulateOptions) -> Quotas:
     quota.
     """
     if len(sides := [option(key) for key in QUOTA_KEYS if key in given.limits and QUOTA_KEYS[key].in_bytes]) > 1:
-        raise Invalid(f"one connection either produces or consumes: give {' or '.join(sides)}")
+        raise Invalid(f"one connection either produces or consumes. Give {' or '.join(sides)}")
     limits = {key: value(key, text, option(key)) for key, text in given.limits.items()}
     return Quotas(strict=not given.permissive, samples=given.window_num or SAMPLES, **limits)
 

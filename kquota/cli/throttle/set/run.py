@@ -101,7 +101,7 @@ def _check(asked: _Asked, options: SetOptions) -> None:
     if options.once and options.recovering is None:
         raise Invalid("--once needs --recovering")
     if asked.rate is None and (not asked.selects or of_run or asked.brokers or asked.all_brokers):
-        raise Invalid("the rate is missing: give --throttle RATE")
+        raise Invalid("the rate is missing. Give --throttle RATE")
 
 
 def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) -> ThrottleSet:
