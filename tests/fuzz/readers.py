@@ -267,7 +267,7 @@ def _journal(data: bytes) -> object:
 
 
 def _checked_journal(data: bytes) -> object:
-    """Read lines with a right checksum."""
+    """Read lines with a correct checksum."""
     crc = [b"%08x %s\n" % (zlib.crc32(text), text) for text in data.split(b"\n")]
     return _journal(b"".join(crc))
 
