@@ -79,7 +79,9 @@ def _even_rates(ports: WatchPorts, run: Run, rate: ByteRate, interval: float) ->
     (move,) = watch.look().view.moves
     unknown = [lane.broker for lane in move.destinations if lane.left is None]
     if unknown:
-        raise Refused(f"broker {unknown[0]}: its bytes to copy are unknown, so its rate cannot be calculated. Leave out --even-finish")
+        raise Refused(
+            f"broker {unknown[0]}: its bytes to copy are unknown, so its rate is unknown. Leave out --even-finish"
+        )
     copies = {lane.broker: Incoming(left=lane.left or 0, written=lane.written) for lane in move.destinations}
     try:
         return even_rates(rate, copies)

@@ -23,7 +23,7 @@ from kquota.cli.suggestion import suggested
 from kquota.election.actions import BatchRules, ElectionResults, elect
 from kquota.election.leaders import needing
 from kquota.election.port import Elections, ElectionType
-from kquota.errors import Busy, Invalid, KquotaError, Refused, Unreachable
+from kquota.errors import Busy, Invalid, KquotaError, NextStep, Refused, Unreachable
 from kquota.list_text import few
 from kquota.measure import ByteRate, agreeing, byte_size, counted, human_duration, human_rate
 from kquota.pace.share import Pace
@@ -240,7 +240,10 @@ def _taken_back(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) 
     with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", patient=True)) as stage:
         found = covers(plan, stage.runs.unfinished())
         if found is None:
-            raise Refused("the run of this plan is not open any more, so it cannot be undone")
+            raise Refused(
+                "the run of this plan is not open any more, so it cannot be undone. See the runs with ",
+                NextStep.SHOW_MOVES,
+            )
         back = backwards(found)
         prepared = prepare_again(
             stage.cluster,

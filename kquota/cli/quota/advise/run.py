@@ -111,7 +111,7 @@ def _prometheus(given: AdviseOptions) -> str | None:
 
 def _wish(given: AdviseOptions, rules: _Rules, capacity: Capacity) -> Wish:
     if given.brokers is not None and capacity.size is None:
-        raise Invalid(f"--brokers {given.brokers}: this connection does not report how many brokers there are now")
+        raise Invalid(f"--brokers {given.brokers}: the number of brokers now is unknown. Leave it out")
     return Wish(head_room=rules.head_room, brokers=capacity.size, later=given.brokers)
 
 
