@@ -14,7 +14,7 @@ import pytest
 from kquota.cli.unattended import GRACE_SECONDS
 
 ALLOWED = 10.0
-"""Seconds beyond the limit on a busy machine. Without the limit, each command lasts longer than its limit and this."""
+"""Seconds beyond the limit on a busy machine. Without the limit, each command would take even longer."""
 COMMANDS = {
     "status": ("move", "status"),
     "resume": ("move", "resume"),
