@@ -138,34 +138,45 @@ def where(
     controllers = given.pop(CONTROLLERS, None)
     if controllers is not None and alone is not None:
         return _controllers(controllers, given, environment, alone)
-    name = given.pop("cluster", None)
-    if name is None and not given.keys() & set(ADDRESSES):
-        name = _named_by(environment)
-    if name is None:
-        found, confirm = _of_environment(given, environment), False
-    else:
-        found, confirm = _of_named(name, given, environment)
-    bootstrap, zookeeper = found.get("bootstrap_server"), found.get("zookeeper")
-    if not bootstrap and not zookeeper:
+    name, found, confirm = _described(given, environment)
+    bootstrap, zookeeper = found.get("bootstrap_server") or None, found.get("zookeeper") or None
+    if bootstrap is None and zookeeper is None:
         raise Invalid("no cluster is given. Give --bootstrap-server HOST:PORT, --zookeeper HOST:PORT or --cluster NAME")
-    files = {key: Path(value) for key, value in found.items() if key not in (*ADDRESSES, _RECORD, *METRICS)}
-    for key in files:
-        # --command-config works with both: over ZooKeeper a shared record is read from the brokers.
-        if key.startswith("zk_") and not zookeeper:
-            raise Invalid(f"{_option(key)} needs --zookeeper")
-    if controllers is not None and zookeeper:
+    if controllers is not None and zookeeper is not None:
         raise Invalid("--bootstrap-controller is for KRaft. With --zookeeper, leave it out: configs are in ZooKeeper")
     return Where(
-        bootstrap=bootstrap or None,
-        zookeeper=zookeeper or None,
+        bootstrap=bootstrap,
+        zookeeper=zookeeper,
         record=_topic(found),
         controllers=controllers,
         metrics=found.get("metrics"),
         prometheus=found.get("prometheus"),
         name=name,
         confirm=confirm,
-        **files,
+        **_files(found, zookeeper is not None),
     )
+
+
+def _described(given: Mapping[str, str], environment: Mapping[str, str]) -> tuple[str | None, Mapping[str, str], bool]:
+    """Return the name of the cluster in config.toml, its options, and whether config.toml wants a confirmation."""
+    options = dict(given)
+    name = options.pop("cluster", None)
+    if name is None and not options.keys() & set(ADDRESSES):
+        name = _named_by(environment)
+    if name is None:
+        return None, _of_environment(options, environment), False
+    return name, *_of_named(name, options, environment)
+
+
+def _files(found: Mapping[str, str], zookeeper: bool) -> dict[str, Path]:
+    """Return the login files. --command-config works with both connections: over ZooKeeper a shared record is read
+    from the brokers.
+    """
+    files = {key: Path(value) for key, value in found.items() if key not in (*ADDRESSES, _RECORD, *METRICS)}
+    for key in files:
+        if key.startswith("zk_") and not zookeeper:
+            raise Invalid(f"{_option(key)} needs --zookeeper")
+    return files
 
 
 def _controllers(controllers: str, given: Mapping[str, str], environment: Mapping[str, str], both_words: str) -> Where:

@@ -9,8 +9,9 @@ from pathlib import Path
 from kquota.probe import ladder, preparation, run, verdict
 from kquota.probe.ladder import MOST_PARTITIONS, Limit, Step
 from kquota.probe.load import MOST_BYTES, Kind
-from kquota.probe.port import ProbeCluster
+from kquota.probe.port import ProbeCluster, ProbeLogins
 from kquota.probe.verdict import GOOD, Reading, Verdict
+from kquota.quota.explain import Explanation
 from kquota.terms import BrokerId
 
 
@@ -65,9 +66,7 @@ def probe(
         for one in result.readings:
             print(f"broker {one.broker}: {one.rate:,.0f} of {result.expected:,.0f} B/s, {result.verdict.value}")
     """
-    who = cluster.logins(client_config)
-    name = client_id or who.client_id
-    explained = cluster.explained(preparation.user(who.user, user), name)
+    who, name, explained = _client(cluster, client_config, client_id, user)
     load = preparation.prepared(
         kind, explained, cluster.brokers, rate=rate, seconds=seconds, brokers=brokers, most_bytes=most_bytes
     )
@@ -83,6 +82,15 @@ def probe(
         readings=found,
         verdict=verdict.worst([verdict.of(load, one) for one in found]),
     )
+
+
+def _client(
+    cluster: ProbeCluster, client_config: Path | str | None, client_id: str | None, user: str | None
+) -> tuple[ProbeLogins, str, Explanation]:
+    """Return the logins of the client, its client-id, and the quotas that apply to it."""
+    who = cluster.logins(client_config)
+    name = client_id or who.client_id
+    return who, name, cluster.explained(preparation.user(who.user, user), name)
 
 
 def find_limit(
@@ -108,9 +116,7 @@ def find_limit(
         print(f"{limit.suggested} mutations/s for all, {limit.suggested_per_tenant} for each tenant")
     """
     ladder.must_divide(tenants, overcommit)
-    who = cluster.logins(client_config)
-    name = client_id or who.client_id
-    explained = cluster.explained(preparation.user(who.user, user), name)
+    who, name, explained = _client(cluster, client_config, client_id, user)
     wanted = preparation.climbing(explained, cluster.brokers, seconds=seconds, most_partitions=most_partitions)
     run.remove_older(cluster)
     made: list[str] = []

@@ -42,7 +42,7 @@ from kquota.simulate import trace
 from kquota.sizes import bytes_in, history, snapshot
 from kquota.stores import exporters, prometheus
 from kquota.stores.admin import record_batch
-from kquota.stores.login import jaas, oauth, security, zookeeper
+from kquota.stores.login import jaas, oauth, security, tokens, zookeeper
 from kquota.stores.record import choose, lease, memory, sheet
 from kquota.stores.record.znodes import ZnodeRecord
 from kquota.stores.state import clusters, doctor_memory, journal, past_moves, process
@@ -337,7 +337,7 @@ def _opts(text: str) -> object:
 
 
 def _token(path: Path) -> object:
-    return oauth.token(oauth.TokenFile(path=path, extensions={}), lambda: sys.exit("no TLS"))
+    return tokens.token(oauth.TokenFile(path=path, extensions={}), lambda: sys.exit("no TLS"))
 
 
 def _plain(text: str) -> object:

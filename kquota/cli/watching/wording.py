@@ -12,6 +12,7 @@ from kquota.cli.output import Part
 from kquota.cli.suggestion import suggested
 from kquota.list_text import few, joined
 from kquota.measure import ByteRate, counted, exact_rate, human_duration, human_rate
+from kquota.terms import TopicPartition
 from kquota.watch.diagnosis import (
     CaughtReplica,
     DestinationDown,
@@ -67,8 +68,9 @@ class MoveNamed:
 
 def shown(symptom: Symptom, named: MoveNamed) -> SymptomShown:
     """Describe a symptom in words. Its values are the keys of `values` in JSON."""
-    what, do = _worded(symptom, named)
-    return SymptomShown(finding=_NAMES[type(symptom)], what=what, do=do, values=_values(symptom))
+    return SymptomShown(
+        finding=_NAMES[type(symptom)], what=_what(symptom), do=_do(symptom, named), values=_values(symptom)
+    )
 
 
 _NAMES: Mapping[type[Symptom], str] = {
@@ -87,59 +89,79 @@ _NAMES: Mapping[type[Symptom], str] = {
 }
 
 
-def _worded(symptom: Symptom, named: MoveNamed) -> tuple[str, str]:
+def _what(symptom: Symptom) -> str:
+    """The problem, with its values."""
     match symptom:
         case StarvedCopies():
-            return _starved(symptom), f"Raise the rate: {_raise(symptom, named)}"
-        case DestinationDown():
+            return _starved(symptom)
+        case DestinationDown(broker=broker):
             state = "is dead or fenced" if symptom.why is None else f"does not answer ({symptom.why})"
-            what = f"broker {symptom.broker}, the destination of {counted(symptom.copies, 'copy')}, {state}"
-            return what, f"Start it, or undo the move: {_undo(named)}"
+            return f"broker {broker}, the destination of {counted(symptom.copies, 'copy')}, {state}"
         case NoLeader():
             names = few(symptom.partitions, _SHOWN)
-            topic = shlex.quote(symptom.partitions[0].topic)
-            what = f"{names}: no leader, so there is nothing to copy from (replicas: {joined(symptom.replicas)})"
-            return what, f"Start one of these brokers. See {suggested(f'topics --describe --topic {topic}')}"
+            return f"{names}: no leader, so there is nothing to copy from (replicas: {joined(symptom.replicas)})"
         case NotSubmitted():
-            what = f"{counted(symptom.partitions, 'partition')} not submitted yet, first {symptom.first}"
-            return what, f"Submit the rest: {suggested('move resume' + _run(symptom.run))}"
+            return f"{counted(symptom.partitions, 'partition')} not submitted yet, first {symptom.first}"
         case NotStarted():
             what = f"broker {symptom.broker} has no log of {counted(symptom.copies, 'copy')} after "
-            what += f"{human_duration(symptom.seconds)}, first {symptom.first}"
-            topic = shlex.quote(symptom.first.topic)
-            return what, f"See its replicas: {suggested(f'topics --describe --topic {topic}')}"
+            return f"{what}{human_duration(symptom.seconds)}, first {symptom.first}"
         case LastPartition():
             what = f"only {symptom.partition} to broker {symptom.destination} is left, for "
             what += f"{human_duration(symptom.seconds)} ({size_or_unknown(symptom.left)} left, "
-            what += f"time left {time_or_unknown(symptom.seconds_left)})"
-            topic = shlex.quote(symptom.partition.topic)
-            return what, f"See its throttle: {suggested(f'throttle show --topic {topic}')}"
+            return f"{what}time left {time_or_unknown(symptom.seconds_left)})"
         case ThrottleLeft():
-            return f"{_moves(symptom.run)} ended, but the throttle is still set", f"Restore it: {_verify(named)}"
+            return f"{_moves(symptom.run)} ended, but the throttle is still set"
         case IdleLogDir():
             what = f"{symptom.partition} on broker {symptom.broker}: the copy into {symptom.log_dir} has not grown for "
-            command = f"log-dirs --describe --broker-list {symptom.broker}"
-            return what + human_duration(symptom.seconds), f"See the log dirs: {suggested(command)}"
+            return what + human_duration(symptom.seconds)
         case CaughtReplica():
             more = f" and {symptom.more} more replicas" if symptom.more else ""
             what = f"{symptom.partition} on broker {symptom.broker}{more}: the replica is not moving, but it is out of "
-            what += "sync, and the throttle limits it (KIP-352)"
-            topic = shlex.quote(symptom.partition.topic)
-            return what, f"See the throttled replica lists: {suggested(f'throttle show --topic {topic}')}"
+            return f"{what}sync, and the throttle limits it (KIP-352)"
         case FullDisk():
             state = symptom.error or f"{size_or_unknown(symptom.usable)} free"
             what = f"broker {symptom.broker}: {symptom.log_dir} cannot take the copies ({state}, "
-            command = f"log-dirs --describe --broker-list {symptom.broker}"
-            return f"{what}{size_or_unknown(symptom.left)} still to copy)", f"See the log dirs: {suggested(command)}"
+            return f"{what}{size_or_unknown(symptom.left)} still to copy)"
         case NothingArrives():
             what = f"{_moves(symptom.run)} copied nothing for {human_duration(symptom.seconds)}"
-            what += f" ({size_or_unknown(symptom.left)} left)"
-            return what, f"See the throttles: {suggested('throttle show')}"
+            return f"{what} ({size_or_unknown(symptom.left)} left)"
         case RunPaused():
-            what = f"{_moves(symptom.run)} is paused ({size_or_unknown(symptom.left)} left)"
-            return what, f"Continue it: {suggested('move adjust --continue' + _run(symptom.run))}"
+            return f"{_moves(symptom.run)} is paused ({size_or_unknown(symptom.left)} left)"
         case _:
             assert_never(symptom)
+
+
+def _do(symptom: Symptom, named: MoveNamed) -> str:
+    """The command that helps."""
+    match symptom:
+        case StarvedCopies():
+            return f"Raise the rate: {_raise(symptom, named)}"
+        case DestinationDown():
+            return f"Start it, or undo the move: {_undo(named)}"
+        case NoLeader():
+            return f"Start one of these brokers. See {_of_topic('topics --describe', symptom.partitions[0])}"
+        case NotStarted(first=first):
+            return f"See its replicas: {_of_topic('topics --describe', first)}"
+        case NotSubmitted(run=run):
+            return f"Submit the rest: {suggested('move resume' + _run(run))}"
+        case LastPartition(partition=partition):
+            return f"See its throttle: {_of_topic('throttle show', partition)}"
+        case CaughtReplica(partition=partition):
+            return f"See the throttled replica lists: {_of_topic('throttle show', partition)}"
+        case ThrottleLeft():
+            return f"Restore it: {_verify(named)}"
+        case IdleLogDir(broker=broker) | FullDisk(broker=broker):
+            return f"See the log dirs: {suggested(f'log-dirs --describe --broker-list {broker}')}"
+        case NothingArrives():
+            return f"See the throttles: {suggested('throttle show')}"
+        case RunPaused(run=run):
+            return f"Continue it: {suggested('move adjust --continue' + _run(run))}"
+        case _:
+            assert_never(symptom)
+
+
+def _of_topic(command: str, partition: TopicPartition) -> str:
+    return suggested(f"{command} --topic {shlex.quote(partition.topic)}")
 
 
 def _starved(symptom: StarvedCopies) -> str:

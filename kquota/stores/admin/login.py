@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from kquota.stores.login import oauth
 from kquota.stores.login.oauth import Token, Tokens
 from kquota.stores.login.security import Kerberos, Password, Security
 
@@ -66,7 +65,9 @@ class _Provider(AbstractTokenProvider):  # type: ignore[misc]
     def token(self) -> str:
         now = time.time()
         if self._token is None or (self._token.expires is not None and self._token.expires - _EARLY_SECONDS < now):
-            self._token = oauth.token(self._wanted, self._security.context)
+            from kquota.stores.login import tokens  # only for this login: urllib.request takes 40 ms
+
+            self._token = tokens.token(self._wanted, self._security.context)
         return self._token.value
 
     def extensions(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ import time
 from typing import Any, Final
 
 from kquota.errors import Invalid
-from kquota.stores.login import keystores, oauth
+from kquota.stores.login import keystores
 from kquota.stores.login.keystores import PemFile, Pkcs12File
 from kquota.stores.login.oauth import Tokens
 from kquota.stores.login.security import Kerberos, Password, Security
@@ -76,7 +76,9 @@ def _tls(wanted: Tls, where: str) -> dict[str, Any]:
 
 def _asked(security: Security, wanted: Tokens) -> Any:
     def token(_config: str) -> tuple[str, float, str, dict[str, str]]:
-        found = oauth.token(wanted, security.context)
+        from kquota.stores.login import tokens  # only for this login: urllib.request takes 40 ms
+
+        found = tokens.token(wanted, security.context)
         ends = found.expires if found.expires is not None else time.time() + 300.0
         return found.value, ends, found.principal, dict(wanted.extensions)
 

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from kquota.errors import Invalid, KquotaError, Refused, Unreachable
-from kquota.stores.login import oauth, rdkafka
+from kquota.stores.login import oauth, rdkafka, tokens
 from kquota.stores.login.oauth import ClientCredentials, TokenFile
 from kquota.stores.login.security import security
 from tests import certificates
@@ -140,7 +140,7 @@ def asked(url: str, trust: Path, folder: Path, **more: str) -> oauth.Token:
     found = security(written(folder, properties(url, trust, **more)), {}, lambda _line: None)
     assert isinstance(found.credentials, ClientCredentials)
     assert CANARY not in repr(found)
-    return oauth.token(found.credentials, found.context)
+    return tokens.token(found.credentials, found.context)
 
 
 def said(code: int, document: object = None, **headers: str) -> Callable[[], tuple[int, dict[str, str], bytes]]:
@@ -219,12 +219,14 @@ def test_invalid_requests_to_a_provider(stores: Path, tmp_path: Path, url: str) 
 @pytest.mark.parametrize("claims", [{"exp": 10**400}, {"exp": "soon"}, {}], ids=["beyond a float", "no number", "none"])
 def test_a_token_without_expiry(tmp_path: Path, claims: dict[str, Any]) -> None:
     (tmp_path / "token").write_text(jwt(sub="alice", **claims))
-    assert oauth.token(TokenFile(path=tmp_path / "token", extensions={}), lambda: pytest.fail("no TLS")).expires is None
+    assert (
+        tokens.token(TokenFile(path=tmp_path / "token", extensions={}), lambda: pytest.fail("no TLS")).expires is None
+    )
 
 
 def test_an_impossible_path_of_a_token_file() -> None:
     with pytest.raises(Invalid, match=r"cannot read .*: its name has a null character"):
-        oauth.token(TokenFile(path=Path("/a\0b"), extensions={}), lambda: pytest.fail("no TLS"))
+        tokens.token(TokenFile(path=Path("/a\0b"), extensions={}), lambda: pytest.fail("no TLS"))
 
 
 def test_a_provider_with_an_untrusted_certificate_gets_no_secret(stores: Path, tmp_path: Path) -> None:
@@ -261,7 +263,7 @@ def test_a_secret_without_tls_causes_a_warning(stores: Path, tmp_path: Path) -> 
     with endpoint(None, given(fresh())) as url:
         found = security(written(tmp_path, properties(url, stores / "ca.pem")), {}, told.append)
         assert isinstance(found.credentials, ClientCredentials)
-        assert oauth.token(found.credentials, found.context).principal == "alice"
+        assert tokens.token(found.credentials, found.context).principal == "alice"
     assert [line.endswith(f"the client secret is sent to {url} without TLS") for line in told] == [True]
 
 
@@ -280,7 +282,7 @@ def test_a_token_in_a_file(tmp_path: Path) -> None:
         lambda _line: None,
     )
     assert found.credentials == TokenFile(path=tmp_path / "token", extensions={})
-    assert oauth.token(found.credentials, found.context).principal == "alice"
+    assert tokens.token(found.credentials, found.context).principal == "alice"
     (tmp_path / "token").unlink()
     with pytest.raises(Invalid, match=r"cannot read .*: No such file"):
-        oauth.token(found.credentials, found.context)
+        tokens.token(found.credentials, found.context)

@@ -137,13 +137,7 @@ def estimate(
         kip=_kip(measured, chosen.throttle, brokers),
         pace=move,
         verdict=MoveVerdict(judged=judged, outlook=ahead, window=window, deadline=asked.deadline, within=chosen.within),
-        fetch=Fetch(
-            brokers=brokers,
-            throttle=chosen.throttle,
-            network=asked.network,
-            response_max_bytes=enforcement.response_bytes,
-            window_seconds=enforcement.window,
-        ),
+        fetch=_fetch(asked, enforcement, chosen.throttle, brokers),
         enforcement=enforcement,
         throttles=_others(judged),
         outlook=ahead,
@@ -163,6 +157,16 @@ def _kip(measured: Measured, throttle: ByteRate, brokers: int) -> MoveTime:
         brokers=brokers,
         replication_quota=throttle,
         max_bytes_in=measured.max_bytes_in,
+    )
+
+
+def _fetch(asked: Limits, enforcement: Enforcement, throttle: ByteRate, brokers: int) -> Fetch:
+    return Fetch(
+        brokers=brokers,
+        throttle=throttle,
+        network=asked.network,
+        response_max_bytes=enforcement.response_bytes,
+        window_seconds=enforcement.window,
     )
 
 

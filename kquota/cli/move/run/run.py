@@ -171,15 +171,7 @@ def _started(
         Turns(stage.hold, stage.clock, _PATIENCE, _wait_for_lock) as turns,
     ):
         health.must_be_good(force=asked.force)
-        seen = _log_dirs(stage, plan)
-        asked = replace(asked, sizes=partition_sizes(seen))
-        prepared = prepare(stage.cluster, stage.runs, stage.clock, plan, asked, stage.dirs)
-        for note in prepared.notes:
-            say(f"warning: {note}")
-        expected = None
-        if not asked.force:
-            must_have_room(seen, prepared.moving, prepared.world.sizes)
-            expected = _must_keep_up(stage, prepared, pacing)
+        prepared, expected = _checked(stage, plan, asked, pacing)
         if options.dry_run:
             return would_execute(prepared)
         if prepared.run is not None:
@@ -206,6 +198,24 @@ def _started(
         for line in remarks.of_log_dirs(done.log_dirs):
             say(line)
         return None if done.run is None else done.run.id
+
+
+def _checked(
+    stage: move_stores.Stage, plan: Plan, asked: Asked, pacing: _Pacing | None
+) -> tuple[Prepared, Pace | None]:
+    """Prepare the moves. Raises Refused, unless forced, if a disk is too small or a copy can never catch up.
+
+    Also return the expected pace, or None if it is unknown.
+    """
+    seen = _log_dirs(stage, plan)
+    sized = replace(asked, sizes=partition_sizes(seen))
+    prepared = prepare(stage.cluster, stage.runs, stage.clock, plan, sized, stage.dirs)
+    for note in prepared.notes:
+        say(f"warning: {note}")
+    if asked.force:
+        return prepared, None
+    must_have_room(seen, prepared.moving, prepared.world.sizes)
+    return prepared, _must_keep_up(stage, prepared, pacing)
 
 
 def _log_dirs(stage: move_stores.Stage, plan: Plan) -> Sequence[LogDir]:

@@ -1,0 +1,166 @@
+"""Gets a token for OAUTHBEARER from an identity provider, or from a file that another program updates."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from http.client import HTTPException, InvalidURL
+from typing import Any, Final
+from urllib.parse import quote_plus, urlencode
+
+from kquota import bounded
+from kquota.errors import Invalid, Refused, Unreachable
+from kquota.stores.login.listening import explained
+from kquota.stores.login.oauth import ClientCredentials, Token, TokenFile, Tokens, shown
+
+_MOST: Final = 1 << 20
+_TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+
+
+def token(wanted: Tokens, trust: Callable[[], ssl.SSLContext]) -> Token:
+    """Return a token from its file or from its provider. `trust` is called only when the provider uses TLS.
+
+    Raises Unreachable or Refused, and Invalid for a token file that cannot be read. No message contains the secret or
+    text from the provider that could repeat it.
+    """
+    match wanted:
+        case TokenFile(path=path):
+            try:
+                text = bounded.file_bytes(path, bounded.SETTINGS, pipe=True).decode("ascii").strip()
+            except (OSError, ValueError) as error:
+                reason = error.strerror if isinstance(error, OSError) else "it holds no token"
+                raise Invalid(f"sasl.oauthbearer.token.endpoint.url: cannot read {path}: {reason}") from None
+            return _checked(text, None, "", f"{path} holds no bearer token")
+        case ClientCredentials():
+            answer = _answer(wanted, trust)
+            value = answer.get("access_token") or answer.get("id_token")
+            lasts = answer.get("expires_in")
+            ends = None if (seconds := _seconds(lasts)) is None else time.time() + seconds
+            return _checked(value, ends, wanted.client_id, f"the token endpoint {shown(wanted.url)} returned no token")
+
+
+def _answer(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> dict[str, Any]:
+    """Return the JSON object of the provider's answer, or {} for another JSON value."""
+    where = f"the token endpoint {shown(wanted.url)}"
+    try:
+        answer = _within(wanted.seconds, lambda: _posted(wanted, trust))
+    except urllib.error.HTTPError as error:
+        raise Refused(
+            f"{where} answered {error.code}{_reason(error)}. Check clientId, clientSecret and scope"
+        ) from None
+    except (OSError, urllib.error.URLError) as error:
+        raise Unreachable(f"{where} cannot be reached within {wanted.seconds:.0f} s: {_why(error)}") from None
+    except (InvalidURL, ValueError):
+        # Not a valid name for DNS, or characters that a request line cannot contain.
+        raise Invalid(f"{where} cannot be requested. Check sasl.oauthbearer.token.endpoint.url") from None
+    except HTTPException:
+        raise Refused(f"{where} does not answer with HTTP. Check sasl.oauthbearer.token.endpoint.url") from None
+    try:
+        document = json.loads(answer)
+    except (ValueError, RecursionError):
+        raise Refused(f"{where} did not return JSON. Check sasl.oauthbearer.token.endpoint.url") from None
+    return document if isinstance(document, dict) else {}
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: object) -> None:
+        """Follow no redirect, because it would send the secret to another server."""
+
+
+def _posted(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> bytes:
+    """Request a token, and return the page of the answer."""
+    client, secret = wanted.client_id, wanted.secret
+    if wanted.encode_header:
+        client, secret = quote_plus(client), quote_plus(secret)
+    body = {"grant_type": "client_credentials"} | ({"scope": wanted.scope} if wanted.scope else {})
+    request = urllib.request.Request(  # noqa: S310  # security.py takes http, https and file only
+        wanted.url,
+        data=urlencode(body).encode(),
+        headers={
+            "Authorization": "Basic " + base64.b64encode(f"{client}:{secret}".encode()).decode(),
+            "Accept": "application/json",
+            "Content-Type": "application/x-www-form-urlencoded",
+        },
+    )
+    handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
+    if wanted.url.lower().startswith("https:"):
+        handlers.append(urllib.request.HTTPSHandler(context=trust()))
+    with urllib.request.build_opener(*handlers).open(request, timeout=wanted.seconds) as answer:
+        return bytes(answer.read(_MOST))
+
+
+def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
+    """Return the result of `work`, or raise its error or TimeoutError. A socket's time-out limits each wait, not their
+    sum.
+    """
+    outcome: list[bytes | Exception] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except Exception as error:  # noqa: BLE001  # raised again below, in the caller's thread
+            outcome.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not outcome:
+        raise TimeoutError
+    if isinstance(outcome[0], Exception):
+        raise outcome[0]
+    return outcome[0]
+
+
+def _reason(error: Any) -> str:
+    """Return the provider's error code if it is one of OAuth's short codes (RFC 6749), otherwise an empty text."""
+    try:
+        code = json.loads(error.read(_MOST)).get("error", "")
+    except (OSError, HTTPException, ValueError, RecursionError, AttributeError):
+        return ""
+    return f" {code}" if isinstance(code, str) and re.fullmatch(r"[a-z_]{1,40}", code) else ""
+
+
+def _why(error: OSError) -> str:
+    reason = getattr(error, "reason", error)
+    if isinstance(reason, TimeoutError):
+        return "no answer in time"
+    if isinstance(reason, OSError):
+        return explained(reason) or reason.strerror or str(reason) or type(reason).__name__
+    return str(reason)
+
+
+def _checked(value: object, expires: float | None, principal: str, otherwise: str) -> Token:
+    if not isinstance(value, str) or not _TOKEN.fullmatch(value):
+        raise Refused(otherwise)
+    claims = _claims(value)
+    ends, subject = _seconds(claims.get("exp")), claims.get("sub")
+    return Token(
+        value=value,
+        expires=expires if ends is None else ends,
+        principal=subject if isinstance(subject, str) else principal,
+    )
+
+
+def _seconds(value: object) -> float | None:
+    """Return a time from JSON, or None if it is not a number or too large for a float."""
+    try:
+        return float(value) if isinstance(value, (int, float)) else None
+    except OverflowError:
+        return None
+
+
+def _claims(text: str) -> dict[str, Any]:
+    """Return the claims of a token without verifying them, or {} if it is not a JWT."""
+    parts = text.split(".")
+    try:
+        document = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (IndexError, ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
