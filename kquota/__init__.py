@@ -13,9 +13,8 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    # The command line starts without the library, whose import takes as long as the rest of `kquota --version`.
     if name == "connect":
-        from kquota.library import connect
+        from kquota.library import connect  # as long as the rest of `kquota --version`
 
         return connect
     raise AttributeError(f"module 'kquota' has no attribute {name!r}")

@@ -16,7 +16,7 @@ def main() -> None:
             signal.signal(number, _stop)
     # Most of a short command is imports, which leave few reference cycles. The default of 700 costs it 4 %.
     gc.set_threshold(200_000)
-    from kquota.cli.main import main as run
+    from kquota.cli.main import main as run  # after the signal handlers
 
     try:
         run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 
 
 def is_host(text: str) -> bool:
@@ -28,12 +29,19 @@ def is_port(text: str) -> bool:
     return re.fullmatch(r"[0-9]{1,5}", text) is not None and 0 < int(text) < 2**16
 
 
+def host_and_port(host: str, port: int) -> str:
+    """Return the address as operators write it.
+
+    >>> host_and_port("kafka", 9092), host_and_port("::1", 9092)
+    ('kafka:9092', '[::1]:9092')
+    """
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def is_ip_or_host(name: str) -> bool:
     """True if this machine can resolve the name. A broker of a ZooKeeper cluster fails to start if it cannot resolve an
     ip entity.
     """
-    import socket
-
     try:
         return bool(socket.getaddrinfo(name, None))
     except (OSError, UnicodeError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import re
 import sys
 import tomllib
@@ -11,6 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from man.command import every, root
+from tests.source import nodes, strings
 
 ROOT = Path(__file__).parents[1]
 HOUSE = ROOT / "kquota"
@@ -24,23 +24,18 @@ NAMES_OPTIONS = {
 }
 
 
-@functools.cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
-
-
-def of_others(module: ast.Module) -> set[str]:
+def of_others(path: Path) -> set[str]:
     """The third-party libraries that a module imports anywhere, including in functions and only for types."""
-    nodes = list(ast.walk(module))
-    modules = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    modules += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
+    found = nodes(path)
+    modules = [alias.name for node in found if isinstance(node, ast.Import) for alias in node.names]
+    modules += [node.module for node in found if isinstance(node, ast.ImportFrom) and node.module and not node.level]
     return {module.partition(".")[0] for module in modules} - sys.stdlib_module_names - {"kquota"}
 
 
 def test_the_import_contract_covers_every_third_party_library() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     [held] = [set(contract["forbidden_modules"]) for contract in contracts if contract["type"] == "forbidden"]
-    imported = {name for path in HOUSE.rglob("*.py") for name in of_others(tree(path))}
+    imported = {name for path in HOUSE.rglob("*.py") for name in of_others(path)}
     assert imported - held == set()
 
 
@@ -66,20 +61,12 @@ def test_the_map_names_every_module_in_its_room() -> None:
 
 def test_a_class_name_has_one_meaning() -> None:
     """No two classes of the house share a name, so that a search for a name finds one definition."""
-    trees = {path: tree(path) for path in HOUSE.rglob("*.py")}
     places: defaultdict[str, list[str]] = defaultdict(list)
-    for path, parsed in sorted(trees.items()):
-        for node in ast.walk(parsed):
+    for path in sorted(HOUSE.rglob("*.py")):
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(str(path.relative_to(HOUSE)))
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
-
-
-def strings(tree: ast.Module) -> list[str]:
-    """The strings of a module that a program can print: neither docstrings nor those that document a constant."""
-    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in documentation]
-    return [node.value for node in constants if isinstance(node.value, str)]
 
 
 def test_only_cli_knows_options_and_commands() -> None:
@@ -93,10 +80,65 @@ def test_only_cli_knows_options_and_commands() -> None:
         path.relative_to(HOUSE).as_posix()
         for path in HOUSE.rglob("*.py")
         if not path.is_relative_to(COMMANDS)
-        for string in strings(tree(path))
+        for string in strings(path)
         if named.search(string)
     }
     assert names == NAMES_OPTIONS
+
+
+LONGEST = 45
+
+
+def test_a_function_does_one_thing() -> None:
+    """No function has more lines than this, without its docstring."""
+    lengths = {
+        f"{path.relative_to(HOUSE)}: {node.name}": (node.end_lineno or 0) - node.body[_described(node)].lineno + 1
+        for path in HOUSE.rglob("*.py")
+        for node in nodes(path)
+        if isinstance(node, ast.FunctionDef) and len(node.body) > _described(node)
+    }
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST} == {}
+
+
+def _described(node: ast.FunctionDef) -> int:
+    return int(ast.get_docstring(node) is not None)
+
+
+# Libraries that take longer to import than a short command takes, or that only an extra installs.
+LATE = {
+    *("confluent_kafka", "cryptography", "grpc", "jinja2", "matplotlib", "py4j", "pyarrow", "pyspark", "rich"),
+    "tabulate",
+}
+# These modules connect the ports of a command to stores, and a command needs only some stores.
+CONNECTING = {"cli/move_stores.py", "cli/world.py", "library.py", "stores/record/choose.py"}
+
+
+def test_an_import_in_a_function_has_its_reason() -> None:
+    """It is a library of `LATE`, Spark, or a store of a connecting module; otherwise its line gives the reason."""
+    without = []
+    for path in sorted(HOUSE.rglob("*.py")):
+        lines, module = path.read_text().splitlines(), path.relative_to(HOUSE).as_posix()
+        for function in nodes(path):
+            for node in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():
+                if not isinstance(node, ast.Import | ast.ImportFrom) or module in CONNECTING:
+                    continue
+                name = node.names[0].name if isinstance(node, ast.Import) else f"{node.module}."
+                if name.partition(".")[0] in LATE or name.startswith("kquota.spark."):
+                    continue
+                if "  # " not in lines[node.lineno - 1]:
+                    without.append(f"{module}:{node.lineno} {lines[node.lineno - 1].strip()}")
+    assert without == []
+
+
+def test_an_ignored_type_has_its_reason() -> None:
+    """It is a class of a library without types; otherwise its line gives the reason."""
+    without = [
+        f"{path.relative_to(HOUSE)}: {line.strip()}"
+        for path in sorted(HOUSE.rglob("*.py"))
+        for line in path.read_text().splitlines()
+        if re.search(r"# type: ignore\[[\w-]+\](?!  # )", line) and not re.search(r"^class .*ignore\[misc\]$", line)
+    ]
+    assert without == []
 
 
 def test_a_folder_of_cli_is_a_command_or_is_on_the_map() -> None:

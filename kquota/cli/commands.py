@@ -59,7 +59,7 @@ def add(
             return carried_out(asked, work)
 
     called.__doc__ = options.__doc__
-    called.__signature__ = inspect.Signature(declared)  # type: ignore[attr-defined]
+    called.__signature__ = inspect.Signature(declared)  # type: ignore[attr-defined]  # typer reads it
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in declared}
     group.command(name, cls=under(headings or {}, kind), epilog=epilog, hidden=hidden)(called)
 

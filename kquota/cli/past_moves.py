@@ -45,16 +45,12 @@ def with_course(stage: move_stores.Stage, prepared: Prepared, expected: Pace | N
     if run is None:
         return prepared
     if known is not None:
-        by = _person(stage)
+        by = f"{stage.runs.me.user}@{stage.runs.me.host}"
         return replace(prepared, run=with_rate_changes(run, known, now, by, reason))
     with _only_warned(_REPORT):
         seconds = None if run.rate is None else _expected(stage, run.plan, run.rate, expected, now)
         run = replace(run, course=Course(expected=seconds, brokers=_destinations(expected)))
     return replace(prepared, run=run)
-
-
-def _person(stage: move_stores.Stage) -> str:
-    return f"{stage.runs.me.user}@{stage.runs.me.host}"
 
 
 def _destinations(expected: Pace | None) -> tuple[BrokerCourse, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kquota.sizes.growth import write_rates
 from kquota.terms import BrokerId, TopicPartition
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ def sampled(cluster: LogDirs, before: Listed, seconds: float) -> Sampled:
 
     The interval is measured between the readings of the sizes, because the details take equally long in both readings.
     """
-    from kquota.sizes.growth import write_rates
-
     first = cluster.detailed(before.log_dirs)
     time.sleep(seconds)
     again = listed(cluster, before.brokers, before.topics)

@@ -89,12 +89,11 @@ def _stand_in(quotas: Quotas, entity: Entity, key: str, client_ids: Iterable[str
     if heir is None:
         return None
     others = () if isinstance(entity.client_id, str) else client_ids
-    same = all(_binds_others(quotas, entity, key, c) or _heir(quotas, entity, key, c) for c in _clients(entity, others))
+    same = all(
+        _binds_others(quotas, entity, key, c) or _heir(quotas, entity, key, c)
+        for c in (_client(entity, other) for other in others)
+    )
     return heir if same else None
-
-
-def _clients(entity: Entity, client_ids: Iterable[str]) -> Iterable[Client]:
-    return (_client(entity, client_id) for client_id in client_ids)
 
 
 def _client(entity: Entity, client_id: str | None) -> Client:

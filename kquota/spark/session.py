@@ -207,11 +207,11 @@ def _connected(process: Jvm, engine: Engine) -> SparkSession:
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_not_of_py4j)
     with _told_to_pyspark(process.gateway()):
-        link = launch_gateway()  # type: ignore[no-untyped-call]
+        link = launch_gateway()  # type: ignore[no-untyped-call]  # PySpark has no type for it
     context = SparkContext(gateway=link)
     spark = SparkSession(context)
     # The server for Python in Spark would print a traceback when the JVM ends.
-    context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+    context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # no option does this
     if engine.local:
         # Otherwise Spark would use the python3 of the machine.
         context.pythonExec = sys.executable

@@ -129,7 +129,7 @@ def _walking(quotas: Quotas, *, closed_loop: bool) -> UserDefinedTableFunction:
             yield (*self.stream, *(getattr(flow, name) for name in names[:-2]), *curves)
 
     for module in (kquota.simulate, kquota.quota_keys, kquota.errors):
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # PySpark has no type for it
     return cast("UserDefinedTableFunction", F.udtf(Walking, returnType=_ANSWER, useArrow=False))
 
 

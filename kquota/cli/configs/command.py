@@ -69,10 +69,6 @@ def _defaults(what: str) -> Any:
     return flag(f"{what}-defaults", f"Short for --entity-type {what}s --entity-default.")
 
 
-def _hidden(option: str) -> Any:
-    return typer.Option(option, hidden=True)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigsOptions(WritingOptions):
     """Set and show quotas, and the configs of topics, brokers and other entities, like kafka-configs."""
@@ -127,7 +123,7 @@ class ConfigsOptions(WritingOptions):
     client_metrics: Annotated[str | None, _short(CLIENT_METRICS)] = None
     group: Annotated[str | None, _short(GROUPS)] = None
     broker_logger: Annotated[str | None, _short(BROKER_LOGGERS)] = None
-    force: Annotated[bool, _hidden("--force")] = False
+    force: Annotated[bool, typer.Option("--force", hidden=True)] = False
     dry_run: Annotated[
         bool, flag("dry-run", "With --alter: check everything, and print the values that would be sent.")
     ] = False

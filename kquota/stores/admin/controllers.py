@@ -15,6 +15,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.metadata import MetadataResponse
 
+from kquota.addresses import host_and_port
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.settings.resource import BROKERS, Resource
 from kquota.stores.admin.bootstrap import Manager
@@ -158,7 +159,7 @@ def _quorum(wire: Wire) -> list[str]:
         return []
     leaders = {part.leader_id for named in answer.topics for part in named.partitions}
     nodes = sorted(answer.nodes, key=lambda node: (node.node_id not in leaders, node.node_id))
-    return [_address(listener.host, listener.port) for node in nodes for listener in node.listeners]
+    return [host_and_port(listener.host, listener.port) for node in nodes for listener in node.listeners]
 
 
 def _configured(wire: Wire) -> list[str]:
@@ -175,10 +176,6 @@ def _configured(wire: Wire) -> list[str]:
         if servers := [part.strip().rpartition("@")[2] for part in texts.get(key, "").split(",") if part.strip()]:
             return servers
     return []
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _as_metadata(answer: Any) -> Any:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from kquota.addresses import is_host, is_port
+from kquota.addresses import host_and_port, is_host, is_port
 from kquota.errors import Invalid, Unreachable
 
 
@@ -40,12 +40,8 @@ def must_listen(what: str, text: str, option: str, config: str, deadline: float)
         except OSError as error:
             causes.append(f"{host}:{port}: {error.strerror or error}")
         else:
-            return [_written(*pair) for pair in (*pairs[index:], *pairs[:index])]
+            return [host_and_port(*pair) for pair in (*pairs[index:], *pairs[:index])]
     raise Unreachable(f"no {what} at {text} ({'; '.join(causes)}). Check {option}")
-
-
-def _written(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _host_and_port(address: str, option: str, config: str) -> tuple[str, int]:

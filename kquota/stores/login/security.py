@@ -6,6 +6,7 @@ import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, TypeAlias
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -270,8 +271,6 @@ def _client_credentials(
 
 
 def _kerberos(found: Mapping[str, str], where: str) -> Kerberos:
-    from importlib.util import find_spec
-
     if find_spec("gssapi") is None:
         raise Invalid(
             f"{where}: sasl.mechanism=GSSAPI needs the extra kquota[gssapi] (pip install 'kquota[gssapi]') and a "

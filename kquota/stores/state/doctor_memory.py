@@ -10,7 +10,7 @@ from typing import Final
 from kquota import bounded, durable
 from kquota.errors import Parameter, Refused
 from kquota.settings.resource import Setting
-from kquota.stores.state.run_fields import setting_fields, setting_of
+from kquota.stores.state.checked_values import setting_fields, setting_of
 from kquota.throttle.fixes import Sightings
 
 _VERSION: Final = 1

@@ -31,7 +31,7 @@ def started(connect: str, access: Access, deadline: float) -> KazooClient:
     names, handler = access.names, None
     servers = addresses(connect.partition("/")[0], names.zookeeper, names.command_config)
     if access.tls is not None:
-        from kquota.stores.login.tls import context
+        from kquota.stores.login.tls import context  # cryptography, only for TLS
 
         handler = _TlsHandler(context(access.tls, access.tls_where), deadline / len(servers))
     # Never call kazoo's retry(), because it continues in a new session, which a write must not. The servers keep

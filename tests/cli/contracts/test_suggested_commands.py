@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import re
 import shlex
 from collections.abc import Iterator
@@ -31,6 +30,7 @@ from man.command import every, root
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import ELSEWHERE, plan
 from tests.cli.run import kquota_here
+from tests.source import nodes, strings
 from tests.watch.stage import name as partition
 from tests.watch.test_diagnosis import CASES
 
@@ -92,21 +92,10 @@ def test_only_one_place_words_a_command() -> None:
         path.relative_to(CLI).as_posix()
         for path in CLI.rglob("*.py")
         if path.name not in ("command.py", "main.py")
-        for string in _strings(_tree(path))
+        for string in strings(path)
         if named.search(string)
     }
     assert names == set(PLAIN)
-
-
-@functools.cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
-
-
-def _strings(tree: ast.Module) -> list[str]:
-    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in documentation]
-    return [node.value for node in constants if isinstance(node.value, str)]
 
 
 def _text(node: ast.expr) -> str:
@@ -126,7 +115,7 @@ def literal() -> Iterator[str]:
     for path in sorted(CLI.rglob("*.py")):
         if path.relative_to(CLI).as_posix() in (*COMPOSED, "contract.py", "suggestion.py"):
             continue
-        for node in ast.walk(_tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "suggested":
                 yield suggested(_text(node.args[0]))
 
@@ -254,7 +243,7 @@ def test_no_message_is_a_question() -> None:
     asking = {
         path.relative_to(CLI.parent).as_posix()
         for path in CLI.parent.rglob("*.py")
-        for string in _strings(_tree(path))
+        for string in strings(path)
         if question.search(string)
     }
     assert asking == {f"cli/{path}" for path in PROMPTS}

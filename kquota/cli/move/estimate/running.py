@@ -54,7 +54,7 @@ def running_remarks(found: MoveUnderWay | None) -> Iterator[str]:
     if found.unknown:
         yield (
             "warning: the bytes that "
-            f"{counted(found.unknown, 'running copy')} still {_misses(found.unknown)} are unknown. "
+            f"{counted(found.unknown, 'running copy')} still {'misses' if found.unknown == 1 else 'miss'} are unknown. "
             "Assumed: all of them"
         )
     if found.elsewhere:
@@ -69,7 +69,3 @@ def running_remarks(found: MoveUnderWay | None) -> Iterator[str]:
             f"note: {counted(found.others, 'partition')} that the plan does not contain {are} also moving. Throttled "
             "copies of them share the throttle of their brokers, and the estimate does not include that"
         )
-
-
-def _misses(count: int) -> str:
-    return "misses" if count == 1 else "miss"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -221,8 +222,6 @@ class _Drawing:
 
 @contextmanager
 def _plot(name: str, title: str) -> Iterator[_Drawing]:
-    import logging
-
     # On its first run, matplotlib logs that it searches for fonts. The plots only use the font that it contains.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     import matplotlib

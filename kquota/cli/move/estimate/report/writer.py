@@ -13,7 +13,9 @@ from kquota.cli.contract import say
 from kquota.cli.move.estimate.answer import Estimate
 from kquota.cli.move.estimate.limits import Limits
 from kquota.cli.move.estimate.report import commands
+from kquota.cli.move.estimate.report.page import GENERATOR, page
 from kquota.cli.move.estimate.report.plots import must_be_installed
+from kquota.cli.move.estimate.report.sections import Ticket
 from kquota.reassign.plan import Plan
 from kquota.spark.plan_files import PlanFiles
 
@@ -39,8 +41,6 @@ def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | No
     if path is None:
         return None
     must_be_installed()
-    from kquota.cli.move.estimate.report.page import GENERATOR
-
     local_files.check_report(path, GENERATOR)
     # A plan from a pipe cannot be read again under its name.
     named = str(plan) if plan.is_file() else commands.PIPED
@@ -61,9 +61,6 @@ def write(wanted: Wanted, answer: Estimate, asked: Limits, remarks: Iterable[str
 
     `remarks` are the rows that were left out and the assumptions.
     """
-    from kquota.cli.move.estimate.report.page import page
-    from kquota.cli.move.estimate.report.sections import Ticket
-
     assert answer.measured.moved is not None
     ticket = Ticket(
         answer=answer,
