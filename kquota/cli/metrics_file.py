@@ -1,6 +1,6 @@
 """The option --textfile: the moves and throttles of a cluster, as node exporter's textfile collector reads them.
 
-The only module that imports prometheus_client.
+The only module of `cli` that imports prometheus_client.
 """
 
 from __future__ import annotations

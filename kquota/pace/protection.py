@@ -1,4 +1,4 @@
-"""The throttle of a running move that follows the clients: additive increase, multiplicative decrease.
+"""The throttle of a running move that follows the clients: it rises while they are fast, and falls when they are slow.
 
 A state machine without I/O. It receives one window of measurements after another, and returns the throttle to set.
 """
