@@ -25,7 +25,7 @@ from kquota.errors import Invalid, Refused
 from kquota.terms import REPLICATION_RATES
 from kquota.throttle import actions, doctor
 from kquota.watch.observation import MoveWatch
-from kquota.watch.view import WatchedMoveView
+from kquota.watch.view import WatchedMoveView, total
 
 LAST_SUCCESS: Final = "kquota_last_success_timestamp_seconds"
 EXIT_CODE: Final = "kquota_last_exit_code"
@@ -175,7 +175,7 @@ def measured(at: world.Where, state_dir: Path | None) -> ClusterMetrics:
     limited = [b for b in standing.brokers if any(standing.rate(b, key) for key in REPLICATION_RATES)]
     values: dict[str, float | None] = {
         "kquota_moves_running": len(moving),
-        "kquota_bytes_left": _sum([view.left for view in moving]),
+        "kquota_bytes_left": total(view.left for view in moving),
         "kquota_seconds_left": _longest([_seconds(view) for view in moving]),
         "kquota_throttled_brokers": len(limited),
         "kquota_leftover_throttles": len(left),
@@ -185,11 +185,6 @@ def measured(at: world.Where, state_dir: Path | None) -> ClusterMetrics:
 
 def _seconds(view: WatchedMoveView) -> float | None:
     return view.least_seconds if view.seconds_left is None else view.seconds_left
-
-
-def _sum(found: list[int | None]) -> int | None:
-    known = [value for value in found if value is not None]
-    return sum(known) if len(known) == len(found) else None
 
 
 def _longest(found: list[float | None]) -> float | None:

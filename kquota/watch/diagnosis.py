@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-import enum
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from kquota.reassign.run import PAUSED_RATE
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 from kquota.watch.history import QUOTA_WINDOW, WatchHistory, WatchSample, window
-from kquota.watch.view import WatchView, rates_since, sent_by, throttles
+from kquota.watch.link_pace import rates_since, sent_by, throttles
+from kquota.watch.symptom import (
+    CaughtReplica,
+    DestinationDown,
+    FullDisk,
+    IdleLogDir,
+    LastPartition,
+    NoLeader,
+    NothingArrives,
+    NotStarted,
+    NotSubmitted,
+    RunPaused,
+    StarvedCopies,
+    Symptom,
+    ThrottleLeft,
+    ThrottleSide,
+)
+from kquota.watch.view import WatchView
 
 _AT_THE_RATE: Final = 0.8
 """A copy that uses this share of the rate is limited by it, because copies reach a few percent less than the rate."""
@@ -23,146 +38,6 @@ three windows."""
 _NOT_STARTED_SECONDS: Final = 10.0
 _CAUGHT_SECONDS: Final = 4.0
 _ALONE_SECONDS: Final = 60.0
-
-
-class ThrottleSide(enum.Enum):
-    """The side of a throttle: the leader that sends, or the follower that receives."""
-
-    LEADER = "leader"
-    FOLLOWER = "follower"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StarvedCopies:
-    """Copies that use the whole rate of a broker and still do not catch up with the writes.
-
-    Bytes per second: `used` of `rate`, of which `followers` goes to in-sync followers, and what is `written`.
-    """
-
-    broker: BrokerId
-    side: ThrottleSide
-    rate: int
-    used: float
-    followers: float
-    written: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DestinationDown:
-    """A destination that is dead or fenced (then `why` is None), or that does not answer, for this reason."""
-
-    broker: BrokerId
-    copies: int
-    why: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoLeader:
-    """Moving partitions without a leader. `replicas` are the brokers that could lead the first of them."""
-
-    partitions: tuple[TopicPartition, ...]
-    replicas: tuple[BrokerId, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotSubmitted:
-    """Partitions of a run that the controller has not received: a later wave, or kquota was interrupted."""
-
-    run: str | None
-    partitions: int
-    first: TopicPartition
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotStarted:
-    """Copies that the controller has accepted, but that have no log on their destination."""
-
-    broker: BrokerId
-    copies: int
-    first: TopicPartition
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastPartition:
-    """The only partition of a move that remains after all others are done."""
-
-    run: str | None
-    partition: TopicPartition
-    destination: BrokerId
-    left: int | None
-    seconds: float
-    seconds_left: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThrottleLeft:
-    """A move that has ended, but whose run is open, or whose partitions are still in throttled replica lists."""
-
-    run: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdleLogDir:
-    """A copy between two log dirs of a broker that has not grown."""
-
-    partition: TopicPartition
-    broker: BrokerId
-    log_dir: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaughtReplica:
-    """A replica that is not moving, but is out of sync and therefore throttled (KIP-352)."""
-
-    partition: TopicPartition
-    broker: BrokerId
-    more: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FullDisk:
-    """A log dir of a destination with less space than its copies still need, or with an error."""
-
-    broker: BrokerId
-    log_dir: str
-    usable: int | None
-    left: int | None
-    error: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NothingArrives:
-    """A move that has received no byte for some time, without another symptom."""
-
-    run: str | None
-    seconds: float
-    left: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPaused:
-    """A run that an operator has paused. Its copies fetch once in each quota window."""
-
-    run: str | None
-    left: int | None
-
-
-Symptom: TypeAlias = (
-    StarvedCopies
-    | DestinationDown
-    | NoLeader
-    | NotSubmitted
-    | NotStarted
-    | LastPartition
-    | ThrottleLeft
-    | IdleLogDir
-    | CaughtReplica
-    | FullDisk
-    | NothingArrives
-    | RunPaused
-)
 
 
 def symptoms(history: WatchHistory, shown: WatchView) -> tuple[Symptom, ...]:

@@ -27,10 +27,11 @@ from kquota.terms import (
     ReplicaId,
     TopicPartition,
 )
-from kquota.watch.diagnosis import Symptom, symptoms
+from kquota.watch.diagnosis import symptoms
 from kquota.watch.history import WatchHistory, after, begin
 from kquota.watch.port import LogReader
 from kquota.watch.reading import BrokerRates, ReplicaLogs, ThrottleReading, WatchedMove, WatchReading
+from kquota.watch.symptom import Symptom
 from kquota.watch.view import WatchedMoveView, WatchView, seen
 
 _WIDE_SECONDS: Final = 30.0

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from kquota.reassign.plan import Plan
 from kquota.terms import BrokerId
-from kquota.watch.diagnosis import (
+from kquota.watch.observation import MoveWatch
+from kquota.watch.symptom import (
     CaughtReplica,
     DestinationDown,
     FullDisk,
@@ -26,7 +27,6 @@ from kquota.watch.diagnosis import (
     ThrottleLeft,
     ThrottleSide,
 )
-from kquota.watch.observation import MoveWatch
 from tests.watch.stage import MB, Watched, brokers, name
 
 THREE = BrokerId(3)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.terms import BrokerId
+from kquota.watch.link_pace import Trend, time_left
 from kquota.watch.reading import shrunk
-from kquota.watch.view import Trend, time_left
 from tests.watch.stage import MB, Watched, brokers, name
 
 

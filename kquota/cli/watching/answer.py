@@ -15,9 +15,10 @@ from kquota.cli.table import aligned
 from kquota.cli.watching.wording import MoveNamed, SymptomShown, shown
 from kquota.measure import human_duration, human_rate
 from kquota.terms import BrokerId, TopicPartition
-from kquota.watch.diagnosis import ThrottleLeft
+from kquota.watch.link_pace import Trend
 from kquota.watch.observation import Observed
-from kquota.watch.view import DestinationView, SlowestCopy, Trend, WatchedBroker, WatchedMoveView
+from kquota.watch.symptom import ThrottleLeft
+from kquota.watch.view import DestinationView, SlowestCopy, WatchedBroker, WatchedMoveView
 
 _WIDTH: Final = 80
 _NO_DRIFT: Final = 5.0

@@ -13,7 +13,7 @@ from kquota.cli.suggestion import suggested
 from kquota.list_text import few, joined
 from kquota.measure import ByteRate, counted, exact_rate, human_duration, human_rate
 from kquota.terms import TopicPartition
-from kquota.watch.diagnosis import (
+from kquota.watch.symptom import (
     CaughtReplica,
     DestinationDown,
     FullDisk,

@@ -25,7 +25,7 @@ from kquota.errors import NextStep, Refused, StepFor, Unreachable
 from kquota.measure import ByteRate
 from kquota.terms import LEADER_RATE, LEADER_REPLICAS, BrokerId
 from kquota.throttle.finding import Finding, Remedy
-from kquota.watch.diagnosis import NotSubmitted
+from kquota.watch.symptom import NotSubmitted
 from man.command import every, root
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import ELSEWHERE, plan

@@ -11,8 +11,8 @@ import pytest
 from kquota.cli.output import plain
 from kquota.cli.watching.answer import MovesWatched, WatchedBrokerShown, WatchedMoveShown
 from kquota.cli.watching.wording import MoveNamed, shown
-from kquota.watch.diagnosis import NotSubmitted, RunPaused
-from kquota.watch.view import Trend
+from kquota.watch.link_pace import Trend
+from kquota.watch.symptom import NotSubmitted, RunPaused
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import BROKER, ZOOKEEPER, plan, reassign
 from tests.cli.contracts.transcript import Transcript
