@@ -22,24 +22,26 @@ from tests.logins import plain
 from tests.secured import Secured
 from tests.stores.moves_stage import until
 
-CLUSTER, TOPIC = ResourceType.BROKER, ResourceType.TOPIC
+CLUSTER, TOPIC, GROUP = ResourceType.BROKER, ResourceType.TOPIC, ResourceType.GROUP
 MOVED = "rights"
 """The topic that commands read and change."""
 
 
 class Right(NamedTuple):
-    """One operation on the cluster or on a topic."""
+    """One operation on the cluster, a topic or a group, or with `prefix` on all topics whose names begin like this."""
 
     kind: ResourceType
     operation: AclOperation
     topic: str = MOVED
+    prefix: bool = False
 
     @property
     def binding(self) -> AclBinding:
         """Return the permission as an ACL for the user carol."""
         name = "kafka-cluster" if self.kind == CLUSTER else self.topic
         allow = AclPermissionType.ALLOW
-        return AclBinding(self.kind, name, ResourcePatternType.LITERAL, "User:carol", "*", self.operation, allow)
+        pattern = ResourcePatternType.PREFIXED if self.prefix else ResourcePatternType.LITERAL
+        return AclBinding(self.kind, name, pattern, "User:carol", "*", self.operation, allow)
 
     def __str__(self) -> str:
         where = self.kind.name if self.topic == MOVED else self.topic

@@ -16,7 +16,7 @@ from kquota.cli.contract import say, worded
 from kquota.cli.move.estimate.command import EstimateOptions
 from kquota.errors import Invalid, KquotaError, NextStep, Parameter, Refused
 from kquota.list_text import few, joined
-from kquota.measure import byte_size, duration
+from kquota.measure import byte_size, counted, duration
 from kquota.pace.disk_space import Volume
 from kquota.pace.enforcement import AS_SHIPPED, Enforcement
 from kquota.pace.enforcement import enforcement as of_brokers
@@ -27,7 +27,7 @@ from kquota.reassign.running_copies import RunningCopy, before_the_move, running
 from kquota.settings.resource import BROKERS
 from kquota.sizes.bytes_in import BytesIn, by_hand, parse
 from kquota.sizes.history import ROLLED, Listing
-from kquota.sizes.replica import Cordon, cordons, hidden, without_remote
+from kquota.sizes.replica import Cordon, LogDir, cordons, hidden, topics, without_remote
 from kquota.spark import files
 from kquota.spark.files import Files, is_elsewhere, matching
 from kquota.spark.plan_files import PlanFiles
@@ -121,8 +121,8 @@ def asked(options: EstimateOptions) -> GivenInputs:
         sample=duration(options.sample, "--sample"),
         assumed_size=None if assumed is None else byte_size(assumed, "--assume-size"),
     )
-    counted = Counter(chain.from_iterable(found.by_file.values()))
-    if twice := sorted(broker for broker, count in counted.items() if count > 1):
+    times = Counter(chain.from_iterable(found.by_file.values()))
+    if twice := sorted(broker for broker, count in times.items() if count > 1):
         raise Invalid(f"--bytes-in: {', '.join(found.by_file)}: broker {twice[0]} is listed in two files")
     for name, in_file in found.by_file.items():
         for broker in sorted(in_file.keys() & found.by_hand.keys()):
@@ -219,6 +219,7 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
         else:
             say(f"measuring write rates for {asked.sample:g} s ...")
             seen = sampling.sampled(cluster, first, asked.sample)
+        _must_be_visible(moves, seen.log_dirs, plan)
         described, now = seen.log_dirs, datetime.now(UTC)
         if _skip_remote(settings):
             described = without_remote(described, cluster.pending(described))
@@ -240,6 +241,30 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
         copies=copies,
         enforcement=of_brokers(settings),
     )
+
+
+def _must_be_visible(moves: MoveCluster, described: Collection[LogDir], plan: Plan | PlanFiles) -> None:
+    """Warn of topics that Kafka hides from this user. Raises Refused if one of them is in the plan.
+
+    A hidden topic has sizes, which are those of its brokers, but no leaders and no write rates.
+    """
+    led = {one.partition.topic for each in described for one in each.replicas if one.leader is not None}
+    missing = topics(described) - led
+    try:
+        if missing:
+            moves.snapshot(missing)
+    except Refused as error:
+        # A plan that only Spark reads is not known yet.
+        planned = missing & {name.topic for name in plan.targets} if isinstance(plan, Plan) else frozenset()
+        if planned:
+            raise Refused(
+                f"Kafka hides topics of the plan from this user: {few(sorted(planned), 5)}. An estimate needs Describe "
+                "on them"
+            ) from error
+        say(
+            f"warning: Kafka hides {counted(len(missing), 'topic')} from this user ({few(sorted(missing), 5)}), so "
+            "their leaders and write rates are unknown. This user needs Describe on every topic"
+        )
 
 
 def _running(cluster: MoveCluster) -> Mapping[TopicPartition, PartitionReplicas] | None:
