@@ -95,11 +95,11 @@ def _polars(how: str, _: str, files: list[str]) -> dict[str, Any]:
 
 
 def _measured(ask: Callable[[], Answer]) -> dict[str, Any]:
-    processor, started = _processor(), time.perf_counter()
+    before, started = processor(), time.perf_counter()
     answer = ask()
     took = time.perf_counter() - started
     megabytes = sum(_megabytes(process) for process in _processes())
-    used = _processor() - processor
+    used = processor() - before
     return {"seconds": took, "processor": used, "megabytes": megabytes, "answer": sorted(answer.items())}
 
 
@@ -117,7 +117,8 @@ def _stat(process: Path) -> list[str]:
         return ["", ""]
 
 
-def _processor() -> float:
+def processor() -> float:
+    """Return the processor seconds of this process and its children."""
     ticks = sum(int(stat[11]) + int(stat[12]) for stat in map(_stat, _processes()))
     return ticks / os.sysconf("SC_CLK_TCK")
 

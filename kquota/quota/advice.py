@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Final
 
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits
-from kquota.quota.precedence import Client, LevelState, Quotas, rungs
+from kquota.quota.precedence import Client, Quotas, rungs, winner
 from kquota.quota.usage import QuotaBucket
 from kquota.quota_keys import QUOTA_KEYS, Model
 
@@ -79,21 +80,36 @@ class ProposedLimit:
         return self.tighter and self.use.most * self.spread > self.limit
 
 
-def proposal(use: BucketStatistics, quotas: Quotas, wish: Wish) -> ProposedLimit:
-    """Return the proposal for a bucket, on the entity with the same user and client-id."""
-    bucket = use.bucket
-    factor = wish.spread(bucket.key)
-    wanted = max(use.percentile * wish.head_room * factor, _LEAST[QUOTA_KEYS[bucket.key].model])
-    client = Client(user=bucket.user, client_id=bucket.client_id)
-    winning = (one for one in rungs(quotas, client, bucket.key) if one.state is LevelState.WINS)
-    now = next((one.value for one in winning), None)
-    return ProposedLimit(
-        use=use,
-        entity=Entity(user=bucket.user, client_id=bucket.client_id),
-        limit=rounded_up(wanted, whole=QUOTA_KEYS[bucket.key].in_bytes),
-        now=now,
-        spread=factor,
-    )
+def proposals(uses: Iterable[BucketStatistics], quotas: Quotas, wish: Wish) -> list[ProposedLimit]:
+    """Return the proposal for each bucket, on the entity with the same user and client-id."""
+    users = {entity.user for entity in quotas}
+    client_ids = {entity.client_id for entity in quotas}
+
+    # The same limit applies to all clients that no quota names. There can be a million of them.
+    @functools.cache
+    def now(client: Client, key: str) -> float | None:
+        rung = winner(rungs(quotas, client, key))
+        return None if rung is None else rung.value
+
+    found = []
+    for use in uses:
+        bucket = use.bucket
+        client = Client(
+            user=bucket.user if bucket.user in users else None,
+            client_id=bucket.client_id if bucket.client_id in client_ids else None,
+        )
+        factor, key = wish.spread(bucket.key), QUOTA_KEYS[bucket.key]
+        wanted = max(use.percentile * wish.head_room * factor, _LEAST[key.model])
+        found.append(
+            ProposedLimit(
+                use=use,
+                entity=Entity(user=bucket.user, client_id=bucket.client_id),
+                limit=rounded_up(wanted, whole=key.in_bytes),
+                now=now(client, bucket.key),
+                spread=factor,
+            )
+        )
+    return found
 
 
 def rounded_up(value: float, *, whole: bool) -> float:

@@ -49,23 +49,28 @@ def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, clo
 
     Invalid rows go to `bad`.
     """
-    rows = _rows(reader, trace)
-    streams, requests = TraceStream._fields, Request._fields
+    rows = requests(reader, trace)
+    streams, columns = TraceStream._fields, Request._fields
     minute = F.expr(f"at div {_CHUNK_MS}").alias("minute")
-    in_order = F.sort_array(F.collect_list(F.struct(*requests))).alias("in_order")
+    in_order = F.sort_array(F.collect_list(F.struct(*columns))).alias("in_order")
     # Shuffled once, by stream. The next steps need no other shuffle.
     good = rows.where(~F.col("bad")).repartition(*streams)
     minutes = good.groupBy(*streams, minute).agg(in_order)
-    apart = minutes.select(*streams, "minute", *(F.col("in_order")[name].alias(name) for name in requests))
+    apart = minutes.select(*streams, "minute", *(F.col("in_order")[name].alias(name) for name in columns))
     walking = _walking(quotas, closed_loop=closed_loop)
     found = walking(apart.asTable().partitionBy(*streams).orderBy("minute")).collect()
     # In a separate query, because Spark Connect cannot observe rows on their way to Python.
-    bad.count, example = rows.where("bad").agg(F.count("*"), F.min(F.struct("file", "value"))).collect()[0]
-    bad.example = None if example is None else (example["file"], example["value"])
+    count_bad(rows, bad)
     return sorted(map(_answered, found), key=lambda one: one.stream)
 
 
-def _rows(reader: Reader, trace: TraceFiles) -> DataFrame:
+def count_bad(rows: DataFrame, bad: Bad) -> None:
+    """Add the invalid rows of `requests` to `bad`."""
+    bad.count, example = rows.where("bad").agg(F.count("*"), F.min(F.struct("file", "value"))).collect()[0]
+    bad.example = None if example is None else (example["file"], example["value"])
+
+
+def requests(reader: Reader, trace: TraceFiles) -> DataFrame:
     """Return the columns of a stream and a request, the original `file` and `value`, and whether the row is `bad`."""
     lines = reader.lines(trace.files)
     skipped = F.trim("value") == ""

@@ -22,6 +22,7 @@ from kquota.spark.files import Files, is_elsewhere, is_packed
 _PACKED: Final = 10
 """The approximate bytes of text in one gzipped byte."""
 
+_LONGEST_SHOWN: Final = 200
 _TRACE: Final = Parameter("trace")
 
 
@@ -42,6 +43,17 @@ class TraceFiles:
     def skipped(self, line: str) -> bool:
         """True if a line is not a row: it is empty, or the header."""
         return not line.strip(" ") or line == self.header
+
+    def left_out(self, bad: Bad) -> str | None:
+        """Return the note about invalid rows, with an example. None without such rows."""
+        if bad.example is None:
+            return None
+        link, line = bad.example
+        shown = line[:_LONGEST_SHOWN] + ("..." if len(line) > _LONGEST_SHOWN else "")
+        return (
+            f"rows left out: {bad.count}, for example in {self.files.name(link)}: {shown!r}. "
+            "A number is missing or not valid, or one row has both bytes and mutations"
+        )
 
 
 @dataclass(slots=True)

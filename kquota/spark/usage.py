@@ -55,6 +55,8 @@ _ROW: Final = {
 }
 _CORRUPT: Final = "corrupt"
 _BUCKET: Final = ("key", "user", "client_id", "broker")
+_PATTERN: Final = "usage-*.parquet"
+"""The files of compacted days. Each has at most one row for a bucket on a broker."""
 _LEAST: Final = 0.01
 _RATIO: Final = 1.02
 _SECONDS_BITS: Final = 32
@@ -62,21 +64,30 @@ _SECONDS_BITS: Final = 32
 
 @dataclass(slots=True, kw_only=True)
 class UsageJob:
-    """The rows of compacted days and of waiting snapshots of one cluster, from one day on."""
+    """The rows of compacted days and of waiting snapshots of one cluster, from one day on.
+
+    A bucket has at most `most_rows` of them on one broker.
+    """
 
     reader: Reader
     days: DataFrame
+    most_rows: int
 
     def statistics(self, percentile: float, keys: Collection[str]) -> list[BucketStatistics]:
         """Return each bucket of these keys on the broker where its percentile is highest, in no particular order."""
+        days = self.days.where(F.col("key").isin(*keys))
+        longest = days.agg(F.max("seconds")).collect()[0][0] or 0
+        # The highest levels that can be exceeded in the rest of the time. A week has few of them, which saves most
+        # of the sorting.
+        levels = _highest((1 - percentile) * longest * self.most_rows)
         by_broker = (
-            self.days.where(F.col("key").isin(*keys))
+            days.withColumn("levels", levels)
             .groupBy(*_BUCKET)
             .agg(
                 F.sum("seconds").alias("seconds"),
                 F.sum("throttled").alias("throttled"),
                 F.max("most").alias("most"),
-                F.sort_array(F.flatten(F.collect_list("levels"))).alias("levels"),
+                F.sort_array(F.flatten(F.collect_list("levels")), asc=False).alias("levels"),
             )
             .select(*_BUCKET, "seconds", "throttled", "most", _at(percentile).alias("percentile"))
         )
@@ -111,8 +122,11 @@ def opened(reader: Reader, listing: Listing, files: Files, since: str) -> UsageJ
     if files.names:
         frames.append(by_day(readings(reader, files)))
     days = reduce(DataFrame.unionByName, frames)
+    stored = sum(1 for folder in listing.rolled for _ in Path(folder).rglob(_PATTERN))
     return UsageJob(
-        reader=reader, days=days.where(F.col("cluster").isin(listing.clusters()) & (F.col("date") >= since))
+        reader=reader,
+        days=days.where(F.col("cluster").isin(listing.clusters()) & (F.col("date") >= since)),
+        most_rows=stored + len({each.time.date() for each in listing.waiting.values()}),
     )
 
 
@@ -164,11 +178,10 @@ def write(days: DataFrame, folder: Path) -> None:
 
 def compacted(reader: Reader, listing: Listing) -> DataFrame:
     """Return the compacted days of a listing."""
-    pattern = "usage-*.parquet"
     if reader.uploads:
-        sent = (reader.hive(Path(path), pattern, ("batch", "cluster", "date")) for path in listing.rolled)
+        sent = (reader.hive(Path(path), _PATTERN, ("batch", "cluster", "date")) for path in listing.rolled)
         return reduce(DataFrame.unionByName, (one.select(*USAGE) for one in sent))
-    read = reader.spark.read.schema(schema(USAGE)).option("pathGlobFilter", pattern)
+    read = reader.spark.read.schema(schema(USAGE)).option("pathGlobFilter", _PATTERN)
     return read.parquet(*listing.rolled).select(*USAGE)
 
 
@@ -177,17 +190,26 @@ def _level() -> Column:
     return F.when(F.col("used") <= _LEAST, F.lit(0)).otherwise(above).cast("bigint")
 
 
+def _highest(seconds: float) -> Column:
+    """Return the highest `levels` of a row, so that those that are left out are exceeded for more than `seconds`."""
+    # No level lasts less than the shortest reading. One more level is the one that is not exceeded for longer, and
+    # another one is for rounding.
+    count = F.floor(F.lit(seconds) / F.greatest(F.array_min("lasting"), F.lit(1))) + 2
+    count = F.least(count, F.size("levels")).cast("int")
+    return F.slice("levels", -count, count)
+
+
 def _at(percentile: float) -> Column:
     """Return the lowest use that was not exceeded in this part of the seconds, from the sorted `levels`."""
     enough = F.col("seconds") * percentile
 
-    def add(sums: Column, packed: Column) -> Column:
+    def lower(above: Column, packed: Column) -> Column:
         lasted = packed.bitwiseAND(F.lit((1 << _SECONDS_BITS) - 1))
-        more = F.struct((sums["lasted"] + lasted).alias("lasted"), F.shiftright(packed, _SECONDS_BITS).alias("level"))
-        return F.when(sums["lasted"] >= enough, sums).otherwise(more)
+        more = F.struct((above["lasted"] + lasted).alias("lasted"), F.shiftright(packed, _SECONDS_BITS).alias("level"))
+        return F.when(F.col("seconds") - above["lasted"] >= enough, more).otherwise(above)
 
     none = F.struct(F.lit(0).cast("bigint").alias("lasted"), F.lit(0).cast("bigint").alias("level"))
-    level = F.aggregate("levels", none, add)["level"]
+    level = F.aggregate("levels", none, lower)["level"]
     use = F.lit(_LEAST) * F.pow(F.lit(_RATIO), level)
     return F.when(level == 0, F.lit(0.0)).otherwise(F.least(use, F.col("most")))
 

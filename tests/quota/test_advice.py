@@ -13,7 +13,7 @@ from kquota.quota.advice import (
     Resized,
     Wish,
     advised,
-    proposal,
+    proposals,
     resized,
     rounded_up,
     totals,
@@ -36,7 +36,8 @@ def use(percentile: float, key: str = PRODUCER_BYTE_RATE, most: float = 9e6, **n
 
 
 def of(found: BucketStatistics, **wish: int) -> ProposedLimit:
-    return proposal(found, QUOTAS, Wish(head_room=1.5, **wish))
+    [one] = proposals([found], QUOTAS, Wish(head_room=1.5, **wish))
+    return one
 
 
 LIMITS: dict[str, tuple[ProposedLimit, tuple[Entity, float, float | None, bool, bool]]] = {

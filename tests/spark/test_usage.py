@@ -101,12 +101,12 @@ def test_percentiles_and_pieces_are_those_of_the_readings(
     for most in batches:
         compacted(spark, folder, tmp_path, most)
     found, _ = job(spark, folder, tmp_path)
-    for part in (0.5, 0.99):
+    for part in (0.01, 0.5, 0.9, 0.99, 1.0):
         uses = {one.bucket: one for one in found.statistics(part, [PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE])}
         assert uses.keys() == {*BUCKETS[:3]}
         for bucket, one in uses.items():
             expected = {broker: percentile(pieces[bucket, broker], part) for broker in ("1", "2")}
-            assert one.broker == max(expected, key=lambda broker: expected[broker])
+            assert expected[one.broker] == pytest.approx(max(expected.values()), rel=0.021)
             assert one.percentile == pytest.approx(max(expected.values()), rel=0.021)
             assert one.percentile >= max(expected.values()) * 0.999
             assert one.most == pytest.approx(max(used for b in "12" for used, _ in pieces[bucket, b]), rel=1e-6)

@@ -44,6 +44,12 @@ class AdviseOptions:
         typer.Option("--usage", metavar="DIR", help="Folder of usage snapshots of `quota top`. Repeatable."),
     ] = None
     source: Annotated[MetricsSource, Only("prometheus")]
+    trace: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trace", metavar="FILE", help="File or glob of requests, in the format of `quota simulate`. Repeatable."
+        ),
+    ] = None
     window: Annotated[
         str,
         typer.Option(

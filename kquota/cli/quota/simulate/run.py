@@ -33,7 +33,6 @@ from kquota.terms import SAMPLES
 MOST_REQUESTS: Final = 2_000_000
 _MUCH: Final = 20_000_000
 """Above this many bytes of text, reading them takes longer than starting Spark."""
-_LONGEST_SHOWN: Final = 200
 
 
 def run(options: SimulateOptions) -> Answer:
@@ -186,13 +185,8 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
                 )
         bad = Bad()
         found = _answered(given, held, trace, bad, where, scratch)
-        if bad.example is not None:
-            link, line = bad.example
-            shown = line[:_LONGEST_SHOWN] + ("..." if len(line) > _LONGEST_SHOWN else "")
-            say(
-                f"rows left out: {bad.count}, for example in {trace.files.name(link)}: {shown!r}. "
-                "A number is missing or not valid, or one row has both bytes and mutations"
-            )
+        if (note := trace.left_out(bad)) is not None:
+            say(note)
     if not found:
         raise Invalid("--trace: contains no valid row")
     costs = {cost for one in found for cost in one.flow.costs}

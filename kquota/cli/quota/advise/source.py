@@ -1,0 +1,194 @@
+"""The source of the use: usage snapshots, a Prometheus server, or a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kquota.cli import local_files, world
+from kquota.cli.contract import say
+from kquota.cli.progress import stages
+from kquota.cli.quota.advise.command import KEYS, AdviseOptions
+from kquota.cli.suggestion import suggested
+from kquota.errors import Invalid
+from kquota.measure import counted
+from kquota.quota_keys import QUOTA_KEYS
+from kquota.sizes.history import Listing, SnapshotKey
+from kquota.spark import files, trace_files
+from kquota.spark.session import session, starting
+from kquota.terms import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
+
+if TYPE_CHECKING:
+    from kquota.cli.local_files import HistoryBatch
+    from kquota.spark.engine import Engine
+    from kquota.spark.trace_files import TraceFiles
+    from kquota.spark.usage import UsageJob
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Measured(NamedTuple):
+    """The cluster whose use was measured, and the time from which to which."""
+
+    cluster_id: str
+    begin: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseSource:
+    """The source that the options name. `prometheus` is its address, or "" for another source. The last `window` of it
+    counts.
+    """
+
+    given: AdviseOptions
+    prometheus: str
+    window: timedelta
+    step: timedelta
+    engine: Engine
+
+    def opened(self, stack: ExitStack, cluster_id: str, scratch: Path) -> tuple[Measured, UsageJob]:
+        """Return the job over the use of this cluster, on a Spark that ends with `stack`.
+
+        Raises Invalid without a reading of this cluster.
+        """
+        if self.given.trace:
+            return self._traced(stack, cluster_id, scratch)
+        folders = self.given.usage or [self._fetched(cluster_id, scratch)]
+        if self.given.compact:
+            _compact(folders, self.engine, scratch)
+        return self._collected(stack, folders, cluster_id, scratch)
+
+    def _traced(self, stack: ExitStack, cluster_id: str, scratch: Path) -> tuple[Measured, UsageJob]:
+        """Raises Invalid without a valid row, and for times after the year 9999."""
+        trace = trace_files.opened(self.given.trace or (), scratch)
+        keys = trace_keys(trace, self.given.key)
+        on_stage = stack.enter_context(stages())
+        spark = stack.enter_context(session(scratch, trace.files, say, engine=self.engine, on_stage=on_stage))
+        # Only a job needs PySpark.
+        from kquota.spark import trace_usage
+        from kquota.spark.reader import Reader
+
+        bad, window_ms = trace_files.Bad(), round(self.window.total_seconds() * 1_000)
+        reader = Reader(spark=spark, scratch=scratch, uploads=self.engine.uploads)
+        found = trace_usage.opened(reader, trace, bad, cluster_id, keys, window_ms)
+        if (note := trace.left_out(bad)) is not None:
+            say(note)
+        if found.times is None:
+            raise Invalid("--trace: contains no valid row")
+        try:
+            begin, end = (_EPOCH + timedelta(milliseconds=ms) for ms in found.times)
+        except OverflowError as error:
+            raise Invalid(f"--trace: ms must be before the year 10000 ({found.times[1]})") from error
+        return Measured(cluster_id, begin, end), found.job
+
+    def _collected(
+        self, stack: ExitStack, folders: Sequence[Path], cluster_id: str, scratch: Path
+    ) -> tuple[Measured, UsageJob]:
+        found, end = _listed(folders, cluster_id, self.window)
+        begin = end - self.window
+        laid = files.laid_out(found.waiting, scratch / "readings", ".jsonl")
+        stored = sum(file.stat().st_size for folder in found.rolled for file in Path(folder).rglob("usage-*.parquet"))
+        on_stage = stack.enter_context(stages())
+        start = stack.enter_context(starting(scratch, laid.size() + stored, self.engine))
+        spark = stack.enter_context(session(scratch, laid, say, engine=self.engine, on_stage=on_stage, start=start))
+        from kquota.spark import usage
+        from kquota.spark.reader import Reader
+
+        reader = Reader(spark=spark, scratch=scratch, uploads=self.engine.uploads)
+        return Measured(cluster_id, begin, end), usage.opened(reader, found, laid, f"{begin:%Y-%m-%d}")
+
+    def _fetched(self, cluster_id: str, scratch: Path) -> Path:
+        """Write the readings of the window as usage snapshots, and return their folder."""
+        end = datetime.now(UTC).replace(microsecond=0)
+        folder = scratch / "usage"
+        folder.mkdir()
+        count = world.usage_history(self.prometheus, folder, cluster_id, (end - self.window, end, self.step))
+        if not count:
+            raise Invalid(
+                f"--prometheus {self.prometheus}: no client has a quota metric in the window. Check the labels in the "
+                "URL. Brokers report the use of a key only if a quota of it is set"
+            )
+        say(f"read {counted(count, 'row')} from Prometheus")
+        return folder
+
+
+def prometheus(given: AdviseOptions) -> str:
+    """Return the address of Prometheus, or "" with another source. Raises Invalid unless one source is given."""
+    kinds = {"--usage": given.usage, "--trace": given.trace, "--prometheus": given.source.prometheus}
+    sources = [option for option, value in kinds.items() if value]
+    if len(sources) > 1:
+        raise Invalid(f"{' and '.join(sources)} are {len(sources)} sources of use. Give only one of them")
+    found = given.source.prometheus or world.where(given.connection).prometheus
+    if not sources and not found:
+        raise Invalid(
+            "no source of measured use is given. Give --prometheus URL, --trace FILE, or --usage DIR, a folder that "
+            f"{suggested('quota top --metrics URL --snapshot DIR')} fills"
+        )
+    if given.compact and not given.usage:
+        raise Invalid("--compact needs --usage DIR")
+    return "" if given.usage or given.trace else found or ""
+
+
+def trace_keys(trace: TraceFiles, given: Sequence[str] | None) -> list[str]:
+    """Return the keys for which a trace has a column. Its bytes are those of producers, unless `given` has the
+    consumers' key.
+
+    Raises Invalid for a given key without a column, and for the byte rates of producers and consumers together.
+    """
+    if given and {PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE} <= set(given):
+        raise Invalid(
+            f"--trace: the bytes of a request are those of a producer or of a consumer. Give only one of --key "
+            f"{PRODUCER_BYTE_RATE} and --key {CONSUMER_BYTE_RATE}"
+        )
+    keys = list(given or (key for key in KEYS if key != CONSUMER_BYTE_RATE))
+    known = [key for key in keys if trace.header is None or QUOTA_KEYS[key].counts in trace.names]
+    absent = next((key for key in keys if key not in known), None)
+    if absent is not None and (given or not known):
+        name = trace.files.given_names()[0]
+        raise Invalid(f"--trace {name}: no column {QUOTA_KEYS[absent].counts}, which --key {absent} needs")
+    return known
+
+
+def _compact(folders: Sequence[Path], where: Engine, scratch: Path) -> None:
+    """Compact the waiting snapshots of each folder. Raises Busy if another kquota compacts it."""
+    for number, folder in enumerate(folders):
+        if not local_files.usage([folder]).waiting:
+            continue
+        with local_files.rolling(folder) as batch:
+            # Another process may have compacted them in the meantime.
+            waiting = local_files.usage([folder]).waiting
+            if waiting:
+                _compacted(batch, waiting, where, scratch / f"compact-{number}")
+
+
+def _compacted(batch: HistoryBatch, waiting: Mapping[Path, SnapshotKey], where: Engine, scratch: Path) -> None:
+    scratch.mkdir()
+    laid = files.laid_out(waiting, scratch / "readings", ".jsonl")
+    with stages() as on_stage, session(scratch, laid, say, engine=where, on_stage=on_stage) as spark:
+        from kquota.spark import usage
+        from kquota.spark.reader import Reader
+
+        reader = Reader(spark=spark, scratch=scratch)
+        usage.write(usage.by_day(usage.readings(reader, laid)), batch.unfinished / "usage")
+    place = batch.commit({"usage": batch.unfinished / "usage"}, set(waiting.values()))
+    say(f"compacted {counted(len(waiting), 'snapshot')} into {place}. You can delete their files")
+
+
+def _listed(folders: Sequence[Path], cluster_id: str, window: timedelta) -> tuple[Listing, datetime]:
+    """Return the files of this cluster in the window, and the time of its newest reading."""
+    every = local_files.usage(folders)
+    if cluster_id not in every.clusters():
+        named = ", ".join(map(str, folders))
+        raise Invalid(
+            f"{named}: contains no usage snapshot of cluster {cluster_id}. Take one with "
+            f"{suggested('quota top --metrics URL --snapshot DIR')}"
+        )
+    found = every.of(cluster_id)
+    end = max(each.time for each in (*found.held, *found.waiting.values()))
+    since = (end - window).date()
+    return found.since(since), end
