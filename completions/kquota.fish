@@ -762,6 +762,7 @@ O	kquota quota advise	--zk-tls-config-file	once	files	Java properties with ZooKe
 O	kquota quota advise	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota quota advise	--usage	many	folders	Folder of usage snapshots of `quota top`
 O	kquota quota advise	--prometheus	once	free	Prometheus that scrapes the exporters, with the labels of this cluster as parameters, for example http://prometheus:9090?job=kafka
+O	kquota quota advise	--trace	many	files	File or glob of requests, in the format of `quota simulate`
 O	kquota quota advise	--window	once	free	Time span of the readings to use, up to the newest one
 O	kquota quota advise	--step	once	free	Time between two readings from --prometheus
 O	kquota quota advise	--compact	once	flag	Also compact the snapshots in DIR into Parquet, a row per client and day
