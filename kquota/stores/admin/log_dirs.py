@@ -8,23 +8,26 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from kafka.protocol.admin.cluster import DescribeLogDirsRequest
-from kafka.protocol.consumer import ListOffsetsRequest
 
 from kquota.errors import KquotaError, Refused
 from kquota.sizes.replica import LogDir, Replica
 from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.offsets import (
+    CONSUMER,
+    DEBUGGING_REPLICA,
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    PENDING,
+    offsets,
+    request,
+)
 from kquota.terms import BrokerId, TopicPartition
 
 _AT_ONCE: Final = 16
 """The number of brokers that are asked at the same time."""
-_LATEST, _EARLIEST, _EARLIEST_LOCAL, _PENDING = -1, -2, -4, -6
 _TIERED: Final = (3, 6)
 """The first release with tiered topics (KIP-405)."""
-_VERSIONS: Final = {_EARLIEST_LOCAL: 8, _PENDING: 11}
-"""The versions of ListOffsets that added these timestamps (KIP-405, KIP-1023). Version 1 has the others."""
-# To a consumer (-1), only the leader answers. With this id, a follower reports the end of its own log.
-_DEBUGGING_REPLICA: Final = -2
-_CONSUMER: Final = -1
 
 
 class WireLogDirs:
@@ -62,15 +65,15 @@ class WireLogDirs:
             held[log_dir.broker] += [replica.partition for replica in log_dir.replicas if not replica.future]
         states = self._states({replica.partition.topic for log_dir in log_dirs for replica in log_dir.replicas})
         # Without tiered topics, the local log is the whole log.
-        local = _EARLIEST_LOCAL if self._wire.oldest() >= _TIERED else _EARLIEST
+        local = EARLIEST_LOCAL if self._wire.oldest() >= _TIERED else EARLIEST
         found = []
         for some in _together(sorted({log_dir.broker for log_dir in log_dirs})):
             of_some = {broker: held[broker] for broker in some}
             # Asked before the starts, because these offsets belong to the sizes, and the logs change.
-            ends = self._list_offsets(of_some, _LATEST, _DEBUGGING_REPLICA)
-            local_starts = self._list_offsets(of_some, local, _DEBUGGING_REPLICA)
+            ends = self._list_offsets(of_some, LATEST, DEBUGGING_REPLICA)
+            local_starts = self._list_offsets(of_some, local, DEBUGGING_REPLICA)
             led = {broker: [name for name in held[broker] if _leads(broker, states.get(name))] for broker in some}
-            starts = self._list_offsets(led, _EARLIEST, _CONSUMER)
+            starts = self._list_offsets(led, EARLIEST, CONSUMER)
             found += [
                 replace(
                     log_dir,
@@ -87,8 +90,8 @@ class WireLogDirs:
         led: dict[BrokerId, list[TopicPartition]] = defaultdict(list)
         for log_dir in log_dirs:
             led[log_dir.broker] += [replica.partition for replica in log_dir.replicas if replica.leader]
-        offsets = self._list_offsets(led, _PENDING, _CONSUMER)
-        return {partition: at for broker in led for partition, at in offsets[broker].items()}
+        pending = self._list_offsets(led, PENDING, CONSUMER)
+        return {partition: at for broker in led for partition, at in pending[broker].items()}
 
     def _states(self, topics: Collection[str]) -> dict[TopicPartition, _State]:
         if not topics:
@@ -105,19 +108,14 @@ class WireLogDirs:
         """Return the offsets of each broker. A partition without an offset is absent."""
         answers = self._answers(
             {
-                broker: _list_offsets(partitions, timestamp, replica_id)
+                broker: request(_by_topic(partitions), timestamp, replica_id)
                 for broker, partitions in held.items()
                 if partitions
             }
         )
         found: dict[BrokerId, dict[TopicPartition, int]] = {broker: {} for broker in held}
         for broker in list(answers):
-            found[broker] = {
-                TopicPartition(topic.name, state.partition_index): state.offset
-                for topic in answers.pop(broker).topics
-                for state in topic.partitions
-                if state.error_code == 0 and state.offset >= 0
-            }
+            found[broker] = dict(offsets(answers.pop(broker)))
         return found
 
     def _answers(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any]:
@@ -179,6 +177,13 @@ def _log_dir(broker: BrokerId, rack: str | None, result: Any, topics: Collection
     )
 
 
+def _by_topic(partitions: Collection[TopicPartition]) -> Mapping[str, Sequence[int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for topic, number in partitions:
+        found[topic].append(number)
+    return found
+
+
 def _known_size(size: int | None) -> int | None:
     return None if size is None or size < 0 else size
 
@@ -207,19 +212,3 @@ def _with_details(
         )
         for replica in log_dir.replicas
     )
-
-
-def _list_offsets(partitions: Collection[TopicPartition], timestamp: int, replica_id: int) -> Any:
-    # The same entry for the same number in each topic, and tuples, because objects of kafka-python are slow to create.
-    entries = {
-        number: ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
-            partition_index=number, current_leader_epoch=-1, timestamp=timestamp
-        )
-        for number in {number for _, number in partitions}
-    }
-    of_topic: dict[str, list[Any]] = defaultdict(list)
-    for topic, number in partitions:
-        of_topic[topic].append(entries[number])
-    topics = list(of_topic.items())
-    oldest = _VERSIONS.get(timestamp, 1)
-    return ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=topics, min_version=oldest)

@@ -7,20 +7,16 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from kafka.protocol.admin.cluster import DescribeLogDirsRequest
-from kafka.protocol.consumer import ListOffsetsRequest
 
 from kquota.errors import KquotaError
 from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.offsets import DEBUGGING_REPLICA, LATEST, offsets, request
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 from kquota.watch.reading import DirSpace, ReplicaLog, ReplicaLogs
 
-_LATEST: Final = -1
 _SECONDS: Final = 8.0
 """The seconds after which a broker counts as silent. A watch must soon name a broker that has stopped."""
-_DEBUGGING_REPLICA: Final = -2
-"""The replica id with which a follower reports the end of its own log. To a consumer (-1), only the leader answers."""
 _DirsTopic = DescribeLogDirsRequest.DescribableLogDirTopic
-_OffsetsTopic = ListOffsetsRequest.ListOffsetsTopic
 
 
 class WireReplicaLogs:
@@ -32,8 +28,10 @@ class WireReplicaLogs:
     def read(self, replicas: Collection[ReplicaId], ends: Collection[ReplicaId]) -> ReplicaLogs:
         sizes = self._wire.ask_each({b: _describe(those) for b, those in _by_broker(replicas).items()}, _SECONDS)
         silent = {broker: str(answer) for broker, answer in sizes.items() if isinstance(answer, KquotaError)}
-        asked = {b: _list_offsets(those) for b, those in _by_broker(ends).items() if b not in silent}
-        offsets = _offsets(self._wire.ask_each(asked, _SECONDS)) if asked else {}
+        asked = {
+            b: request(those, LATEST, DEBUGGING_REPLICA) for b, those in _by_broker(ends).items() if b not in silent
+        }
+        found_ends = _offsets(self._wire.ask_each(asked, _SECONDS)) if asked else {}
         logs: dict[ReplicaId, ReplicaLog] = {}
         futures: dict[ReplicaId, ReplicaLog] = {}
         dirs: dict[tuple[BrokerId, str], DirSpace] = {}
@@ -50,7 +48,7 @@ class WireReplicaLogs:
                     for state in topic.partitions:
                         replica = TopicPartition(topic.name, state.partition_index), broker
                         into = futures if state.is_future_key else logs
-                        into[replica] = ReplicaLog(state.partition_size, offsets.get(replica), path)
+                        into[replica] = ReplicaLog(state.partition_size, found_ends.get(replica), path)
         return ReplicaLogs(logs=logs, futures=futures, dirs=dirs, silent=silent)
 
 
@@ -69,23 +67,12 @@ def _describe(topics: Mapping[str, list[int]]) -> Any:
     return DescribeLogDirsRequest(topics=[_DirsTopic(topic=topic, partitions=those) for topic, those in topics.items()])
 
 
-def _list_offsets(topics: Mapping[str, list[int]]) -> Any:
-    partition = _OffsetsTopic.ListOffsetsPartition
-    named = [
-        _OffsetsTopic(name=topic, partitions=[partition(partition_index=i, timestamp=_LATEST) for i in those])
-        for topic, those in topics.items()
-    ]
-    return ListOffsetsRequest(replica_id=_DEBUGGING_REPLICA, isolation_level=0, topics=named, min_version=1)
-
-
 def _offsets(answers: Mapping[BrokerId, Any]) -> dict[ReplicaId, int]:
     return {
-        (TopicPartition(topic.name, state.partition_index), broker): state.offset
+        (name, broker): offset
         for broker, answer in answers.items()
         if not isinstance(answer, KquotaError)
-        for topic in answer.topics
-        for state in topic.partitions
-        if state.error_code == 0 and state.offset >= 0
+        for name, offset in offsets(answer)
     }
 
 
