@@ -43,7 +43,8 @@ class OneBroker:
         found = {}
         for broker, request in requests.items():
             [(_, [partition])] = request.topics
-            state = SimpleNamespace(partition_index=0, error_code=0, offset=OFFSETS[partition.timestamp])
+            timestamp = partition[-1] if isinstance(partition, tuple) else partition.timestamp
+            state = SimpleNamespace(partition_index=0, error_code=0, offset=OFFSETS[timestamp])
             found[broker] = SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[state])])
         return found
 
