@@ -14,7 +14,7 @@ from kquota.cli.contract import say
 from kquota.cli.engine_options import engine
 from kquota.cli.quota.advise.answer import Advised, change, client, summary, total
 from kquota.cli.quota.advise.command import KEYS, AdviseOptions
-from kquota.cli.quota.advise.source import Measured, UseSource, prometheus
+from kquota.cli.quota.advise.source import MeasuredTime, UseSource, prometheus
 from kquota.errors import Invalid
 from kquota.measure import byte_rate, counted, duration, percentage
 from kquota.quota.advice import ProposedLimit, Wish, advised, proposals, resized, totals
@@ -116,7 +116,7 @@ def _capacities(capacity: Capacity, rules: _Rules) -> dict[str, float]:
 def _answer(
     given: AdviseOptions,
     rules: _Rules,
-    measured: Measured,
+    measured: MeasuredTime,
     quotas: Quotas,
     capacity: Capacity,
     found: Sequence[ProposedLimit],

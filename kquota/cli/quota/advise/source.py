@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Measured(NamedTuple):
+class MeasuredTime(NamedTuple):
     """The cluster whose use was measured, and the time from which to which."""
 
     cluster_id: str
@@ -51,7 +51,7 @@ class UseSource:
     step: timedelta
     engine: Engine
 
-    def opened(self, stack: ExitStack, cluster_id: str, scratch: Path) -> tuple[Measured, UsageJob]:
+    def opened(self, stack: ExitStack, cluster_id: str, scratch: Path) -> tuple[MeasuredTime, UsageJob]:
         """Return the job over the use of this cluster, on a Spark that ends with `stack`.
 
         Raises Invalid without a reading of this cluster.
@@ -63,7 +63,7 @@ class UseSource:
             _compact(folders, self.engine, scratch)
         return self._collected(stack, folders, cluster_id, scratch)
 
-    def _traced(self, stack: ExitStack, cluster_id: str, scratch: Path) -> tuple[Measured, UsageJob]:
+    def _traced(self, stack: ExitStack, cluster_id: str, scratch: Path) -> tuple[MeasuredTime, UsageJob]:
         """Raises Invalid without a valid row, and for times after the year 9999."""
         trace = trace_files.opened(self.given.trace or (), scratch)
         keys = trace_keys(trace, self.given.key)
@@ -84,11 +84,11 @@ class UseSource:
             begin, end = (_EPOCH + timedelta(milliseconds=ms) for ms in found.times)
         except OverflowError as error:
             raise Invalid(f"--trace: ms must be before the year 10000 ({found.times[1]})") from error
-        return Measured(cluster_id, begin, end), found.job
+        return MeasuredTime(cluster_id, begin, end), found.job
 
     def _collected(
         self, stack: ExitStack, folders: Sequence[Path], cluster_id: str, scratch: Path
-    ) -> tuple[Measured, UsageJob]:
+    ) -> tuple[MeasuredTime, UsageJob]:
         found, end = _listed(folders, cluster_id, self.window)
         begin = end - self.window
         laid = files.laid_out(found.waiting, scratch / "readings", ".jsonl")
@@ -100,7 +100,7 @@ class UseSource:
         from kquota.spark.reader import Reader
 
         reader = Reader(spark=spark, scratch=scratch, uploads=self.engine.uploads)
-        return Measured(cluster_id, begin, end), usage.opened(reader, found, laid, f"{begin:%Y-%m-%d}")
+        return MeasuredTime(cluster_id, begin, end), usage.opened(reader, found, laid, f"{begin:%Y-%m-%d}")
 
     def _fetched(self, cluster_id: str, scratch: Path) -> Path:
         """Write the readings of the window as usage snapshots, and return their folder."""
