@@ -1,7 +1,7 @@
 """Measures every figure in kquota's documents in one run: medians, spread, ratios, and whether promises hold.
 
-`python -m bench` runs all parts, `python -m bench PART…` some. `--into FOLDER` also writes bench.json, bench.txt and
-the pictures; parts that are not run keep their results. The exit code is 1 if a promise does not hold.
+`python -m bench` runs the parts of `make bench`, `python -m bench PART…` any. `--into FOLDER` also writes bench.json,
+bench.txt and pictures; parts that are not run keep their results. The exit code is 1 if a promise does not hold.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ PARTS: Final = (
     "mutation",
     "curve",
     "protect",
-    "pacing",
 )
 """Each is a module with `sections()`."""
+BESIDE: Final = frozenset({"protect"})
+"""The parts that run only if they are named. They need Linux network namespaces."""
 _PLOTTED: Final = {"curve": "plot", "protect": "protect_plot"}
 """The modules that draw the pictures of sections."""
 _LIBRARIES: Final = ("confluent-kafka", "kafka-python", "kazoo", "pyspark", "duckdb", "polars")
@@ -50,7 +51,8 @@ _LIBRARIES: Final = ("confluent-kafka", "kafka-python", "kazoo", "pyspark", "duc
 def main(arguments: Sequence[str]) -> int:
     """Runs the parts and prints tables on stdout. Returns 1 if a promise does not hold, 2 for an unknown argument."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__, allow_abbrev=False)
-    parser.add_argument("parts", metavar="PART", nargs="*", help=f"one of {', '.join(PARTS)}; all without")
+    which = f"one of {', '.join(PARTS)}; without one, all but {' and '.join(sorted(BESIDE))}"
+    parser.add_argument("parts", metavar="PART", nargs="*", help=which)
     parser.add_argument("--into", metavar="FOLDER", type=Path, help="where bench.json, bench.txt and pictures go")
     asked = parser.parse_args(arguments)
     if unknown := sorted({*asked.parts} - {*PARTS}):
@@ -58,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
     kept = Kept.read(asked.into) if asked.into else None
     started = time.monotonic()
     held = True
-    for name in asked.parts or PARTS:
+    for name in asked.parts or [part for part in PARTS if part not in BESIDE]:
         for section in importlib.import_module(f"bench.{name}").sections():
             held &= section.kept
             print(f"{section.text()}\n", flush=True)

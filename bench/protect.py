@@ -29,19 +29,19 @@ from kquota.sandbox.cluster import Sandbox
 
 NETWORK: Final = 60_000_000
 """Bytes per second of the network that brokers, clients and kquota share."""
-STEP_SECONDS: Final = 60
-LOADS: Final = (2_000_000, 6_000_000)
+STEP_SECONDS: Final = 30
+LOADS: Final = (3_000_000, 12_000_000)
 """Bytes per second that the clients write, in turn."""
 PARTITIONS: Final = 4
-SIZE: Final = 5_000_000_000
-FIXED: Final = (15_000_000, 20_000_000, 25_000_000, 30_000_000)
-LOWEST: Final = 10_000_000
-HIGHEST: Final = 50_000_000
-BASELINE_SECONDS: Final = 120.0
+SIZE: Final = 2_400_000_000
+FIXED: Final = (20_000_000, 28_000_000, 36_000_000)
+LOWEST: Final = 8_000_000
+HIGHEST: Final = 48_000_000
+BASELINE_SECONDS: Final = 60.0
 PROPERTIES: Final = {
     "replication.quota.window.num": "1",
     "num.replica.fetchers": "4",
-    "replica.fetch.max.bytes": "40000",
+    "replica.fetch.max.bytes": "100000",
     "replica.fetch.wait.max.ms": "50",
 }
 """As shipped, a broker copies the bytes of 11 s at once, and then none for 11 s. Here, it copies in short fetches."""

@@ -53,7 +53,7 @@ def main(run: Path) -> None:
     if quoted != set(told):
         sys.exit(f"{run}: not quoted or not run: {', '.join(sorted(quoted ^ set(told)))}")
     KEPT.mkdir(exist_ok=True)
-    for name in (JSON, TEXT, *PICTURES.values()):
+    for name in (JSON, TEXT, PICTURES["curve"]):
         shutil.copyfile(run / name, KEPT / name)
     for page, said in pages.items():
         page.write_text(_QUOTED.sub(lambda found: found["head"] + told[found["name"]] + found["foot"], said))
