@@ -121,6 +121,7 @@ SLOW: Final = (
     "tests/stores/admin/test_imports.py",
     "tests/stores/login/test_oauth.py",
     "tests/stores/record/test_topic_record.py",
+    "tests/test_bounded_readers.py",
     "at_most_eight_times_its_size",
     "test_ten_thousand_clients_are_read_and_joined",
     "test_a_file_of_topics_has_at_most_100_000",
