@@ -29,19 +29,20 @@ def describe_all(configs: Configs, kind: Kind) -> tuple[Mapping[Resource, tuple[
     wanted = configs.configured(kind)
     try:
         return configs.describe(wanted), ()
-    except Unreachable:
+    except Unreachable as error:
         if kind != BROKERS:
             raise
+        lost = [error]
     found: dict[Resource, tuple[Entry, ...]] = {}
-    lost = []
     for resource in wanted:
         try:
             found |= configs.describe([resource])
         except Unreachable as error:
             lost.append(error)
     if not found:
+        # Also without another error: a broker that is not alive any more is only left out.
         raise lost[0]
-    return found, tuple(lost)
+    return found, tuple(lost[1:])
 
 
 def must_exist(kind: Kind, release: tuple[int, ...] | None) -> None:

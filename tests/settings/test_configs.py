@@ -112,3 +112,16 @@ def test_no_broker_answers() -> None:
     for kind in kinds:
         with pytest.raises(Unreachable, match="no broker answers"):
             actions.describe_all(Gone(topics=["t"], brokers=[1]), kind)
+
+
+def test_the_only_broker_dies_between_two_descriptions() -> None:
+    """Without its broker, the second description is empty, and raises no error of its own."""
+
+    class Dying(FakeConfigs):
+        def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
+            if len(resources) > 1:
+                raise Unreachable("no broker answers")
+            return {}
+
+    with pytest.raises(Unreachable, match="no broker answers"):
+        actions.describe_all(Dying(brokers=[1]), BROKERS)
