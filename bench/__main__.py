@@ -39,10 +39,11 @@ PARTS: Final = (
     "mutation",
     "curve",
     "protect",
+    "pacing",
 )
 """Each is a module with `sections()`."""
-BESIDE: Final = frozenset({"protect"})
-"""The parts that run only if they are named. They need Linux network namespaces."""
+BESIDE: Final = frozenset({"protect", "pacing"})
+"""The parts that run only if they are named. They take many minutes, and protect needs Linux network namespaces."""
 _PLOTTED: Final = {"curve": "plot", "protect": "protect_plot"}
 """The modules that draw the pictures of sections."""
 _LIBRARIES: Final = ("confluent-kafka", "kafka-python", "kazoo", "pyspark", "duckdb", "polars")
