@@ -121,7 +121,7 @@ def test_simulate_has_an_option_and_the_model_of_the_row() -> None:
     assert (found["replay_byte_rate"], found["producer_byte_rate"]) == (10_000_000.0, None)
     both = kquota("quota", "simulate", "--replay-byte-rate", "1MB/s", "--producer-byte-rate", "1MB/s", *words)
     assert (both.code, both.out) == (2, "")
-    assert "give --producer-byte-rate or --replay-byte-rate" in both.err
+    assert "Give --producer-byte-rate or --replay-byte-rate" in both.err
     assert "--replay-byte-rate RATE" in kquota("quota", "simulate", "--help").out
     assert "--session-rate" not in kquota("quota", "simulate", "--help").out
 

@@ -205,7 +205,7 @@ WRONG = {
     "nobody": ([], "no client is given"),
     "an empty user": (["--user", ""], "--user ANONYMOUS"),
     "a host": (["--ip", "localhost"], "not an IP address"),
-    "all and one": (["--all", "--user", "a"], "leave out --user"),
+    "all and one": (["--all", "--user", "a"], "Leave out --user"),
 }
 
 

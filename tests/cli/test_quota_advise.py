@@ -233,7 +233,7 @@ def test_the_predicted_throttle_time_is_that_of_a_broker(kafka_431: Sandbox, tmp
 
 WRONG: dict[str, tuple[list[str], str]] = {
     "no use": ([], "no source of measured use is given. Give --prometheus URL"),
-    "two sources": (["--usage", "u", "--prometheus", "http://p"], "two sources of use"),
+    "two sources": (["--usage", "u", "--prometheus", "http://p"], "are 2 sources of use"),
     "three sources": (
         ["--usage", "u", "--trace", "t", "--prometheus", "p"],
         "--usage and --trace and --prometheus are 3",

@@ -32,7 +32,7 @@ WRONG = {
     "not a number": (GOOD, ["--execute", "--throttle", "NaN"], "--throttle 'NaN' is not a positive number"),
     "infinity": (GOOD, ["--execute", "--throttle", "inf"], "--throttle 'inf' is not a positive number"),
     "the alias, too": (GOOD, ["--execute", "--replication-quota", "0"], "--replication-quota '0': a rate must be"),
-    "both names": (GOOD, ["--execute", "--throttle", "1MB", "--replication-quota", "1MB"], "give one of them"),
+    "both names": (GOOD, ["--execute", "--throttle", "1MB", "--replication-quota", "1MB"], "Give one of them"),
     "both connections": (GOOD, ["--execute", "--zookeeper", "127.0.0.1:1"], "--bootstrap-server or --zookeeper"),
     "an empty file": ("", ["--execute"], "is empty"),
     "malformed": ('{"version":1,', ["--execute"], "line 1 column 14: is not JSON"),

@@ -132,7 +132,7 @@ OURS_ALONE = {
     "a throttle of no unit we know": (["--execute", *PLAN, "--throttle", "5MBps"], "unknown unit 'MBps'"),
     "both names of a throttle": (
         ["--execute", *PLAN, "--throttle", "5MB/s", "--replication-quota", "5MB/s"],
-        "give one of them",
+        "Give one of them",
     ),
     "KIP-73's name with verify": (
         ["--verify", *PLAN, "--replication-quota", "5MB/s"],
@@ -158,7 +158,7 @@ OURS_ALONE = {
         NOT_WITH("throttle-whole-topics", "cancel"),
     ),
     "clear all with cancel": (["--cancel", *PLAN, "--clear-all"], NOT_WITH("clear-all", "cancel")),
-    "clear all and nothing": (["--verify", *PLAN, "--clear-all", "--preserve-throttles"], "give one of them"),
+    "clear all and nothing": (["--verify", *PLAN, "--clear-all", "--preserve-throttles"], "Give one of them"),
     "a table of a plan": ([*GENERATE, "1", "--output", "tsv"], "--output tsv works with --list"),
     "a negative broker": ([*GENERATE, "-1"], "write broker ids joined by commas"),
 }

@@ -207,7 +207,7 @@ def test_wrong_input_prints_one_line_and_exits_2(words: tuple[str, ...], complai
         ("", "contains no row"),
         ("ms,bytes\n5,x\n", "contains no valid row"),
         ("ms,mutations\n5,1\n", "--producer-byte-rate has no effect: --trace"),
-        ('{"ms": ' + "[" * 100_000 + "\n", "contains no valid row"),
+        ('{"ms": ' + "[" * 100_000 + "\n", "a line has more than 100,000 characters"),
     ],
 )
 def test_invalid_traces(tmp_path: Path, text: str, complaint: str) -> None:

@@ -164,7 +164,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], int, str]] = {
     "no such run": (("--run", "x", "--throttle", "1MB/s"), 1, "run x: no open run with this id is recorded here"),
     "nothing named": (("--throttle", "1MB/s"), 2, "give exactly one target"),
     "two things named": (("--recovering", "1", "--all-topics", "--throttle", "1MB/s"), 2, "give exactly one target"),
-    "no throttle": (("--recovering", "1"), 2, "the rate is missing: "),
+    "no throttle": (("--recovering", "1"), 2, "the rate is missing. "),
 }
 
 

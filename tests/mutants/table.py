@@ -309,9 +309,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         name="-2 in place of -4: the size of a tiered log counts its remote part",
-        file="stores/admin/log_dirs.py",
-        old="_LATEST, _EARLIEST, _EARLIEST_LOCAL, _PENDING = -1, -2, -4, -6",
-        new="_LATEST, _EARLIEST, _EARLIEST_LOCAL, _PENDING = -1, -2, -2, -6",
+        file="stores/admin/offsets.py",
+        old="LATEST, EARLIEST, EARLIEST_LOCAL, PENDING = -1, -2, -4, -6",
+        new="LATEST, EARLIEST, EARLIEST_LOCAL, PENDING = -1, -2, -2, -6",
         tests=("tests/stores/admin/test_local_offsets.py",),
         unplayed=True,
     ),
