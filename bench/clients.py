@@ -17,6 +17,8 @@ from typing import Any, Final
 
 from confluent_kafka import Producer
 
+from kquota.sandbox import traffic
+
 RECORD: Final = 10_000
 BATCH: Final = 32_000
 _PAYLOAD: Final = os.urandom(RECORD)
@@ -53,12 +55,7 @@ def fill(bootstrap: str, topic: str, partitions: int, size: int) -> None:
     """Write `size` bytes in batches that are smaller than a fetch of a partition, `BATCH`."""
     producer = Producer({"bootstrap.servers": bootstrap, "batch.size": BATCH, "linger.ms": 50, "log_level": 2})
     for number in range(size // RECORD):
-        while True:
-            try:
-                producer.produce(topic, _PAYLOAD, partition=number % partitions)
-                break
-            except BufferError:
-                producer.poll(0.1)
+        traffic.put(producer, topic, _PAYLOAD, number % partitions)
     producer.flush(_LAST_SECONDS)
 
 

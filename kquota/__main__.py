@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import sys
 from types import FrameType
 
 _LINES = {signal.SIGINT: "interrupted", signal.SIGTERM: "stopped by SIGTERM", signal.SIGHUP: "stopped by SIGHUP"}
@@ -20,6 +21,11 @@ def main() -> None:
 
     try:
         run()
+    except SystemExit as ended:
+        if ended.code in {128 + number for number in _LINES}:
+            # Python closes the generators of the interrupted work only now, and would print their errors.
+            sys.unraisablehook = lambda _: None
+        raise
     finally:
         # The exit code is known, so a signal while Python shuts down must not print a traceback.
         for number in _LINES:

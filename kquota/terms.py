@@ -81,6 +81,8 @@ SAMPLES: Final = 11
 """Kafka's default of quota.window.num, replication.quota.window.num and controller.quota.window.num."""
 SAMPLE_MS: Final = 1_000
 """Kafka's default of quota.window.size.seconds and of the two similar settings."""
+FULL_SAMPLES_MS: Final = (SAMPLES - 1) * SAMPLE_MS
+"""The time of all samples except the one that a broker still fills."""
 
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"

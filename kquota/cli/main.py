@@ -120,8 +120,6 @@ def _hear(signals: list[int]) -> None:
 
 def _interrupted(signals: list[int]) -> int:
     number = signals[0] if signals else signal.SIGINT
-    # Python closes the generators of the interrupted work only at the end, and would print their errors.
-    sys.unraisablehook = lambda _: None
     say("interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}", needed=True)
     return INTERRUPTED if number == signal.SIGINT else 128 + number
 

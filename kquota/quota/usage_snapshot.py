@@ -12,13 +12,13 @@ from typing import Final
 
 from kquota.quota.usage import BucketUse, QuotaBucket
 from kquota.sizes.snapshot import STAMP
-from kquota.terms import SAMPLE_MS, SAMPLES
+from kquota.terms import FULL_SAMPLES_MS
 
 USAGE_VERSION: Final = 1
 """The version of the lines, the first key of each."""
 LONGEST_SECONDS: Final = 3_600
 """The maximum number of seconds that one reading covers. A reading says little about a longer gap before it."""
-_FIRST_SECONDS: Final = (SAMPLES - 1) * SAMPLE_MS // 1_000
+_FIRST_SECONDS: Final = FULL_SAMPLES_MS // 1_000
 """The seconds of a reading without an earlier one: the quota window, over which brokers measure."""
 
 

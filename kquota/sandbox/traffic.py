@@ -68,17 +68,22 @@ def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[
     )
     count = size // MESSAGE
     for number in range(count):
-        while True:
-            try:
-                producer.produce(topic, _PAYLOAD, partition=number % partitions)
-                break
-            except BufferError:
-                producer.poll(0.1)
+        put(producer, topic, _PAYLOAD, number % partitions)
         if number % 500 == 0:
             producer.poll(0)
             tell(number / count)
     if left := producer.flush(_SECONDS):
         raise Unreachable(f"loading topic {topic}: {left} messages were not accepted")
+
+
+def put(producer: Producer, topic: str, payload: bytes, partition: int) -> None:
+    """Queue a record, and wait while the queue of the producer is full."""
+    while True:
+        try:
+            producer.produce(topic, payload, partition=partition)
+            return
+        except BufferError:
+            producer.poll(0.1)
 
 
 @contextmanager

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from kquota.terms import SAMPLE_MS, SAMPLES
+from kquota.terms import FULL_SAMPLES_MS
 
-_WINDOW: Final = (SAMPLES - 1) * SAMPLE_MS / 1_000
+_WINDOW: Final = FULL_SAMPLES_MS / 1_000
 """The seconds of quota that can pass at once before a delay is certain."""
 
 

@@ -17,11 +17,14 @@ from typing import Final
 
 from kquota import bounded
 from kquota.errors import Invalid, NextStep, Parameter
+from kquota.sizes.history import Listing
 from kquota.text_file import is_folder
 
 _GZIP: Final = b"\x1f\x8b"
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 MUCH: Final = 2**40
+USAGE_FILES: Final = "usage-*.parquet"
+"""The files of compacted days. Each has at most one row for a bucket on a broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +101,11 @@ def _starts(path: Path, name: str) -> Iterator[bytes]:
                 is_start = piece.endswith(b"\n")
     except (OSError, EOFError, zlib.error) as error:
         raise Invalid(f"{name}: cannot be read: {error}") from error
+
+
+def of_days(listing: Listing) -> list[Path]:
+    """Return the files of compacted days of a listing."""
+    return [file for folder in listing.rolled for file in Path(folder).rglob(USAGE_FILES)]
 
 
 def is_packed(path: Path) -> bool:

@@ -60,14 +60,18 @@ def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, clo
     walking = _walking(quotas, closed_loop=closed_loop)
     found = walking(apart.asTable().partitionBy(*streams).orderBy("minute")).collect()
     # In a separate query, because Spark Connect cannot observe rows on their way to Python.
-    count_bad(rows, bad)
+    surveyed(rows, bad)
     return sorted(map(_answered, found), key=lambda one: one.stream)
 
 
-def count_bad(rows: DataFrame, bad: Bad) -> None:
-    """Add the invalid rows of `requests` to `bad`."""
-    bad.count, example = rows.where("bad").agg(F.count("*"), F.min(F.struct("file", "value"))).collect()[0]
-    bad.example = None if example is None else (example["file"], example["value"])
+def surveyed(rows: DataFrame, bad: Bad) -> tuple[int, int] | None:
+    """Return the times of the first and the last valid row of `requests` in ms, or None without such a row. The
+    invalid rows go to `bad`.
+    """
+    example, at = F.when(F.col("bad"), F.struct("file", "value")), F.when(~F.col("bad"), F.col("at"))
+    bad.count, found, first, last = rows.agg(F.count_if("bad"), F.min(example), F.min(at), F.max(at)).collect()[0]
+    bad.example = None if found is None else (found["file"], found["value"])
+    return None if last is None else (first, last)
 
 
 def requests(reader: Reader, trace: TraceFiles) -> DataFrame:

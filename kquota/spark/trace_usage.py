@@ -13,37 +13,39 @@ from pyspark.sql import functions as F
 from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.simulate.trace import TraceStream
 from kquota.spark.reader import Reader
-from kquota.spark.trace import count_bad, requests
+from kquota.spark.trace import requests, surveyed
 from kquota.spark.trace_files import Bad, TraceFiles
 from kquota.spark.usage import UsageJob, by_day
-from kquota.terms import SAMPLE_MS, SAMPLES
+from kquota.terms import FULL_SAMPLES_MS
 
-_WINDOW_MS: Final = (SAMPLES - 1) * SAMPLE_MS
-"""The milliseconds of one reading: a quota window, over which brokers measure."""
 _MOST_SECONDS: Final = 2**31 - 1
 _STREAM: Final = TraceStream._fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceUse:
-    """The days of use of a trace, and the time of its first and its last request in ms, or None without a row."""
+    """The days of use of a trace, and the time from its first to its last request, in ms."""
 
     job: UsageJob
-    times: tuple[int, int] | None
+    begin: int
+    end: int
 
 
-def opened(reader: Reader, trace: TraceFiles, bad: Bad, cluster_id: str, keys: Collection[str], ms: int) -> TraceUse:
-    """Return the job over the last `ms` milliseconds of a trace. Invalid rows go to `bad`."""
+def opened(
+    reader: Reader, trace: TraceFiles, bad: Bad, cluster_id: str, keys: Collection[str], ms: int
+) -> TraceUse | None:
+    """Return the job over the last `ms` milliseconds of a trace, or None without a valid row. Invalid rows go to
+    `bad`.
+    """
     rows = requests(reader, trace)
-    count_bad(rows, bad)
-    good = rows.where(~F.col("bad"))
-    first, last = good.agg(F.min("at"), F.max("at")).collect()[0]
-    if last is None:
-        return TraceUse(job=UsageJob(reader=reader, days=good, most_rows=0), times=None)
+    if (times := surveyed(rows, bad)) is None:
+        return None
+    first, last = times
     begin = max(first, last - ms)
-    days = by_day(readings(good.where(F.col("at") >= begin), cluster_id, keys)).persist()
+    good = rows.where(~F.col("bad") & (F.col("at") >= begin))
+    days = by_day(readings(good, cluster_id, keys)).persist()
     dates = days.select("date").distinct().count()
-    return TraceUse(job=UsageJob(reader=reader, days=days, most_rows=dates), times=(begin, last))
+    return TraceUse(job=UsageJob(reader=reader, days=days, most_rows=dates), begin=begin, end=last)
 
 
 def readings(rows: DataFrame, cluster_id: str, keys: Collection[str]) -> DataFrame:
@@ -53,7 +55,7 @@ def readings(rows: DataFrame, cluster_id: str, keys: Collection[str]) -> DataFra
     user and a client-id has no quota, and is left out.
     """
     named = rows.where((F.col("user") != "") | (F.col("client_id") != ""))
-    window = F.expr(f"at div {_WINDOW_MS}").alias("window")
+    window = F.expr(f"at div {FULL_SAMPLES_MS}").alias("window")
     sums = named.groupBy(*_STREAM, window).agg(*(F.sum(QUOTA_KEYS[key].counts).alias(key) for key in keys))
     each = (
         sums.select(*_STREAM, "window", F.lit(key).alias("key"), (F.col(key) * _factor(key)).alias("used"))
@@ -71,15 +73,15 @@ def readings(rows: DataFrame, cluster_id: str, keys: Collection[str]) -> DataFra
 
 def _factor(key: str) -> float:
     """Return the factor from the sum of a quota window to the unit of the key. A share is in percent of one thread."""
-    return 100 / _WINDOW_MS if QUOTA_KEYS[key].model is Model.SHARE else 1_000 / _WINDOW_MS
+    return 100 / FULL_SAMPLES_MS if QUOTA_KEYS[key].model is Model.SHARE else 1_000 / FULL_SAMPLES_MS
 
 
 def _columns(cluster_id: str) -> list[Column]:
-    time = F.timestamp_millis(F.col("window") * _WINDOW_MS)
+    time = F.timestamp_millis(F.col("window") * FULL_SAMPLES_MS)
     return [
         F.lit(cluster_id).alias("cluster"),
         time.alias("time"),
-        F.least(F.col("windows") * (_WINDOW_MS // 1_000), F.lit(_MOST_SECONDS)).cast("int").alias("seconds"),
+        F.least(F.col("windows") * (FULL_SAMPLES_MS // 1_000), F.lit(_MOST_SECONDS)).cast("int").alias("seconds"),
         F.col("key"),
         *(F.nullif(F.col(name), F.lit("")).alias(name) for name in ("user", "client_id")),
         F.col("broker"),

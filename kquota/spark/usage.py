@@ -19,7 +19,7 @@ from kquota.quota.advice import BucketStatistics
 from kquota.quota.usage import QuotaBucket
 from kquota.quota.usage_snapshot import USAGE_VERSION
 from kquota.sizes.history import Listing
-from kquota.spark.files import Files
+from kquota.spark.files import USAGE_FILES, Files, of_days
 from kquota.spark.growth import schema
 from kquota.spark.reader import Reader
 
@@ -55,8 +55,6 @@ _ROW: Final = {
 }
 _CORRUPT: Final = "corrupt"
 _BUCKET: Final = ("key", "user", "client_id", "broker")
-_PATTERN: Final = "usage-*.parquet"
-"""The files of compacted days. Each has at most one row for a bucket on a broker."""
 _LEAST: Final = 0.01
 _RATIO: Final = 1.02
 _SECONDS_BITS: Final = 32
@@ -122,11 +120,10 @@ def opened(reader: Reader, listing: Listing, files: Files, since: str) -> UsageJ
     if files.names:
         frames.append(by_day(readings(reader, files)))
     days = reduce(DataFrame.unionByName, frames)
-    stored = sum(1 for folder in listing.rolled for _ in Path(folder).rglob(_PATTERN))
     return UsageJob(
         reader=reader,
         days=days.where(F.col("cluster").isin(listing.clusters()) & (F.col("date") >= since)),
-        most_rows=stored + len({each.time.date() for each in listing.waiting.values()}),
+        most_rows=len(of_days(listing)) + len({each.time.date() for each in listing.waiting.values()}),
     )
 
 
@@ -179,9 +176,9 @@ def write(days: DataFrame, folder: Path) -> None:
 def compacted(reader: Reader, listing: Listing) -> DataFrame:
     """Return the compacted days of a listing."""
     if reader.uploads:
-        sent = (reader.hive(Path(path), _PATTERN, ("batch", "cluster", "date")) for path in listing.rolled)
+        sent = (reader.hive(Path(path), USAGE_FILES, ("batch", "cluster", "date")) for path in listing.rolled)
         return reduce(DataFrame.unionByName, (one.select(*USAGE) for one in sent))
-    read = reader.spark.read.schema(schema(USAGE)).option("pathGlobFilter", _PATTERN)
+    read = reader.spark.read.schema(schema(USAGE)).option("pathGlobFilter", USAGE_FILES)
     return read.parquet(*listing.rolled).select(*USAGE)
 
 

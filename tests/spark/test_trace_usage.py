@@ -27,7 +27,7 @@ WEEK_MS = 7 * 86_400_000
 A, U = (None, "a"), ("u", "a")
 
 
-def opened(spark: SparkSession, folder: Path, rows: list[dict[str, object]], window: int = WEEK_MS) -> TraceUse:
+def opened(spark: SparkSession, folder: Path, rows: list[dict[str, object]], window: int = WEEK_MS) -> TraceUse | None:
     from kquota.spark import trace_usage
 
     path = folder / "trace.jsonl"
@@ -72,6 +72,7 @@ def test_a_reading_for_each_window_and_each_gap(
 ) -> None:
     rows = requests()
     found = opened(spark, tmp_path, rows)
+    assert found is not None
     sums = expected(rows, column, names)
     first, last = min(sums), max(sums)
     series = [sums.get(window, 0.0) * unit for window in range(first, last + 1)]
@@ -90,10 +91,11 @@ def test_a_reading_for_each_window_and_each_gap(
 def test_only_the_window_counts(spark: SparkSession, tmp_path: Path) -> None:
     rows = requests()
     found = opened(spark, tmp_path, rows, window=60_000)
+    assert found is not None
     last = max(int(str(row["ms"])) for row in rows if "ms" in row)
-    assert found.times == (last - 60_000, last)
+    assert (found.begin, found.end) == (last - 60_000, last)
     assert all(one.seconds <= 70 for one in found.job.statistics(1.0, KEYS))
 
 
 def test_without_a_valid_row_there_is_no_time(spark: SparkSession, tmp_path: Path) -> None:
-    assert opened(spark, tmp_path, [{"bytes": 5, "client_id": "a"}]).times is None
+    assert opened(spark, tmp_path, [{"bytes": 5, "client_id": "a"}]) is None

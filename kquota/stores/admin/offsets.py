@@ -10,7 +10,7 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from kquota.terms import TopicPartition
 
 LATEST, EARLIEST, EARLIEST_LOCAL, PENDING = -1, -2, -4, -6
-"""The timestamps that stand for an offset."""
+"""The timestamps with a meaning of their own. A broker answers each with an offset."""
 CONSUMER: Final = -1
 """To a consumer, only the leader answers."""
 DEBUGGING_REPLICA: Final = -2
@@ -18,7 +18,9 @@ DEBUGGING_REPLICA: Final = -2
 _SINCE: Final = {EARLIEST_LOCAL: 8, PENDING: 11}
 """The versions that added these timestamps (KIP-405, KIP-1023)."""
 _PLAIN: Final = (4, 5)
-"""The last versions without tagged fields, which kafka-python encodes in a third of the time. All brokers have them."""
+"""The last versions without tagged fields, which kafka-python encodes in a third of the time. All supported brokers
+have them.
+"""
 
 
 def request(partitions: Mapping[str, Sequence[int]], timestamp: int, replica_id: int) -> Any:

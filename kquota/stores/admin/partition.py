@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.producer import ProduceRequest
 
 from kquota.errors import NextStep, Refused, Unreachable
 from kquota.stores.admin.connection import Wire, kafka_error, was_sent
 from kquota.stores.admin.deadline import Deadline
+from kquota.stores.admin.offsets import CONSUMER, EARLIEST
+from kquota.stores.admin.offsets import request as list_offsets
 from kquota.stores.state.log import Forbidden, now
 from kquota.terms import BrokerId
 
@@ -36,7 +38,6 @@ _PAUSE_SECONDS: Final = 0.05
 _MOST_BYTES: Final = 16 * 2**20
 _NO_LEADER: Final = "it has no leader now"
 _ALL_IN_SYNC: Final = -1
-_EARLIEST: Final = -2
 _BY_ID: Final = 13
 """The first version of Fetch that names topics by id (Kafka 3.1)."""
 
@@ -144,12 +145,8 @@ class PartitionLog:
 
     def _first_offset(self, broker: BrokerId, deadline: Deadline) -> int | str:
         """Return the first offset in the log, or the reason to ask again."""
-        topic = ListOffsetsRequest.ListOffsetsTopic
-        partition = topic.ListOffsetsPartition(partition_index=0, timestamp=_EARLIEST)
-        request = ListOffsetsRequest(
-            replica_id=-1, isolation_level=0, topics=[topic(name=self.name, partitions=[partition])]
-        )
-        answer = self._wire.ask(request, broker, deadline.request(broker))
+        wanted = list_offsets({self.name: [0]}, EARLIEST, CONSUMER)
+        answer = self._wire.ask(wanted, broker, deadline.request(broker))
         (found,) = (one for topic in answer.topics for one in topic.partitions)
         return self._passing(found.error_code) if found.error_code else int(found.offset)
 

@@ -55,7 +55,7 @@ class AdviseOptions:
         typer.Option(
             "--window",
             metavar="TIME",
-            help="Time span of the readings to use, up to the newest one.",
+            help="Time span of the readings to use, up to the newest one. Snapshots count for whole days.",
         ),
     ] = "7d"
     step: Annotated[

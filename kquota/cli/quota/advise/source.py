@@ -78,12 +78,12 @@ class UseSource:
         found = trace_usage.opened(reader, trace, bad, cluster_id, keys, window_ms)
         if (note := trace.left_out(bad)) is not None:
             say(note)
-        if found.times is None:
+        if found is None:
             raise Invalid("--trace: contains no valid row")
         try:
-            begin, end = (_EPOCH + timedelta(milliseconds=ms) for ms in found.times)
+            begin, end = (_EPOCH + timedelta(milliseconds=ms) for ms in (found.begin, found.end))
         except OverflowError as error:
-            raise Invalid(f"--trace: ms must be before the year 10000 ({found.times[1]})") from error
+            raise Invalid(f"--trace: ms must be before the year 10000 ({found.end})") from error
         return MeasuredTime(cluster_id, begin, end), found.job
 
     def _collected(
@@ -92,7 +92,7 @@ class UseSource:
         found, end = _listed(folders, cluster_id, self.window)
         begin = end - self.window
         laid = files.laid_out(found.waiting, scratch / "readings", ".jsonl")
-        stored = sum(file.stat().st_size for folder in found.rolled for file in Path(folder).rglob("usage-*.parquet"))
+        stored = sum(file.stat().st_size for file in files.of_days(found))
         on_stage = stack.enter_context(stages())
         start = stack.enter_context(starting(scratch, laid.size() + stored, self.engine))
         spark = stack.enter_context(session(scratch, laid, say, engine=self.engine, on_stage=on_stage, start=start))
