@@ -22,7 +22,6 @@ THOROUGH: Final = {
     "test_predictions_and_sums_are_in_json": "a Spark job of its own; the document of another one is applied",
     "test_more_brokers_shrink_limits_that_are_per_broker": "two Spark jobs on brokers; their values are pure",
     "test_compacted_days_give_the_same_advice": "four Spark jobs; tests/spark/test_usage.py has the same in one",
-    "test_the_predicted_throttle_time_is_that_of_a_broker": "two minutes of traffic",
     "test_traces_that_are_refused": "two of them start Spark; the other refusals stay",
     "tests/spark/test_trace_usage.py": "the use of a trace against sums in Python; the whole command stays",
     "tests/spark/test_usage.py": "compacted usage against sums in Python; the whole command stays",

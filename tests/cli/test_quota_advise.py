@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from kquota.quota.usage import BucketUse, QuotaBucket
-from kquota.sandbox import traffic
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.connection import Wire
 from kquota.stores.state import usage_files
@@ -173,62 +170,6 @@ def test_traces_that_are_refused(kafka_431: Sandbox, tmp_path: Path, text: str, 
     found = kquota("quota", "advise", "--bootstrap-server", kafka_431.bootstrap, "--trace", str(trace))
     assert (found.code, found.out) == (2, ""), found.err
     assert why in found.err.splitlines()[-1]
-
-
-USUAL, BUSY = 2e5, 8e5
-
-
-def busy_week(folder: Path, cluster: str, client: str) -> None:
-    """Six days of hourly readings, and half a minute with a reading each 10 s and four times the use."""
-    uses = [(BEGIN + timedelta(hours=n), USUAL) for n in range(6 * 24)]
-    last = uses[-1][0]
-    uses += [(last + timedelta(seconds=10 * n), BUSY if n <= 3 else USUAL) for n in range(1, 31)]
-    for time_, used in uses:
-        bucket = QuotaBucket(key=PRODUCER_BYTE_RATE, user=None, client_id=client)
-        usage_files.add(folder, cluster, time_, [(bucket, BucketUse(broker="1", used=used))])
-
-
-def throttled_seconds(bootstrap: str, topic: str, client: str, pieces: list[tuple[float, float]]) -> float:
-    """Send the pieces of a load when they are due, one request at a time, and return the sum of all throttle times."""
-    waits: list[float] = []
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "client.id": client,
-            "max.in.flight.requests.per.connection": 1,
-            "linger.ms": 0,
-            "throttle_cb": lambda event: waits.append(event.throttle_time),
-        }
-    )
-    due = time.monotonic()
-    for rate, seconds in pieces:
-        end = due + seconds
-        while due < end:
-            producer.poll(max(0.0, due - time.monotonic()))
-            if time.monotonic() >= due:
-                producer.produce(topic, bytes(10_000))
-                due += 10_000 / rate
-    assert producer.flush(120) == 0
-    return sum(waits)
-
-
-def test_the_predicted_throttle_time_is_that_of_a_broker(kafka_431: Sandbox, tmp_path: Path, prefix: str) -> None:
-    client = f"{prefix}-replayed"
-    with Wire(kafka_431.bootstrap, {}) as wire:
-        busy_week(tmp_path, wire.cluster_id, client)
-    command = ("quota", "advise", "--bootstrap-server", kafka_431.bootstrap, "--usage", str(tmp_path))
-    rules = ("--percentile", "90", "--head-room", "100%")
-    document = kquota(*command, *rules).out
-    assert document
-    found = kquota(*command, *rules, "--output", "json")
-    assert found.code == 0, found.err
-    [predicted] = json.loads(found.out)["clients"]
-    assert predicted["proposed"] == 410_000
-    assert piped("quota", "apply", "--yes", at=kafka_431, document=document).code == 0
-    traffic.create(kafka_431.bootstrap, f"{prefix}-t", [[1]])
-    pieces = [(USUAL, 12.0), (BUSY, 30.0), (USUAL, 75.0)]
-    waited = throttled_seconds(kafka_431.bootstrap, f"{prefix}-t", client, pieces)
-    assert waited == pytest.approx(predicted["throttle_seconds"], rel=0.1)
 
 
 WRONG: dict[str, tuple[list[str], str]] = {
