@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Final
 
-from kquota.cli import world
-from kquota.cli.clock import SystemClock
+from kquota.cli import clock, world
 from kquota.cli.connection import Connection
 from kquota.cli.pacing import protection
 from kquota.cli.pacing.options import PaceOptions
@@ -74,7 +73,7 @@ def rules(options: PaceOptions, connection: Connection) -> PaceRules | None:
     metrics = (options.metrics or world.where(connection).metrics) if options.protect else None
     return PaceRules(
         bounds=RateBounds(low=low, high=high),
-        end=None if options.deadline is None else _moment(options.deadline, SystemClock().now()),
+        end=None if options.deadline is None else _moment(options.deadline, clock.SystemClock().now()),
         days=None if options.between is None else day_plan(options.between, "--between"),
         protects=options.protect,
         exporters=None if metrics is None else world.usage_reader(metrics, None),

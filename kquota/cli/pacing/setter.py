@@ -8,8 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from kquota.cli import world
-from kquota.cli.clock import SystemClock
+from kquota.cli import clock, world
 from kquota.cli.connection import Connection
 from kquota.cli.contract import say, worded
 from kquota.cli.options import Output
@@ -84,15 +83,15 @@ def throttled(runs: Runs, run: str | None) -> Run | None:
 
 def in_turn(work: Callable[[], _Result]) -> _Result:
     """Do the work when `move run` releases the lock, between two of its writes. Raises Busy after `_TURN_SECONDS`."""
-    clock = SystemClock()
-    deadline = clock.monotonic() + _TURN_SECONDS
+    timer = clock.SystemClock()
+    deadline = timer.monotonic() + _TURN_SECONDS
     while True:
         try:
             return work()
         except Busy:
-            if clock.monotonic() > deadline:
+            if timer.monotonic() > deadline:
                 raise
-            clock.sleep(_TURN_STEP)
+            timer.sleep(_TURN_STEP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
