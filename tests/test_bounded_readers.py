@@ -194,14 +194,19 @@ def test_a_long_input_takes_memory_and_time_in_proportion(
 
     with within_a_second():
         once()  # The first call also imports modules, and leaves garbage.
+    # Another thread of the tests, which looks for secrets on command lines, can add to a peak.
+    peak = min(_peak(once) for _ in range(3))
+    assert (peak - given.fixed) / len(data) <= given.spread
+
+
+def _peak(once: Callable[[], None]) -> int:
     gc.collect()
     tracemalloc.start()
     try:
         once()
-        peak = tracemalloc.get_traced_memory()[1]
+        return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert (peak - given.fixed) / len(data) <= given.spread
 
 
 ENDLESS: Final = gzip.compress(b"ms,bytes\n" + b"0" * 30_000_000)
