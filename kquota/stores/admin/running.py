@@ -15,7 +15,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 NOT_CONTROLLER: Final = 41
 TIMEOUT_MS: Final = 30_000
-_LIST_SECONDS: Final = 10.0
+_LIST_SECONDS: Final = 8.0
 _POLL_SECONDS: Final = 0.1
 
 
