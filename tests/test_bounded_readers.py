@@ -154,10 +154,15 @@ INPUTS: Final = {
         read=QUOTAS,
         data="version: 1\nusers:\n"
         + rows("  payments-{}:\n    producer_byte_rate: 10MB/s\n    consumer_byte_rate: 10MB/s\n".format),
-        spread=11,
+    ),
+    "a document of quotas that all differ": LongInput(
+        read=QUOTAS,
+        data="version: 1\nusers:\n"
+        + rows("  payments-{0}:\n    producer_byte_rate: 1{0}MB/s\n    consumer_byte_rate: 1{0}kB/s\n".format),
+        spread=9,
     ),
     "the shortest lines of quotas": LongInput(
-        read=QUOTAS, data="version: 1\nusers:\n" + rows("  u{}: {{producer_byte_rate: 5}}\n".format), spread=20
+        read=QUOTAS, data="version: 1\nusers:\n" + rows("  u{}: {{producer_byte_rate: 5}}\n".format), spread=11
     ),
     "a usage snapshot": LongInput(read=USAGE, data=rows(usage_row)),
     "a trace in CSV": LongInput(read=_traced, data="ms,bytes\n" + rows("{},5\n".format)),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, NoReturn
@@ -24,6 +25,8 @@ from kquota.terms import DEFAULT
 
 VERSION: Final = "1"
 _LONGEST_KEY: Final = 1000  # YAML accepts 1,024 characters before the colon; longer keys begin with `? `.
+_MOST_EQUAL: Final = 100
+"""The number of different limits that are kept to be shared. Most entities of a large document have the same ones."""
 
 _DEFAULTS: Final = {
     "default-user": Entity(user=DEFAULT),
@@ -53,6 +56,7 @@ class _Reading:
         self._source = source
         self._throttles: dict[Resource, Mapping[str, str]] = {}
         self._limits: dict[Entity, Limits] = {}
+        self._equal: dict[tuple[tuple[str, float], ...], Limits] = {}  # Many entities have the same limits.
         self._owns: Scope | None = None
         self._protect = NOBODY
         self._unreadable: tuple[str, ...] = ()
@@ -122,7 +126,7 @@ class _Reading:
         found: dict[str, float] = {}
         for key in self._source.mapping(whose):
             if key.text in allowed:
-                found[key.text] = self._value(whose, key.text)
+                found[sys.intern(key.text)] = self._value(whose, key.text)
             elif nests and key.text == "clients":
                 for name in self._source.mapping(f"{whose}: clients"):
                     self._entity(self._named(name, user=entity.user, client_id=name.text))
@@ -131,7 +135,14 @@ class _Reading:
             else:
                 known = (*allowed, "clients", "default-client") if nests else allowed
                 self._refuse(key, f"{whose}: unknown key {key.text!r}. Valid keys here: {', '.join(known)}")
-        self._limits[entity] = found
+        self._limits[entity] = self._shared(found)
+
+    def _shared(self, limits: Limits) -> Limits:
+        """Return the same object for equal limits, unless there are too many different ones."""
+        key = tuple(limits.items())
+        if len(self._equal) < _MOST_EQUAL:
+            return self._equal.setdefault(key, limits)
+        return self._equal.get(key, limits)
 
     def _throttled(self, section: Scalar) -> None:
         if section.text == "default-broker":

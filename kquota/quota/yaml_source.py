@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
@@ -167,14 +168,17 @@ class Source:
         if not isinstance(event, yaml.MappingStartEvent):
             hint = ". For an empty mapping, write {}" if _is_nothing(event) else ""
             self._refuse(event, f"{what}: must be a mapping (key: value){hint}")
-        seen: dict[str, int] = {}
+        seen: dict[str, None] = {}
+        lines = array("L")
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             key = self._scalar(event, f"{what}: a key must be text")
             if key.plain and key.text == "<<":
                 self._refuse(event, "merge keys are not supported: write out the keys and values")
             if key.text in seen:
-                self._refuse(event, f"{what}: {key.text!r} is listed twice, first in line {seen[key.text]}")
-            seen[key.text] = key.line
+                first = lines[list(seen).index(key.text)]
+                self._refuse(event, f"{what}: {key.text!r} is listed twice, first in line {first}")
+            seen[key.text] = None
+            lines.append(key.line)
             yield key
 
     def sequence(self, what: str) -> Iterator[Scalar]:
