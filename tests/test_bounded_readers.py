@@ -199,9 +199,12 @@ def test_a_long_input_takes_memory_and_time_in_proportion(
 
     with within_a_second():
         once()  # The first call also imports modules, and leaves garbage.
+    most = given.fixed + given.spread * len(data)
     # Another thread of the tests, which looks for secrets on command lines, can add to a peak.
-    peak = min(_peak(once) for _ in range(3))
-    assert (peak - given.fixed) / len(data) <= given.spread
+    peaks = [_peak(once)]
+    while peaks[-1] > most and len(peaks) < 3:
+        peaks.append(_peak(once))
+    assert min(peaks) <= most
 
 
 def _peak(once: Callable[[], None]) -> int:
