@@ -65,7 +65,7 @@ class MoveCluster(Protocol):
         """The partitions of `topics`, or of every topic (None).
 
         Running moves are read before the partitions, because otherwise a move that ends in between looks like a
-        failure.
+        failure. A move that begins in between shows only in the replicas.
         """
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:

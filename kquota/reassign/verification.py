@@ -235,14 +235,24 @@ def _log_dirs(dirs: ReplicaDirs | None, plan: Plan, seen: Snapshot) -> tuple[log
 
 
 def _settled(cluster: MoveCluster, clock: Clock, plan: Plan) -> tuple[tuple[PartitionStatus, ...], Snapshot]:
-    """Read the state of the plan, and read it again after `stale_seconds` if it is "elsewhere"."""
+    """Read the state of the plan. If a move may have begun or ended during the read, read it again."""
     seen = cluster.snapshot(plan.topics)
     found = statuses(plan, seen.partitions, seen.running)
-    if verdict(found) is Progress.ELSEWHERE and cluster.stale_seconds:
+    if (verdict(found) is Progress.ELSEWHERE and cluster.stale_seconds) or _may_have_begun(seen, found):
         clock.sleep(cluster.stale_seconds)
         seen = cluster.snapshot(plan.topics)
         found = statuses(plan, seen.partitions, seen.running)
     return found, seen
+
+
+def _may_have_begun(seen: Snapshot, found: Iterable[PartitionStatus]) -> bool:
+    """Return whether a partition without a running move has a replica that is not in sync.
+
+    A snapshot has the running moves from before its partitions. If a move begins in between, the partition already has
+    the new replicas, and can look as if its move had ended.
+    """
+    at_rest = [seen.partitions.get(s.partition) for s in found if s.progress is not Progress.IN_PROGRESS]
+    return any(now is not None and now.isr and set(now.replicas) - set(now.isr) for now in at_rest)
 
 
 def _of_a_run(world: World, run: Run, look: _Look) -> Verification:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import resource
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from kquota.errors import Conflict, Incomplete, KquotaError, Refused, Unknown, U
 from kquota.reassign.cancellation import cancel, cancellable
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.plan import Plan
+from kquota.reassign.port import Snapshot
 from kquota.reassign.preparation import prepare_again
 from kquota.reassign.progress import Progress
 from kquota.reassign.recovery import backwards, recover
@@ -73,6 +74,26 @@ def test_a_plan_that_has_just_finished_has_nothing_to_move(world: World) -> None
 def test_verify_does_not_take_a_stale_read_for_a_failure(world: World) -> None:
     _move_that_has_just_ended(world)
     assert world.verify().verdict is Progress.DONE
+
+
+def test_verify_keeps_the_throttle_of_a_move_that_begins_while_it_reads(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controller can begin a submission of ZooKeeper late: the running moves are from before, the replicas not."""
+    world.execute(Plan(targets={T0: b(1, 2, 3)}))
+    throttled = dict(world.cluster.configs)
+    assert world.cluster.partitions[T0].isr == b(1, 2)
+    snapshot = world.cluster.snapshot
+
+    def during_the_begin(topics: Collection[str] | None) -> Snapshot:
+        monkeypatch.undo()
+        found = snapshot(topics)
+        shown = {name: replace(now, adding=(), removing=()) for name, now in found.partitions.items()}
+        return replace(found, partitions=shown, running={})
+
+    monkeypatch.setattr(world.cluster, "snapshot", during_the_begin)
+    assert world.verify(Plan(targets={T0: b(1, 2, 3)})).verdict is Progress.IN_PROGRESS
+    assert world.cluster.configs == throttled
 
 
 def test_replicas_that_change_with_each_read_are_refused(world: World) -> None:
