@@ -40,11 +40,11 @@ def compacted(directory: Path, engine: Engine) -> Lines:
         say("nothing to roll: all snapshots are already rolled")
     for path in found.late:
         world.warn(
-            f"{path} is older than the rolled snapshots of its cluster, and is left out. Delete it; or, if you still "
-            f"have all snapshots, delete {directory / 'rolled'} and roll them again"
+            f"{path} is older than the rolled snapshots of its cluster, and is left out. Delete it. If you still have "
+            f"all snapshots, you can instead delete {directory / 'rolled'} and run the same command again"
         )
     free = local_files.spent_snapshots(directory, found.held)
-    note = f"snapshots that are rolled and can be deleted: {len(free)}, all but the newest"
+    note = f"rolled snapshots that can be deleted: {len(free)} (all except the newest)"
     return Lines(lines=tuple(map(str, free)), notes=(note,) if free else ())
 
 

@@ -55,7 +55,7 @@ def export(options: ExportOptions) -> Answer:
     for entity, key in unfit(document.limits):
         world.warn(
             f"{entity}: {key} is {document.limits[entity][key]!r}, which is not valid in a document. "
-            "Correct it in the document before you apply it"
+            "Correct the value before you apply the document"
         )
     return Exported(quotas=document)
 

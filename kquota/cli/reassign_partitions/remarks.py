@@ -107,8 +107,8 @@ def _of_restored(found: Verification) -> Iterator[str]:
         yield f"warning: {setting} is not restored yet ({why}). Run --verify again"
     if found.unread:
         yield (
-            f"error: {named_brokers(found.unread)}: not alive, so the throttle rates are unknown, and no run of this "
-            f"plan is recorded here. {suggested('throttle doctor --fix')} removes them if nothing needs them"
+            f"error: {named_brokers(found.unread)}: dead, so the throttle rates are unknown. No run of this plan is "
+            f"recorded here. {suggested('throttle doctor --fix')} removes the rates if nothing needs them"
         )
     if found.unknown:
         values = ",".join(dict.fromkeys(found.unknown.values()))
@@ -128,7 +128,7 @@ def _of_others(found: Verification) -> Iterator[str]:
             "continues without it. To set it again, run --execute with the same plan"
         )
     if found.too_early:
-        yield "moves are running, so --clear-all removed nothing else, like Kafka's --verify"
+        yield "moves are running, so --clear-all removed nothing else. Kafka's --verify behaves the same way"
     yield from (f"--clear-all removed what run {run} had set" for run in found.cleared_of)
 
 

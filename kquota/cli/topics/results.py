@@ -139,8 +139,8 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
             "Check with --list, then run the command again"
         )
     if unsent := _of(Fate.NOT_SENT, outcomes):
-        why = "" if unknown else "--timeout has expired: "
-        yield f"error: {why}{counted(len(unsent), 'topic')} not sent: {few(unsent, _SHOWN)}"
+        why = "" if unknown else ", because --timeout has expired"
+        yield f"error: {counted(len(unsent), 'topic')} not sent{why}: {few(unsent, _SHOWN)}"
     if rejected := _of(Fate.REJECTED, outcomes):
         violated = errors[Fate.REJECTED]
         assert isinstance(violated, QuotaViolatedException)

@@ -107,5 +107,5 @@ def test_running_moves_that_cannot_be_read_are_unknown(
     monkeypatch.setattr(moving.cluster, "snapshot", lost)
     found = inputs(moving, tmp_path)
     assert (found.running, found.copies) == (None, {})
-    warning = "warning: the running moves are unknown, so the estimate counts none: the controller did not answer\n"
+    warning = "warning: the running moves are unknown, so the estimate ignores them: the controller did not answer\n"
     assert capsys.readouterr().err == f"kquota: {warning}"

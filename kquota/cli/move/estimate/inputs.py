@@ -271,7 +271,7 @@ def _running(cluster: MoveCluster) -> Mapping[TopicPartition, PartitionReplicas]
     try:
         return cluster.snapshot(()).running
     except KquotaError as error:
-        say(f"warning: the running moves are unknown, so the estimate counts none: {worded(error)}")
+        say(f"warning: the running moves are unknown, so the estimate ignores them: {worded(error)}")
         return None
 
 

@@ -145,7 +145,7 @@ class LoadPlanned(Answer):
         load = self.probe.of
         if load.kind is Kind.PRODUCE:
             yield from wrapped("writes", f"{human_bytes(load.expected * load.lasting * len(load.leaders))} in total")
-        yield from wrapped("topic", f"{load.topic}, removed at the end. Nothing was created")
+        yield from wrapped("topic", f"{load.topic} (temporary). Nothing was created")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ class ClientPlanned(Answer):
         yield from wrapped("command", self.command)
         yield from wrapped("time", f"at most {self.seconds:g} s")
         if self.topic is not None:
-            yield from wrapped("topic", f"{self.topic}, removed at the end. Nothing was created")
+            yield from wrapped("topic", f"{self.topic} (temporary). Nothing was created")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,8 +125,8 @@ def _lines(found: Limit) -> Iterator[str]:
     heads = ["partitions", "rate", *(word for one in Operation for word in (one.value, "seen"))]
     yield from aligned(list(rows.values()), heads).splitlines()
     yield ""
-    yield "Each operation has two times: 95 of 100 answers came within the first one. After"
-    yield "the last answer, all brokers showed the result within the second one."
+    yield "The column of an operation is the 95th percentile of its response times. The"
+    yield "column seen after it is the time until all brokers showed the last result."
     yield ""
     for one in found.held:
         yield from wrapped("", f"{sized(one.size)}: {_said(one)}", indent="  ")
@@ -161,9 +161,9 @@ def _advice(found: Limit, held: Sequence[Held]) -> Iterator[str]:
         words += " Every rate was sustained, so the limit may be higher. To test this, give a higher --most-partitions."
     yield from wrapped("", words, indent="")
     if found.tenants == 1:
-        yield "Each user has its own bucket: divide the rate with --tenants."
+        yield "Each user has its own bucket. To divide the rate among users, give --tenants N."
         return
-    times = f", overcommitted {found.overcommit:g} times" if found.overcommit > 1 else ""
+    times = f", with overcommit factor {found.overcommit:g}" if found.overcommit > 1 else ""
     yield f"For each of {found.tenants} tenants{times}: {CONTROLLER_MUTATION_RATE}={plain(each)}"
     yield ""
     quota = f"{CONTROLLER_MUTATION_RATE}={plain(each)}"
