@@ -274,7 +274,7 @@ function offer(word, description) {
     if (substr(word, 1, length(typed)) == typed && !(word in TAKEN && word !~ /=$/)) print word TAB description
 }
 '
-    set -l table 'C	kquota	Manage Kafka quotas, and move partitions under throttles that are always restored
+    set -l table 'C	kquota	Manage Kafka quotas, move partitions under a throttle, and restore every throttle afterwards
 O	kquota	--version	once	flag	Print the version and exit
 O	kquota	--help	once	flag	Show this message and exit
 C	kquota configs	Set and show quotas, and the configs of topics, brokers and other entities, like kafka-configs
@@ -414,7 +414,7 @@ O	kquota log-dirs	--conf	many	free	Spark setting
 O	kquota log-dirs	--debug	once	flag	Show the traceback of an error, including Spark'\''s frames
 O	kquota log-dirs	--output	once	text|json	Format of stdout
 O	kquota log-dirs	--help	once	flag	Show this message and exit
-C	kquota move	Plan, estimate, run, follow, adjust, resume, undo and report partition moves
+C	kquota move	Plan, estimate, run, watch, adjust, resume, undo and report on partition moves
 O	kquota move	--help	once	flag	Show this message and exit
 C	kquota move plan	Plan a move of the fewest bytes: drain or add brokers, set replication factors, repair racks, balance
 O	kquota move plan	--bootstrap-server	once	free	Kafka brokers
@@ -500,7 +500,7 @@ O	kquota move status	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\
 O	kquota move status	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota move status	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move status	--quiet	once	flag	Print only errors and other messages that need action, on stderr
-O	kquota move status	--timeout	once	free	Stop the command after this time with exit code 75, for example 2m
+O	kquota move status	--timeout	once	free	Stop the command after this time, for example 2m, with exit code 75
 O	kquota move status	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
 O	kquota move status	--output	once	text|json	Format of stdout
 O	kquota move status	--help	once	flag	Show this message and exit
@@ -581,7 +581,7 @@ O	kquota move resume	--take-over	once	flag	Take the lock from a command on anoth
 O	kquota move resume	--yes	once	flag	Do not ask for confirmation
 O	kquota move resume	--output	once	text|json	Format of stdout
 O	kquota move resume	--quiet	once	flag	Print only errors and other messages that need action, on stderr
-O	kquota move resume	--timeout	once	free	Stop the command after this time with exit code 75, for example 2m
+O	kquota move resume	--timeout	once	free	Stop the command after this time, for example 2m, with exit code 75
 O	kquota move resume	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
 O	kquota move resume	--help	once	flag	Show this message and exit
 C	kquota move abort	Undo a run: cancel what moves, copy back what has moved, and restore its throttle
@@ -680,7 +680,7 @@ O	kquota throttle doctor	--yes	once	flag	Do not ask for confirmation
 O	kquota throttle doctor	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota throttle doctor	--state-dir	once	folders	Folder of the journals of runs
 O	kquota throttle doctor	--quiet	once	flag	Print only errors and other messages that need action, on stderr
-O	kquota throttle doctor	--timeout	once	free	Stop the command after this time with exit code 75, for example 2m
+O	kquota throttle doctor	--timeout	once	free	Stop the command after this time, for example 2m, with exit code 75
 O	kquota throttle doctor	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
 O	kquota throttle doctor	--output	once	text|json|tsv	Format of stdout
 O	kquota throttle doctor	--help	once	flag	Show this message and exit

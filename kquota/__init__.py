@@ -1,4 +1,4 @@
-"""kquota: manage Kafka quotas, and move partitions under throttles that are always restored."""
+"""kquota: manage Kafka quotas, move partitions under a throttle, and restore every throttle afterwards."""
 
 from __future__ import annotations
 

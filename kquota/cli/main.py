@@ -42,7 +42,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "topics": "Create, grow and delete topics under a mutation quota; list and describe them.",
     "leader-election": "Elect preferred leaders like kafka-leader-election, also in batches with a health check.",
     "log-dirs": "Show replica sizes like kafka-log-dirs, and record them in a history.",
-    "move": "Plan, estimate, run, follow, adjust, resume, undo and report partition moves.",
+    "move": "Plan, estimate, run, watch, adjust, resume, undo and report on partition moves.",
     "throttle": "Show, set, restore and clean up replication throttles.",
     "quota": "Manage all quotas of a cluster as one document, explain which one limits a client, and test them "
     "with a load.",
@@ -63,7 +63,7 @@ class _Root(Group):
 
 app = typer.Typer(
     name="kquota",
-    help="Manage Kafka quotas, and move partitions under throttles that are always restored.",
+    help="Manage Kafka quotas, move partitions under a throttle, and restore every throttle afterwards.",
     cls=_Root,
     epilog=EPILOG,
     no_args_is_help=True,
@@ -94,7 +94,7 @@ def options(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Manage Kafka quotas, and move partitions under throttles that are always restored."""
+    """Manage Kafka quotas, move partitions under a throttle, and restore every throttle afterwards."""
 
 
 def _open_what_is_closed() -> None:

@@ -146,7 +146,7 @@ Quiet: TypeAlias = Annotated[
 TimeLimit: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--timeout", metavar="TIME", help="Stop the command after this time with exit code 75, for example 2m."
+        "--timeout", metavar="TIME", help="Stop the command after this time, for example 2m, with exit code 75."
     ),
 ]
 Textfile: TypeAlias = Annotated[

@@ -283,7 +283,7 @@ def completion_file(named: Sequence[str]) -> CompletionFile:
 
 def unseen(alone: KquotaError | None) -> tuple[str, ...]:
     """Return a note if runs of other hosts are not visible. `alone` is the reason, or None if they are visible."""
-    return () if alone is None else (f"note: runs of other hosts are not seen: {worded(alone)}",)
+    return () if alone is None else (f"note: kquota cannot see runs of other hosts: {worded(alone)}",)
 
 
 def warn(line: str) -> None:

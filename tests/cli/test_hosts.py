@@ -322,7 +322,7 @@ def test_over_brokers_throttles_recorded_in_zookeeper_are_not_removed(team: Team
     must_be(0, one.throttle("set", "--topic", topic, "--all-brokers", "--throttle", "5MB/s"))
     blind = two.over(BROKERS)
     assert blind.runs() == []
-    assert "runs of other hosts are not seen" in blind.move("status").err
+    assert "kquota cannot see runs of other hosts" in blind.move("status").err
     team.hand.arrived({name: (1, 3)})
     before = team.standing(topic)
     ran = must_be(8, blind.act("--verify", plan))

@@ -241,7 +241,7 @@ def test_a_broker_that_never_returns_can_be_released(desk: Desk) -> None:
     assert desk.throttle("set", "--topic", topic, "--broker", "3", "--throttle", "5MB/s", "--sample", "0").code == 0
     status = kquota("move", "status", *desk.connection, "--state-dir", str(desk.folder))
     assert (status.code, status.err.count("\n")) == (0, 3)
-    assert "note: runs of other hosts are not seen: this cluster has no shared record" in status.err
+    assert "note: kquota cannot see runs of other hosts: this cluster has no shared record" in status.err
     assert "runs without a move also hold throttles (" in status.err
     ran = kquota("reassign-partitions", *desk.connection, "--execute", "--throttle", "3MB/s", "--force", *moved)
     assert ran.code == 0, ran.err

@@ -120,7 +120,7 @@ app = typer.Typer(name="move", cls=Group, epilog=EPILOG, no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """Plan, estimate, run, follow, adjust, resume, undo and report partition moves."""
+    """Plan, estimate, run, watch, adjust, resume, undo and report on partition moves."""
 
 
 commands.add(app, "plan", plan.PlanOptions, epilog=plan.EPILOG, headings=plan.HEADINGS)

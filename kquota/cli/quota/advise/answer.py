@@ -167,7 +167,7 @@ def summary(found: Advised) -> Iterator[str]:
 def _total_line(one: AdvisedTotal) -> str:
     limits = f"{one.key}: {counted(one.clients, 'limit')}, together {amount(one.key, one.limits)} on a broker"
     whole = "" if one.capacity is None else f", {one.share:.0%} of its {amount(one.key, one.capacity)}"
-    return f"{limits}{whole}; used together {amount(one.key, one.used)}"
+    return f"{limits}{whole}; total use {amount(one.key, one.used)}"
 
 
 def _throttled_lines(throttled: Sequence[AdvisedClient]) -> Iterator[str]:

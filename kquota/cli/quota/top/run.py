@@ -107,7 +107,7 @@ class TopClients(Answer):
         if (more := len(self.clients) - self.most) > 0:
             yield f"... and {counted(more, 'client')} more"
         if self.controller_queue_ms is not None:
-            yield f"queue of the controller: {self.controller_queue_ms:.0f} ms (99th percentile)"
+            yield f"wait in the controller's queue: {self.controller_queue_ms:.0f} ms (99th percentile)"
 
     def rows(self) -> Iterator[Row]:
         """Yield a row for each client and broker."""
