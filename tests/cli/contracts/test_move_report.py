@@ -43,6 +43,14 @@ def drain(folder: Path) -> str:
     return plan(folder, {("orders", 0): [1, 3], ("orders", 1): [1, 3]})
 
 
+def estimated(house: InMemory, file: str) -> None:
+    """An estimate of this plan has promised 22 s."""
+    kept = KeptEstimate(
+        plan=plan_hash(read(Path(file))), throttle=ByteRate(4 * MB), expected=22.0, at=house.clock.now()
+    )
+    PastMovesFile(house.folder, CLUSTER_ID).keep_estimate(kept)
+
+
 def report(run: str = "", more: str = "") -> dict[str, object]:
     ran = kquota_here(*f"move report {run} {BROKER} --output json {more}".split())
     assert ran.code == 0, ran.err
@@ -59,10 +67,7 @@ def newest() -> str:
 def test_a_run_from_start_to_end(house: InMemory, copying: CopyingCluster, session: Transcript, tmp_path: Path) -> None:
     session.kquota(f"move report {BROKER}")
     file = drain(tmp_path)
-    kept = KeptEstimate(
-        plan=plan_hash(read(Path(file))), throttle=ByteRate(4 * MB), expected=22.0, at=house.clock.now()
-    )
-    PastMovesFile(house.folder, CLUSTER_ID).keep_estimate(kept)
+    estimated(house, file)
     session.kquota(f"move run {file} {BROKER} --throttle 4MB/s --reason CHG-7")
     for form in ("text", "json", "tsv"):
         session.kquota(f"move report {BROKER} --output {form}")
@@ -104,10 +109,15 @@ def test_a_run_that_no_command_watched_says_so(
     house: InMemory, copying: CopyingCluster, session: Transcript, tmp_path: Path
 ) -> None:
     file = drain(tmp_path)
+    estimated(house, file)
     reassign(session, file, "--execute --throttle 4MB/s --force", ["text"])
-    house.clock.sleep(60)
+    house.clock.sleep(600)
     reassign(session, file, "--verify", ["text"])
-    assert "The throughput is not recorded" in session.kquota(f"move report {newest()} {BROKER}").out
+    said = session.kquota(f"move report {newest()} {BROKER} --report {tmp_path}/page.html").out
+    assert "The throughput is not recorded" in said
+    assert "at most 10 min 00 s, because no command saw the end of the copies" in said
+    assert "No command saw the end of the copies." in Path(tmp_path, "page.html").read_text()
+    assert report(newest())["error"] is None
 
 
 def test_an_older_record_says_what_it_lacks(house: InMemory, session: Transcript) -> None:

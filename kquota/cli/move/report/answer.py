@@ -18,8 +18,12 @@ from kquota.settings.resource import Setting
 from kquota.terms import BrokerId
 
 NOT_RECORDED: Final = "not recorded"
+UNDONE: Final = "undone"
 _SHOWN: Final = 15
 """The maximum number of readings in the text. JSON and TSV have all."""
+_CLOSE: Final = 0.1
+_CLOSE_SECONDS: Final = 10.0
+"""The end of a run is close to the end of its copies within this share of its time, or within these seconds."""
 _ENDS: Final = {Progress.DONE.value: "done", Progress.ELSEWHERE.value: "ended elsewhere"}
 
 
@@ -28,7 +32,8 @@ class RunSummary(Part):
     """One run. Bytes, bytes per second, seconds. None means unknown or not recorded.
 
     `outcome` is `open`, `done`, `ended elsewhere` (the replicas were not those of the plan), `undone`, or
-    `ended` if it was not recorded how. `error` is (actual - expected) / expected.
+    `ended` if it was not recorded how. `error` is (actual - expected) / expected. It is None if no command saw the end
+    of the copies, because the run can then have ended long after them.
     """
 
     run: str
@@ -212,7 +217,9 @@ def facts(report: RunReport) -> Iterator[tuple[str, str]]:
     yield "reason", NOT_RECORDED if one.reason is None else one.reason
     yield "throttle", _rate(one.throttle) + (" (changed, see below)" if report.changes else "")
     yield "expected", NOT_RECORDED if one.expected is None else human_duration(one.expected)
-    if one.seconds is not None:
+    if one.seconds is not None and one.error is None and one.expected is not None and one.outcome != UNDONE:
+        yield "actual", f"at most {human_duration(one.seconds)}, because no command saw the end of the copies"
+    elif one.seconds is not None:
         yield "actual", human_duration(one.seconds) + ("" if one.error is None else f" ({one.deviation})")
     yield "bytes", f"{size_or_unknown(one.copied)} copied, {size_or_unknown(one.expected_bytes)} expected"
     yield "partitions", UNKNOWN if report.partitions is None else f"{report.partitions:,}"
@@ -230,7 +237,7 @@ def listed(run: Run) -> RunSummary:
         outcome=_outcome(run),
         seconds=seconds,
         expected=expected,
-        error=None if seconds is None or not expected or run.aborting else (seconds - expected) / expected,
+        error=None if seconds is None or not expected or not _end_seen(run) else (seconds - expected) / expected,
         copied=course.copied,
         expected_bytes=course.expected_bytes,
         throttle=run.rate,
@@ -238,6 +245,15 @@ def listed(run: Run) -> RunSummary:
         host=None if run.owner is None else run.owner.host,
         reason=run.reason,
     )
+
+
+def _end_seen(run: Run) -> bool:
+    """Return whether the end of the run is close to the end of its copies, by the last reading that had copies left."""
+    if run.finished is None or run.aborting:
+        return False
+    before = [one.at for one in run.course.readings if one.left != 0]
+    since = (run.finished - max(before, default=run.begun)).total_seconds()
+    return since <= max(_CLOSE_SECONDS, _CLOSE * (run.finished - run.begun).total_seconds())
 
 
 def reported(run: Run) -> RunReport:
@@ -290,7 +306,7 @@ def _outcome(run: Run) -> str:
     if run.finished is None:
         return "open"
     if run.aborting:
-        return "undone"
+        return UNDONE
     return "ended" if run.course.verdict is None else _ENDS.get(run.course.verdict, "ended")
 
 
