@@ -67,7 +67,7 @@ def serving(series_at: Callable[[float], Series], now: Callable[[], float]) -> I
         return {"status": "success", "data": {"resultType": kind, "result": result}}
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=[0.01])
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"

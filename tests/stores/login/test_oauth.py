@@ -72,7 +72,7 @@ def endpoint(store: Path | None, answer: Callable[[], tuple[int, dict[str, str],
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(store)
         server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=[0.01], daemon=True)
     thread.start()
     try:
         yield f"{'https' if store else 'http'}://localhost:{server.server_port}/token"
