@@ -1,6 +1,6 @@
 """`move estimate` before real moves, and their actual duration: on three releases, with every kind of traffic.
 
-`BENCH_TRUTH='*warm*,3.9.1 small*'` limits the moves to those whose title fits one of the patterns.
+`BENCH_TRUTH='*warm*,3.9.1 small*'` limits the moves to those whose title matches one of the patterns.
 """
 
 from __future__ import annotations
