@@ -68,7 +68,10 @@ def _run(*arguments: str) -> Any:
 
 
 def _write_week(folder: Path, cluster: str, client: str) -> None:
-    """Six days of hourly readings, and half a minute with a reading each 10 s and four times the use."""
+    """Write six days of hourly readings, then five minutes with a reading every 10 s.
+
+    The use is four times as high in the first half minute of these five minutes.
+    """
     bucket = QuotaBucket(key=PRODUCER_BYTE_RATE, user=None, client_id=client)
     uses = [(_BEGIN + timedelta(hours=n), _USUAL) for n in range(6 * 24)]
     last = uses[-1][0]

@@ -29,7 +29,9 @@ def sections() -> list[Section]:
 
 @contextmanager
 def _races(found: Sandbox) -> Iterator[list[Race]]:
-    """The archive of classes exists, as from the second command on. Both sample the cluster for 3 s."""
+    """Yield the race. The archive of Spark's classes is built first, so the race shows every command except the first
+    one on a machine. Both programs sample the cluster for 3 s.
+    """
     say("the archive of Spark's classes ...")
     archive.build()
     traffic.create(found.bootstrap, "bench-start", [[1, 2]])

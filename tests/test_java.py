@@ -14,7 +14,7 @@ from kquota.errors import Refused
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A machine without a Java."""
+    """A machine without Java."""
     for key in ("JAVA_HOME", "KQUOTA_JAVA"):
         monkeypatch.delenv(key, raising=False)
     monkeypatch.setenv("PATH", "/nowhere")

@@ -39,7 +39,7 @@ _running: Final[list[_Command]] = []
 
 @contextmanager
 def during(options: Any) -> Iterator[None]:
-    """Until the end of the command with these options: name the clusters to which it writes."""
+    """Make `names` and the confirmations apply to the command with these options, until the command ends."""
     if isinstance(options, WritingOptions) and options.writes:
         _running.append(_Command(options=options, agreed=options.agreed))
     try:

@@ -79,7 +79,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """One cluster. Either its brokers or its ZooKeeper is set, or only `controllers`."""
+    """The addresses and settings of one cluster. Either `bootstrap` or `zookeeper` is set, or only `controllers`."""
 
     bootstrap: str | None
     zookeeper: str | None

@@ -56,8 +56,10 @@ def _partition(entry: Value) -> TopicPartition:
 
 
 def needing(kind: ElectionType, partitions: Mapping[TopicPartition, Partition]) -> tuple[TopicPartition, ...]:
-    """Return the partitions that need such an election: their leader is not the preferred one, or they have none
-    (KIP-460).
+    """Return the partitions that need an election of this kind (KIP-460).
+
+    A preferred election is for partitions whose leader is not the preferred one, and an unclean election for partitions
+    without a leader.
     """
     return tuple(name for name, state in partitions.items() if _needs(kind, state))
 

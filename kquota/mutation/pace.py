@@ -86,7 +86,8 @@ class MutationPace:
     quota: float | None
     burst_seconds: float = BURST_SECONDS
     draw: random.Random = field(default_factory=random.Random)
-    # When the bucket has 0 tokens after the last rejection, what was accepted since, and in how many whole requests.
+    # The time at which the bucket has 0 tokens after the last rejection; the mutations accepted since then; the number
+    # of requests accepted as a whole since then.
     _zero: float | None = field(init=False, default=None)
     _spent: int = field(init=False, default=0)
     _unrejected: int = field(init=False, default=0)

@@ -140,8 +140,8 @@ class PlacementDraft:
             if source is not None:
                 self.drops[p].append(source)
         elif (freed := next((to for to, (of, _) in copies.items() if of == destination), None)) is not None:
-            # Its replica should move to `freed`. Now it stays, and the new replica on `freed` replaces the one on
-            # `source`.
+            # The replica on `destination` was to move to `freed`. It now stays, and the new replica on `freed` replaces
+            # the one on `source`.
             copies[freed] = (source, copies[freed][1])
         else:
             copies[destination] = (source, why)

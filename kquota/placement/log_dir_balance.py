@@ -269,9 +269,10 @@ def _least(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | No
 def _cheapest(
     draft: PlacementDraft, movable: Iterable[int], loads: Mapping[BrokerId, int], band: BalanceBand
 ) -> dict[int, BrokerId]:
-    """Return the new place of each replica that moves: those of the draft, unless fewer bytes reach the band too.
+    """Return the new place of each replica that moves. These are the moves of the draft, unless other moves of fewer
+    bytes also reach the band.
 
-    Log dirs that cannot reach the band, and that the draft leaves as they are, take no part in the search.
+    The search leaves out log dirs that cannot reach the band and that the draft does not change.
     """
     then = {p: draft.replicas[p][0] for p in draft.copies}
     touched = {*then.values(), *(draft.now[p].replicas[0] for p in then)}

@@ -1,4 +1,4 @@
-"""The text of a document of quotas. YAML is parsed, and YAML and JSON are written, without loss.
+"""The text of a document of quotas: parsing YAML, and writing YAML and JSON, without loss.
 
 A default entity has a key of its own (`default-user`), outside the mappings in which any key is a name.
 """

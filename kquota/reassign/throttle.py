@@ -23,10 +23,11 @@ class Taken:
 def take(
     setting: Setting, now: str | None, wanted: tuple[str, ...], mine: Taken | None, others: Sequence[Taken]
 ) -> Taken:
-    """Return the values of a setting that a run takes: only those that others have not already set. `mine` are the
-    values that the run took before. `others` are the values that other unfinished runs hold, oldest first. The run also
-    takes an entry or rate that another run set, so that the last of these runs restores it. `prior` is then the prior
-    value of that run, so that no run restores a value of another run.
+    """Return the values of a setting that a run takes. It does not take values that another client has set.
+
+    `mine` are the values that the run took before, and `others` are the values that other unfinished runs hold, oldest
+    first. The run also takes an entry or a rate that one of these runs set, so that the last of the runs restores it.
+    `prior` is then the prior value of that run, so that no run restores a value that another run set.
     """
     present = set(entries(now)) if setting.is_list else {now}
     held = {value for other in others for value in other.ours}

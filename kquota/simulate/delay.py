@@ -58,9 +58,9 @@ _PERCENT_OF_A_NANOSECOND: Final = 100 / 1_000_000_000
 
 
 def delay_ms(observed: float, bound: float, window_ms: int) -> int:
-    """X = (O - T) / T x W, in whole ms as Java rounds them.
+    """Return the delay X = (O - T) / T x W, in whole ms as Java rounds them. It is 0 if the bound is kept.
 
-    It is 0 if the bound is kept. Source: KIP-124, QuotaUtils.
+    O is `observed`, T is `bound` and W is `window_ms`. Source: KIP-124, QuotaUtils.
     """
     return rounded((observed - bound) / bound * window_ms) if observed > bound else 0
 

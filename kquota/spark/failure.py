@@ -43,7 +43,7 @@ def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """True if the error comes from a Ctrl-C. An unread answer of the JVM then makes the next request fail."""
+    """True if the error comes from a Ctrl-C. It leaves an answer of the JVM unread, so the next request fails."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None

@@ -1,6 +1,7 @@
 """The jobs over usage snapshots: one row for each client and day, percentiles of each client, and its use over time.
 
-A level is a use rounded up by at most 2 %. Seconds by level can be added, so a percentile over weeks needs no reading.
+A level is a use, rounded up by at most 2 %. Each row has the seconds of each level. The seconds of several days can be
+added up, so a percentile over weeks does not need the single readings.
 """
 
 from __future__ import annotations
@@ -189,8 +190,8 @@ def _level() -> Column:
 
 def _highest(seconds: float) -> Column:
     """Return the highest `levels` of a row, so that those that are left out are exceeded for more than `seconds`."""
-    # No level lasts less than the shortest reading. One more level is the one that is not exceeded for longer, and
-    # another one is for rounding.
+    # No level lasts less than the shortest reading, which limits the number of levels in `seconds`. One level is added
+    # for the lowest one that is exceeded for at most `seconds`, and another one for rounding.
     count = F.floor(F.lit(seconds) / F.greatest(F.array_min("lasting"), F.lit(1))) + 2
     count = F.least(count, F.size("levels")).cast("int")
     return F.slice("levels", -count, count)

@@ -62,7 +62,7 @@ def caught_up(standing: Standing) -> Iterator[Finding]:
 
 
 def without_move(standing: Standing) -> Iterator[Finding]:
-    """Report all other entries of partitions that are not moving: mostly leaders, and followers that are behind."""
+    """Report the remaining entries of partitions that are not moving: mostly leaders, and followers out of sync."""
     yield from _of_entries(
         standing,
         _is_idle,

@@ -1,4 +1,4 @@
-"""`reassign-partitions --cancel` on real brokers, compared with Kafka's own tool, and with a dead broker."""
+"""`reassign-partitions --cancel` on real brokers: a comparison with Kafka's own tool, and a dead broker."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_an_unanswered_handshake_ends_by_the_deadline(secured: Secured, silent: 
     started = time.monotonic()
     ran = ask(option, silent, *how)
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
-    # The bound is the rule (10 s at most to connect), plus start and end of a process on a busy machine.
+    # The bound is the rule (at most 10 s to connect), plus the start and the end of a process on a busy machine.
     assert time.monotonic() - started < 60
 
 

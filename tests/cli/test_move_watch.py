@@ -44,7 +44,7 @@ def plan(folder: Path, replicas: list[int]) -> str:
 
 
 class Operator:
-    """Executes plans and watches them, with a state folder of their own."""
+    """Executes plans and watches their moves. It has its own state folder."""
 
     def __init__(self, servers: Sandbox, folder: Path) -> None:
         self.at = ("--bootstrap-server", servers.bootstrap, "--state-dir", str(folder / "state"))

@@ -65,7 +65,7 @@ def login_file(folder: Path, mechanism: str, user: str, password: str) -> Path:
 
 def must_log_in(address: str, login: Path) -> None:
     """The broker accepts the login. The user may lack permissions, which is an answer to a client that is logged in."""
-    # A broker learns of a credential after it was written.
+    # A broker accepts a credential only some time after it is written.
     ran = settled(lambda: as_client(address, login), lambda ran: "the login was refused" not in ran.err)
     assert ran.code == 0 or "ClusterAuthorizationFailed" in ran.err, ran
 

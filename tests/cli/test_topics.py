@@ -89,7 +89,7 @@ def test_the_words_are_kafkas(desk: Desk, kafka_tools: Tools) -> None:
 
     made = desk.run("--create", "--topic", one, "--replica-assignment", "1:2,2:3", "--config", "retention.ms=9")
     assert (made.code, made.out, made.err) == (0, f"Created topic {one}.\n", "")
-    # Topics of other tests may appear and disappear between the two.
+    # Topics of other tests may appear and disappear between the two commands.
     both("--list", "--topic", f"{desk.client}.*")
     both("--describe", "--topic", f"{desk.client}.*")
     both("--describe", "--topic", one, "--topics-with-overrides")
@@ -142,7 +142,7 @@ def test_the_words_are_kafkas_while_a_topic_moves(
     ):
         words = (*only, *(f"--{report}-partitions" for report in reports))
         ours, theirs = desk.run(*words), tool(TOOL, *at, *words)
-        # Kafka's tool prints topics in no order.
+        # Kafka's tool prints topics in no particular order.
         both = [sorted(sorted_configs(text).splitlines()) for text in (ours.out, theirs.out)]
         assert (ours.code, both[0]) == (0, both[1]), (words, ours.err, theirs.err)
         shown[reports] = ours.out

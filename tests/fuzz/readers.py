@@ -102,7 +102,7 @@ def _quiet(_: str) -> None:
     pass
 
 
-# Tables of one test each, below.
+# Each of the tables below belongs to one test. The values that they share come first.
 
 _STAMP: Final = Stamp(version=1, by=Owner(user="alice", host="h", pid=7, since=TIME), at=TIME)
 _STAMPED: Final[Run] = replace(RUN, stamp=_STAMP)

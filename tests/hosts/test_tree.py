@@ -115,7 +115,7 @@ def test_the_version_of_a_run_alone_stops_a_twin(cluster: TreeCluster, host: Hos
     with pytest.raises(Busy, match=f"run {RUN.id} was taken over"), host.runs.hold("execute"):
         host.runs.begin(RUN)
         assert host.cluster.change([THROTTLED]) == {}
-        cluster.tree.put(path, cluster.tree.nodes[path].data)  # between two transactions of the first one
+        cluster.tree.put(path, cluster.tree.nodes[path].data)  # as a twin does, between two transactions of the host
         host.runs.update(replace(RUN, rate=ByteRate(6)))
         host.cluster.change([Change(setting=RATE, before="5", after="7")])
     assert cluster.stored() == {"brokers/1": {RATE.key: "5"}}

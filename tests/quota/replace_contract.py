@@ -31,7 +31,7 @@ class ReplaceContract:
         raise NotImplementedError
 
     def test_named_entities_get_exactly_the_written_limits(self, quotas: ClusterQuotas) -> None:
-        """The entities include users, their clients and defaults at once. On ZooKeeper one node is inside the other."""
+        """The entities include users, their clients and defaults at once. On ZooKeeper, the znodes are nested."""
         entities = [Entity(user=name, client_id=client) for name in NAMES.values() for client in (None, "c", DEFAULT)]
         limits = {entity: dict(list(LIMITS.items())[: 1 + n % 4]) for n, entity in enumerate(entities)}
         assert applied(quotas, limits) == Outcome(done=tuple(sorted(limits, key=Entity.order)))

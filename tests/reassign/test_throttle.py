@@ -19,7 +19,8 @@ RATE = Setting.of_broker(BrokerId(1), LEADER_RATE)
 entry = st.builds(lambda p, b: f"{p}:{b}", st.integers(0, 3), st.integers(0, 3))
 some = st.lists(entry, max_size=5, unique=True).map(tuple)
 ours = st.lists(entry, min_size=1, max_size=5, unique=True).map(sorted).map(tuple)
-# Lists of others: unset, empty, everything, a plain list, or one with a comma of 2.8's APPEND or of a person.
+# Lists that other clients set: unset, empty, `*`, a plain list, or a list with the extra commas and spaces that APPEND
+# of 2.8 or a person leaves.
 lists = st.none() | st.just("") | st.just("*") | some.map(",".join) | some.map(lambda e: "," + ", ".join(e))
 rate_texts = st.none() | st.integers(1, 5).map(str)
 

@@ -68,7 +68,7 @@ def test_the_long_run_rate_is_the_quota(side: str, quota_kb: int, times: int) ->
     seconds = (told[-1].at + told[-1].wait_ms) / 1_000
     rate = sum(one.bytes for one in told) / max(seconds, 120)
     assert rate <= quota_kb * KB * 1.1
-    # A fetch that comes too early also waits for its own bytes, which it did not get yet.
+    # A fetch that comes too early also waits for its own bytes, although it has not received them yet.
     assert times == 1 or rate == pytest.approx(quota_kb * KB, rel=0.1 if side == "producer_byte_rate" else 0.2)
     assert sum(one.bytes for one in told) == sum(one.bytes for one in load)
 

@@ -70,7 +70,10 @@ def as_csv(rows: list[dict[str, str]], draw: random.Random) -> str:
 
 
 def as_json(rows: list[dict[str, str]], draw: random.Random) -> str:
-    """Numbers and texts. Empty values are omitted or null."""
+    """Return the rows as JSON lines, with some sizes as numbers and some as text, and a few invalid lines at the end.
+
+    Empty values are omitted or null.
+    """
     lines = []
     for row in rows:
         told: dict[str, Any] = {name: value or None for name, value in row.items() if value or draw.random() < 0.5}

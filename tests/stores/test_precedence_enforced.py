@@ -94,7 +94,10 @@ def throttled(cluster: Sandbox, topic: str, client_id: str, message: bytes = MES
 
 
 def nameless_throttled(wire: Wire, cluster: Sandbox, topic: str) -> bool:
-    """The same for a client without a client-id. librdkafka always sends one: its default is rdkafka."""
+    """True if the broker throttles a client without a client-id after one message.
+
+    The client is not librdkafka, which always sends a client-id (by default `rdkafka`).
+    """
     records = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=2 * len(MESSAGE))
     records.append(timestamp=None, key=None, value=MESSAGE, headers=[])
     records.close()

@@ -22,8 +22,9 @@ from kquota.terms import BYTE_RATES, Default
 
 
 def describe(at: world.Where, kind: Kind, name: str | Default | None, everything: bool) -> DescribedConfigs:
-    """Return the dynamic configs of one resource, or of all of a kind (None). `everything` adds static and default
-    configs.
+    """Return the dynamic configs of one resource, or of every resource of the kind if `name` is None.
+
+    `everything` adds static and default configs.
 
     A broker that does not answer is reported as an error, and the others are still shown.
     """

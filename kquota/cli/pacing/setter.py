@@ -30,7 +30,7 @@ class MovePace(Protocol):
 
     @property
     def interval(self) -> float:
-        """The seconds between two readings, unless an operator gives others."""
+        """The seconds between two readings, unless the operator gives another interval."""
         ...
 
     def after(self, found: Observed) -> None:

@@ -93,9 +93,10 @@ def first(
     give_up: float,
     kind: type[Manager] = Manager,
 ) -> tuple[Manager, BaseException | None]:
-    """Start a manager at the first server that answers. Returns it with None, or with an error for `failed`.
+    """Start a manager at the first server that answers. Return it with None, or with the error if no server answers.
 
-    Each server gets a share of the remaining time. After a refused login or certificate, no other server is tried.
+    `failed` explains the error. Each server gets a share of the remaining time. After a refused login or certificate,
+    kquota tries no other server.
     """
     failures: list[BaseException] = []
     for index, server in enumerate(servers):

@@ -1,4 +1,4 @@
-"""The controllers of a KRaft cluster: a connection to the active one (KIP-919), and finding them (KIP-853).
+"""Finding the controllers of a KRaft cluster (KIP-853), and connecting to the active one (KIP-919).
 
 Controllers accept config changes of every broker, including dead ones. They do not answer Metadata requests.
 """
@@ -59,7 +59,7 @@ class ControllerMetadata(ClusterMetadata):  # type: ignore[misc]
         super().update_metadata(_as_metadata(metadata))
 
     def failed_update(self, exception: Any) -> None:
-        """Record a failure like ClusterMetadata. Also end the start of the manager, if another attempt cannot help."""
+        """Record a failure, as ClusterMetadata does. Also end the start of the manager, if a retry cannot help."""
         super().failed_update(exception)
         self._manager.unanswered(exception)
 

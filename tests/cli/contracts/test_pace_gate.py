@@ -98,7 +98,7 @@ def test_a_returning_broker_gets_a_rate_that_it_can_follow(busy: InMemory) -> No
         assert "; it can catch up with a throttle above " in refused.err
     assert run(f"{asked} --force").code == 8
     assert busy.cluster.configs[Setting.of_broker(ONE, LEADER_RATE)] == "300000"
-    # The next check of a cron job releases what has caught up.
+    # The replica is in sync again, so the next check, for example from cron, restores the throttle.
     busy.cluster.partitions[ORDERS] = replace(busy.cluster.partitions[ORDERS], isr=(ONE, BrokerId(2)))
     assert run(asked).code == 0
     assert busy.cluster.configs == {}

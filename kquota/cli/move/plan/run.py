@@ -140,7 +140,7 @@ def _must_be_deleted(moves: MoveCluster, topics: Collection[str]) -> None:
 
 
 def _already_empty(at: world.Where, absent: frozenset[BrokerId]) -> frozenset[BrokerId]:
-    """Return the brokers among `absent`, which have no replicas, that are dead. Nothing is left to drain from them."""
+    """Return the dead brokers among `absent`. These brokers have no replicas, so nothing is left to drain from them."""
     dead = absent & world.dead_brokers(at) if absent else frozenset()
     for broker in sorted(dead):
         say(f"broker {broker} is dead and has no replicas: nothing is left to drain from it")
