@@ -85,7 +85,7 @@ class History:
             raise Invalid(
                 Parameter("history_window"),
                 f" {human_duration(window)}: the history covers {human_duration(covered)} of cluster {self.cluster}, "
-                f"{names}. Give a shorter time, or for the whole history leave out ",
+                f"{names}. Give a shorter time. To use the whole history, leave out ",
                 Parameter("history_window"),
             )
 

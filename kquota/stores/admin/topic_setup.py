@@ -174,7 +174,7 @@ def _mutate(wire: Wire, wanted: Mutation, done: str) -> None:
         return
     if failure.rejected:
         seconds = answer.throttle_time_ms / 1000
-        reason = f"topic {wanted.topic}: it was rejected by controller_mutation_rate. Try again in {seconds:.1f} s"
+        reason = f"topic {wanted.topic}: controller_mutation_rate rejected it. Try again in {seconds:.1f} s"
         raise QuotaViolatedException(answer.throttle_time_ms, reason)
     raise _failed(wanted, failure, done)
 

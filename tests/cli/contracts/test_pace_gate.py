@@ -81,8 +81,8 @@ def test_a_running_move_keeps_a_rate_that_it_can_follow(
     refused = run(words)
     assert (refused.code, refused.out, busy.cluster.configs) == (1, "", before)
     assert f"kquota: error: under this throttle {never}: broker " in refused.err
-    assert " with a throttle above " in refused.err
-    assert refused.err.endswith(f". To {anyway} anyway, give --force; nothing was written\n")
+    assert ". Nothing was written. With a throttle above " in refused.err
+    assert refused.err.endswith(f". To {anyway} anyway, give --force\n")
     forced = run(f"{words} --force")
     assert forced.code == 0, forced.err
     assert (busy.cluster.configs == before) is bool(dry)
