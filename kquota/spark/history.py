@@ -166,8 +166,8 @@ def _known(reader: Reader, found: Listing) -> Listing:
     if known.late:
         raise Invalid(
             Parameter("history"),
-            f" {known.late[0]}: is older than the rolled history of its cluster in {', '.join(elsewhere)}, and missing "
-            "from it. Leave it out, or roll all snapshots again",
+            f" {known.late[0]}: is older than the rolled history of its cluster in {', '.join(elsewhere)}, which "
+            "does not contain it. Leave out this file, or roll all snapshots again",
         )
     return replace(known, late=found.late)
 

@@ -111,7 +111,7 @@ class UseSource:
         if not count:
             raise Invalid(
                 f"--prometheus {self.prometheus}: no client has a quota metric in the window. Check the labels in the "
-                "URL. Brokers report the use of a key only if a quota of it is set"
+                "URL. Brokers report the use of a key only if a quota with this key is set"
             )
         say(f"read {counted(count, 'row')} from Prometheus")
         return folder
