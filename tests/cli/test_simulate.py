@@ -110,7 +110,7 @@ def test_a_trace(tmp_path: Path) -> None:
     assert (a["user"], a["admitted"], a["delayed"], a["worst_wait_ms"], a["worst_wait_at_ms"]) == ("a", 3, 1, 40_000, 0)
     assert (b["user"], b["admitted"], b["delayed"]) == ("b", 1, 0)
     rule = "rows left out: 1, for example in"
-    why = "A number is missing or not valid, or one row has both bytes and mutations"
+    why = "Each of them has a missing or invalid number, or both bytes and mutations"
     assert ran.err == f"kquota: {rule} {tmp_path}/t.csv: '5,x,b'. {why}\n"
 
 
@@ -154,7 +154,7 @@ WRONG = {
     "no load": (("--producer-byte-rate", "1MB/s"), "no load is given. Give --topics N, --from-file FILE, --load"),
     "two sides": (("--producer-byte-rate", "1MB/s", "--consumer-byte-rate", "1MB/s"), "produces or consumes"),
     "no rate and no time": (("--topics", "3"), "a rate with --controller-mutation-rate N, or find one with"),
-    "both": (("--topics", "3", "--controller-mutation-rate", "5", "--within", "9s"), "with --within TIME, but not both"),
+    "both": (("--topics", "3", "--controller-mutation-rate", "5", "--within", "9s"), "TIME, but not both"),
     "topics beyond memory": (("--topics", "9" * 20, "--controller-mutation-rate", "5"), "not in the range"),
     "partitions that no broker counts": (("--topics", "1", "--partitions", "9" * 10, "--within", "9s"), "the range"),
     "a window beyond memory": (("--topics", "3", "--within", "9s", "--window-num", "99999"), "not in the range"),

@@ -196,7 +196,7 @@ def _error(setting: Setting, sent: Operation, answer: Any | KquotaError) -> Kquo
         return answer
     if isinstance(answer, KquotaError):
         # The broker answered a moment ago, so the request may have reached it.
-        return Unknown(f"{answer}; it may have been written")
+        return Unknown(f"{answer}; the change may have been written")
     code = answer.error_code
     if code == 0 or (code == UNKNOWN_TOPIC and sent[0] in (DELETE, SUBTRACT)):
         return None

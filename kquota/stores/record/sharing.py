@@ -193,10 +193,9 @@ def _must_have_both(at: Sharing) -> None:
 def _must_have_no_open_znodes(znodes: Znodes, cluster_id: str) -> None:
     record = ZnodeRecord(znodes, cluster_id)
     still = [run.id for run in record.runs().values() if run.finished is None] + list(record.unreadable)
-    writer = record.writer()
-    if still or writer is not None:
-        if not still:
-            raise Refused(f"{writer} is writing to ZooKeeper. Nothing was written. Wait until that command ends")
+    if not still and (writer := record.writer()) is not None:
+        raise Refused(f"{writer} is writing to ZooKeeper. Nothing was written. Wait until that command ends")
+    if still:
         runs = f"runs are on record in ZooKeeper: {', '.join(sorted(still))}. End them first, with "
         raise Refused(runs, Parameter("zookeeper"), ". Nothing was written")
 
