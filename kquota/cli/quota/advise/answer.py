@@ -156,7 +156,7 @@ def summary(found: Advised) -> Iterator[str]:
         yield _total_line(one)
     if found.resized:
         resized = counted(len(found.resized), "limit")
-        yield f"the document also adjusts {resized} without measured use to the new number of brokers"
+        yield f"the document also has {resized} without measured use, adjusted to the new number of brokers"
     delayed = sum(one.throttled_seconds > 0 for one in found.clients)
     if delayed:
         clients = counted(delayed, "client")
