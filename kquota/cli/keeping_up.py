@@ -68,8 +68,8 @@ def must_keep_up(
         say("warning: kquota could not check whether the copies can catch up: some write rates could not be read")
     if expected.feasible is False:
         raise Refused(
-            f"under this throttle {never}: {never_because(expected)}; {enough} with a throttle "
-            f"{throttle_needed(expected)}. To {anyway} anyway, give --force; nothing was written"
+            f"under this throttle {never}: {never_because(expected)}. Nothing was written. With a throttle "
+            f"{throttle_needed(expected)}, {enough}. To {anyway} anyway, give --force"
         )
     return expected
 

@@ -21,7 +21,8 @@ def asked(texts: Sequence[str] | None, at: world.Where) -> tuple[BrokerId, ...]:
     """
     if texts and at.zookeeper is not None:
         raise Invalid(
-            "--gone: not needed with --zookeeper, where throttles are restored without the broker. Leave it out"
+            "--gone: not needed with --zookeeper, because kquota restores throttles there without the broker. "
+            "Leave out --gone"
         )
     return broker_ids(texts, "--gone")
 
@@ -32,7 +33,8 @@ def without(runs: Sequence[Run], brokers: Sequence[BrokerId], cluster: MoveClust
     """
     if brokers and (alive := sorted(cluster.snapshot(()).alive.intersection(brokers))):
         raise Refused(
-            f"--gone: broker {alive[0]} is alive, so its throttle can be restored. Nothing was written. Leave it out"
+            f"--gone: broker {alive[0]} is alive, so its throttle can be restored. Nothing was written. "
+            "Leave out --gone"
         )
     found = []
     for run in runs:

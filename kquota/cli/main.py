@@ -184,8 +184,8 @@ def _explained(error: Exception) -> int | None:
             _drop_stdout()
             return FAILED
         case MemoryError():
-            record = "there is not enough memory. If this command started or continued a run, it is recorded. See it "
-            complain(worded(KquotaError(f"{record}with ", NextStep.SHOW_MOVES)))
+            record = "not enough memory. If this command started or continued a run, the run is recorded. See it with "
+            complain(worded(KquotaError(record, NextStep.SHOW_MOVES)))
             return FAILED
         case KquotaError():
             complain(worded(error))

@@ -40,7 +40,7 @@ def carried_out(asked: Any, work: Callable[[], int]) -> int:
 def _carried_out(asked: Any, work: Callable[[], int], quiet: bool) -> int:
     output = getattr(asked, "output", Output.text)
     if quiet and output is not Output.text:
-        raise Invalid(f"--quiet prints no document, and --output {output} is one. Give one of them")
+        raise Invalid(f"--quiet prints no document, but --output {output} does. Give only one of them")
     if quiet and _asks(asked):
         raise Invalid("--quiet: this command asks for confirmation. Add --yes")
     limit, file = getattr(asked, "time_limit", None), getattr(asked, "textfile", None)
@@ -100,7 +100,8 @@ def _within(seconds: float | None, limit: str | None) -> Iterator[None]:
     if seconds is None:
         yield
         return
-    line = f"--timeout {limit}: the command did not end in time, and was stopped. Recorded runs stay open. Run it again"
+    line = f"--timeout {limit}: the command did not end in time, so kquota stopped it. Recorded runs stay open. "
+    line += "Run the command again"
     ended, passed = threading.Event(), threading.Event()
 
     def over(_number: int, _frame: object) -> None:

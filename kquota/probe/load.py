@@ -217,7 +217,7 @@ def bounded(load: Load) -> Load:
     if load.kind is Kind.CREATE_TOPICS and (made := math.ceil(_mutations(load))) > MOST_MUTATIONS:
         raise TooManyMutations(
             f"this would make the controller carry out {made:,} mutations (a full bucket, then the quota's"
-            f" {load.limit:g} per second), and a probe makes at most {MOST_MUTATIONS:,}"
+            f" {load.limit:g} per second), but a probe makes at most {MOST_MUTATIONS:,}"
         )
     return load
 

@@ -35,10 +35,8 @@ def must_take_effect(principals: Principals, change: QuotaChange) -> tuple[str, 
         return ()
     release = principals.release()
     if release is None:
-        since = ", ".join(f"{key} from Kafka {dotted(QUOTA_KEYS[key].since)}" for key in new)
-        return (
-            f"this connection does not report the brokers' release. Brokers enforce {since} on and ignore it before",
-        )
+        since = ", ".join(f"{key} needs Kafka {dotted(QUOTA_KEYS[key].since)}" for key in new)
+        return (f"this connection does not report the brokers' release: {since}, and older brokers ignore it",)
     if ignored := [key for key in new if release < QUOTA_KEYS[key].since]:
         since = ", ".join(f"{key} needs Kafka {dotted(QUOTA_KEYS[key].since)}" for key in ignored)
         raise Refused(f"{change.entity}: {since}, and the brokers are {dotted(release)}. Nothing was written")
@@ -62,7 +60,7 @@ def alter(quotas: ClusterQuotas, change: QuotaChange, attempts: Iterator[object]
     for _ in attempts:
         if change.seen(_limits(quotas, wanted, change.entity)):
             return tuple(key for key in change.delete if key not in before)
-    raise Unseen(f"{change.entity}: the change was sent and accepted, but not seen yet")
+    raise Unseen(f"{change.entity}: the change was accepted, but the cluster does not show it yet")
 
 
 def alter_credentials(principals: Principals, change: ScramChange, attempts: Iterator[object]) -> tuple[str, ...]:
@@ -77,7 +75,9 @@ def alter_credentials(principals: Principals, change: ScramChange, attempts: Ite
         _, scram = principals.users(change.user)
         if change.seen(scram.get(change.user, {})):
             return absent
-    raise Unseen(f"SCRAM credentials of user {change.user!r}: the change was sent and accepted, but not seen yet")
+    raise Unseen(
+        f"SCRAM credentials of user {change.user!r}: the change was accepted, but the cluster does not show it yet"
+    )
 
 
 def _limits(quotas: ClusterQuotas, wanted: Filter, entity: Entity) -> Limits:
@@ -135,6 +135,6 @@ def _unseen(quotas: ClusterQuotas, sent: list[Replacement], attempts: Iterator[o
         try:
             now = quotas.everything()
         except KquotaError as error:
-            return {replacement.entity: f"sent and accepted, not seen: {error}" for replacement in left}
+            return {replacement.entity: f"accepted, but the result cannot be read: {error}" for replacement in left}
         left = [replacement for replacement in left if not replacement.seen(now.get(replacement.entity, {}))]
-    return {replacement.entity: "sent and accepted, but not seen yet" for replacement in left}
+    return {replacement.entity: "accepted, but the cluster does not show it yet" for replacement in left}

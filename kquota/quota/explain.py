@@ -70,7 +70,7 @@ def explain(quotas: Quotas, cluster: Capacity, *, client: Client | None, ip: str
     if ip is not None:
         wanted = address(ip)
         if wanted is None:
-            raise Invalid(f"{ip!r} is not an IP address; brokers compare addresses, not names")
+            raise Invalid(f"{ip!r} is not an IP address. Brokers compare addresses, not names")
         named = [entity for entity in sorted(quotas, key=Entity.order) if isinstance(entity.ip, str)]
         own = next((entity for entity in named if address(str(entity.ip)) == wanted), None)
         unresolved = tuple(str(entity.ip) for entity in named if address(str(entity.ip)) is None)

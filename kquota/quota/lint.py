@@ -49,7 +49,7 @@ def _unreachable(one: LintedValue) -> Iterator[QuotaFinding]:
             "only-without-client-id",
             "applies only to clients that send no client-id",
             f"{found.hidden_by} takes precedence for every client that sends one",
-            "remove it, if all your clients send a client-id",
+            "remove it if all your clients send a client-id",
             one.removed(),
         )
     else:
@@ -57,7 +57,7 @@ def _unreachable(one: LintedValue) -> Iterator[QuotaFinding]:
             "unreachable",
             "never applies to any client",
             f"{found.hidden_by} takes precedence for every client",
-            "remove it, or the limit that takes precedence",
+            "remove it or the limit that takes precedence",
             one.removed(),
         )
 
@@ -68,8 +68,8 @@ def _redundant(one: LintedValue) -> Iterator[QuotaFinding]:
         yield one.finding(
             "redundant",
             "changes nothing",
-            f"without it {heir} gives the same limit in the same bucket",
-            "remove it, unless it must stay when the other one changes",
+            f"without it, {heir} gives the same limit in the same bucket",
+            "remove it, unless it must stay when the other limit changes",
             one.removed(),
         )
 
@@ -146,7 +146,7 @@ def _low_rate(one: LintedValue) -> Iterator[QuotaFinding]:
     yield one.finding(
         "low-rate",
         "is lower than one batch needs; a unit may be missing",
-        f"one batch of message.max.bytes={batch} is more than {seconds} s of it{assumed}",
+        f"one batch of message.max.bytes={batch} uses more than {seconds} s of this rate{assumed}",
         "if the unit should be kB/s:",
         (QuotaChange(entity=one.entity, add={one.key: one.value * 1000}),),
     )

@@ -77,7 +77,7 @@ def _host_names(quotas: Quotas) -> Iterator[QuotaFinding]:
                 entity=entity,
                 key=None,
                 what="is a host name, not an address",
-                why="each broker resolves it once, when it receives the quota, and keeps that address",
+                why="each broker resolves the name once, when it receives the quota, and keeps that address",
                 do="set the quota on the address, and remove this one",
                 cure=(QuotaChange(entity=entity, delete=tuple(limits)),),
             )
@@ -95,7 +95,7 @@ def _renamed(
         key=None,
         what=what,
         why=why,
-        do=f"{meant} has {', '.join(stands)} already. Check which one is right"
+        do=f"{meant} already has {', '.join(stands)}. Check which one is right"
         if stands
         else "if that is the intended name, move the limits to it",
         cure=(*move, QuotaChange(entity=entity, delete=tuple(limits))),

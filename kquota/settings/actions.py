@@ -86,7 +86,7 @@ def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) ->
             true = (entry for entry in after if entry.synonyms or resource.kind != BROKERS)
             behind = tuple(entry for entry in true if entry.key in deleted)
             return Altered(absent=tuple(key for key in change.delete if key not in deleted), behind=behind)
-    raise Unseen(f"{resource}: the change was sent and accepted, but not seen yet")
+    raise Unseen(f"{resource}: the change was accepted, but the cluster does not show it yet")
 
 
 def entries(configs: Configs, resource: Resource) -> tuple[Entry, ...]:

@@ -67,16 +67,12 @@ def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> t
     warned = []
     rates = [key for key in THROTTLE_RATES if key in change.add]
     if change.resource.kind == BROKERS and change.resource.name is DEFAULT and rates:
-        words = "in the broker defaults is ignored before Kafka 3.9 (KAFKA-10190)"
+        words = f"brokers before Kafka 3.9 ignore {' and '.join(rates)} in the broker defaults (KAFKA-10190)"
         if release is None:
-            warned.append(
-                f"{', '.join(rates)} {words}, and ZooKeeper does not store the release. Set it on each broker"
-            )
+            warned.append(f"{words}, and ZooKeeper does not store the release. Set the rate on each broker")
         elif release < DEFAULT_HAS_RATES:
             is_ = ".".join(map(str, release))
-            raise Refused(
-                f"{', '.join(rates)} {words}, and the brokers are {is_}. Nothing was written. Set it on each broker"
-            )
+            raise Refused(f"{words}, and these are {is_}. Nothing was written. Set the rate on each broker")
     remote = [key for key in REMOTE_RATES if key in change.add]
     if remote and release is not None and release < _REMOTE_RATES_ARE_HEEDED:
         is_ = ".".join(map(str, release))

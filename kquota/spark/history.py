@@ -85,7 +85,7 @@ class History:
             raise Invalid(
                 Parameter("history_window"),
                 f" {human_duration(window)}: the history covers {human_duration(covered)} of cluster {self.cluster}, "
-                f"{names}. Give a shorter time, or for the whole history leave out ",
+                f"{names}. Give a shorter time. To use the whole history, leave out ",
                 Parameter("history_window"),
             )
 
@@ -166,8 +166,8 @@ def _known(reader: Reader, found: Listing) -> Listing:
     if known.late:
         raise Invalid(
             Parameter("history"),
-            f" {known.late[0]}: is older than the rolled history of its cluster in {', '.join(elsewhere)}, and missing "
-            "from it. Leave it out, or roll all snapshots again",
+            f" {known.late[0]}: is older than the rolled history of its cluster in {', '.join(elsewhere)}, which "
+            "does not contain it. Leave out this file, or roll all snapshots again",
         )
     return replace(known, late=found.late)
 

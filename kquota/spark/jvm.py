@@ -115,7 +115,7 @@ class Jvm:
         if OUT_OF_MEMORY in self._log.read_text(errors="replace"):
             return ("it ran out of memory. ", *MORE_MEMORY)
         if code == -signal.SIGKILL:
-            return ("it was killed (SIGKILL), by a user or by a kernel without free memory",)
+            return ("it was killed (SIGKILL), by a user, or by the kernel because memory ran out",)
         return (f"code {code}: {last_words(self._log)}",)
 
 

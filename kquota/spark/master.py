@@ -35,8 +35,8 @@ def own_address(engine: Engine) -> str | None:
         except OSError as error:
             tried.append(f"{place}: {error.strerror or error}")
     raise Unreachable(
-        f"no Spark master answers at {engine.master} ({'; '.join(tried)}): check the address, that it "
-        "runs, and that no firewall blocks the connection"
+        f"no Spark master answers at {engine.master} ({'; '.join(tried)}). Check the address, that the "
+        "master is running, and that no firewall blocks the connection"
     )
 
 
@@ -64,9 +64,9 @@ def await_executors(spark: SparkSession) -> None:
     while len(context._jsc.sc().statusTracker().getExecutorInfos()) < 2:
         if time.monotonic() > deadline:
             raise Refused(
-                f"Spark's master {context.master} gave no executor in {EXECUTOR_SECONDS:.0f} s. Check that its workers "
-                "have free cores and memory (",
+                f"Spark's master {context.master} provided no executor within {EXECUTOR_SECONDS:.0f} s. Check that its "
+                "workers have free cores and memory (",
                 Parameter("conf"),
-                " spark.executor.memory=…), and reach this machine",
+                " spark.executor.memory=…), and can reach this machine",
             )
         time.sleep(0.1)

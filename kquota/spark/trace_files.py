@@ -52,7 +52,7 @@ class TraceFiles:
         shown = line[:_LONGEST_SHOWN] + ("..." if len(line) > _LONGEST_SHOWN else "")
         return (
             f"rows left out: {bad.count}, for example in {self.files.name(link)}: {shown!r}. "
-            "A number is missing or not valid, or one row has both bytes and mutations"
+            "Each of them has a missing or invalid number, or both bytes and mutations"
         )
 
 

@@ -185,7 +185,7 @@ def _sample(line: str) -> Sample:
             labels[found[1]] = _unescaped(found[2])
             place = found.end()
         if (end := _END.match(line, place)) is None:
-            raise ValueError("its labels do not end")
+            raise ValueError("its list of labels does not end")
         place = end.end()
     values = line[place:].split()
     if not 1 <= len(values) <= 2 or "_" in values[0]:  # a time can follow the value

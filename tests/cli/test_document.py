@@ -122,10 +122,10 @@ def test_export_applied_to_an_empty_cluster_exports_the_same_bytes(way: Way) -> 
     assert way.kquota("export") == first
 
     for same in (first.out, as_json.out):
-        told = "kquota: warning: <default> is an ordinary name in a document. Defaults are default-user, "
+        told = "kquota: warning: <default> is an ordinary name in a document. For defaults, write default-user, "
         for ran in (way.kquota("diff", document=same), way.apply(same)):
             assert (ran.code, ran.out) == (0, "")
-            assert ran.err == f"{told}default-client, default-ip\nkquota: nothing to change\n"
+            assert ran.err == f"{told}default-client or default-ip\nkquota: nothing to change\n"
 
 
 @pytest.mark.kafka

@@ -253,5 +253,5 @@ def test_a_host_that_has_used_the_record_does_not_write_without_it(
     with granted(admin, MOVES):
         ran = as_carol(secured, with_state(TASKS["throttle topics"], record))
     assert (ran.code, ran.out, ran.err.count("error: ")) == (1, "", 1), ran.err
-    assert "This host has used the record in it, so kquota writes nothing without it" in ran.err
+    assert "This host has used the record in this topic, so kquota writes nothing without the record" in ran.err
     assert standing(admin) == before

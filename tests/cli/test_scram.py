@@ -259,7 +259,7 @@ ADD = "--add-config"
 REFUSED = {
     "a password on the command line": (
         [ADD, f"SCRAM-SHA-256=[iterations=8192,password={CANARY}]"],
-        "password does not belong on a command line",
+        "do not write a password on a command line",
     ),
     "a password after a quota": ([ADD, f"producer_byte_rate=5, scram-sha-512=password={CANARY}"], "--password-file"),
     "a password in a key to delete": (["--delete-config", f"SCRAM-SHA-512=[password={CANARY}]"], "--password-file"),

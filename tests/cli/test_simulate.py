@@ -13,7 +13,7 @@ from tests.cli.run import Ran, kquota, run
 SEVEN = """Quota        5 mutations per second; 55 at once, the quota of 11 s (shipped)
 Load         7 topics x 80 partitions = 560 mutations
 Done         85 s after the first request, 7 requests
-And then     the next request waits 16 s
+Afterwards   the next request waits 16 s
 
   after    topics    mutations    then waits
     0 s         1           80           5 s
@@ -110,7 +110,7 @@ def test_a_trace(tmp_path: Path) -> None:
     assert (a["user"], a["admitted"], a["delayed"], a["worst_wait_ms"], a["worst_wait_at_ms"]) == ("a", 3, 1, 40_000, 0)
     assert (b["user"], b["admitted"], b["delayed"]) == ("b", 1, 0)
     rule = "rows left out: 1, for example in"
-    why = "A number is missing or not valid, or one row has both bytes and mutations"
+    why = "Each of them has a missing or invalid number, or both bytes and mutations"
     assert ran.err == f"kquota: {rule} {tmp_path}/t.csv: '5,x,b'. {why}\n"
 
 
@@ -153,8 +153,8 @@ WRONG = {
     "no quota": (("--load", "1MB/s"), "no quota is given"),
     "no load": (("--producer-byte-rate", "1MB/s"), "no load is given. Give --topics N, --from-file FILE, --load"),
     "two sides": (("--producer-byte-rate", "1MB/s", "--consumer-byte-rate", "1MB/s"), "produces or consumes"),
-    "no rate and no time": (("--topics", "3"), "give --controller-mutation-rate N, or --within TIME to find one"),
-    "both": (("--topics", "3", "--controller-mutation-rate", "5", "--within", "9s"), "to find one, not both"),
+    "no rate and no time": (("--topics", "3"), "a rate with --controller-mutation-rate N, or find one with"),
+    "both": (("--topics", "3", "--controller-mutation-rate", "5", "--within", "9s"), "TIME, but not both"),
     "topics beyond memory": (("--topics", "9" * 20, "--controller-mutation-rate", "5"), "not in the range"),
     "partitions that no broker counts": (("--topics", "1", "--partitions", "9" * 10, "--within", "9s"), "the range"),
     "a window beyond memory": (("--topics", "3", "--within", "9s", "--window-num", "99999"), "not in the range"),

@@ -249,4 +249,4 @@ def test_a_write_that_is_never_visible_is_not_reported_as_done() -> None:
 
     outcome = apply(Deaf(), all_of(Deaf()), iter(range(3)), lambda _: None)
     assert outcome.done == ()
-    assert set(outcome.undone.values()) == {"sent and accepted, but not seen yet"}
+    assert set(outcome.undone.values()) == {"accepted, but the cluster does not show it yet"}

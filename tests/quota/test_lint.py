@@ -171,7 +171,7 @@ def test_a_renamed_entity_keeps_its_limits_unless_the_target_has_them() -> None:
         (Entity(user="u"), {CONSUMER_BYTE_RATE: 2 * MB}, set()),
         (Entity(user="User:u"), {}, set(limits)),
     ]
-    assert "has producer_byte_rate already" in finding.do
+    assert "already has producer_byte_rate" in finding.do
 
 
 UNKNOWN = Capacity(brokers=(BrokerCapacity(id=BrokerId(1)),))

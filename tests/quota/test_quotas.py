@@ -24,5 +24,5 @@ def test_a_write_that_is_never_visible_is_unknown_not_done() -> None:
         def alter(self, changes: object) -> None:
             pass
 
-    with pytest.raises(Unknown, match="not seen"):
+    with pytest.raises(Unknown, match="does not show it"):
         actions.alter(Deaf(), QuotaChange(entity=Entity(user="u"), add={PRODUCER_BYTE_RATE: 1.0}), iter(range(3)))

@@ -38,7 +38,7 @@ def test_a_quota_that_older_brokers_ignore_is_refused(key: str) -> None:
 @pytest.mark.parametrize("key", CHANGES)
 def test_for_an_unknown_release_a_warning_names_the_minimum_release(key: str) -> None:
     (warning,) = actions.must_take_effect(Brokers(None), CHANGES[key])
-    assert f"{key} from Kafka 2.7" in warning
+    assert f"{key} needs Kafka 2.7" in warning
 
 
 @pytest.mark.parametrize("release", [(2, 7), (2, 8, 2), (3, 9), (4, 3)])

@@ -97,8 +97,8 @@ def test_an_unreachable_master_prints_one_line(tmp_path: Path) -> None:
     ran = estimate(sys.executable, tmp_path, *stored(tmp_path), "--spark-master", "spark://127.0.0.1:1")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
-        "kquota: error: no Spark master answers at spark://127.0.0.1:1 (127.0.0.1:1: Connection refused): "
-        "check the address, that it runs, and that no firewall blocks the connection\n"
+        "kquota: error: no Spark master answers at spark://127.0.0.1:1 (127.0.0.1:1: Connection refused). "
+        "Check the address, that the master is running, and that no firewall blocks the connection\n"
     )
 
 

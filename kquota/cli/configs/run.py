@@ -135,7 +135,7 @@ def _must_have_no_password(texts: Iterable[str]) -> None:
     """Refuse a password of a SCRAM credential without parsing it, so that no message can repeat a part of it."""
     if any(_SCRAM.search(text) and "password" in text.lower() for text in texts):
         raise Invalid(
-            "SCRAM credentials: a password does not belong on a command line, because other users of this machine can "
+            "SCRAM credentials: do not write a password on a command line, because other users of this machine can "
             "read it. Nothing was written. Leave out password=, and give --password-file FILE (`-` is standard input) "
-            "or type it at the prompt"
+            "or type the password at the prompt"
         )

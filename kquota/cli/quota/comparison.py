@@ -69,7 +69,8 @@ def read(file: Path, *, prune: bool, form: QuotaFormat = QuotaFormat.kquota) -> 
             )
     if any(of == WIRE_DEFAULT for entity in found.limits for _, of in entity.parts()):
         world.warn(
-            f"{WIRE_DEFAULT} is an ordinary name in a document. Defaults are default-user, default-client, default-ip"
+            f"{WIRE_DEFAULT} is an ordinary name in a document. For defaults, write default-user, default-client or "
+            "default-ip"
         )
     return found
 

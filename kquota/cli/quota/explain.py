@@ -161,11 +161,13 @@ def run(options: ExplainOptions) -> Answer:
 def _client(user: str | None, client_id: str | None, ip: str | None) -> Client | None:
     """Return the client of the options. Raises Invalid if they name none."""
     if user is None and client_id is None and ip is None:
-        raise Invalid("no client is given. Give --user, --client-id, both, or --ip; or --all to check all quotas")
+        raise Invalid(
+            "no client is given. Give --user, --client-id or both, or give --ip. To check all quotas, give --all"
+        )
     if user == "":
         raise Invalid("--user is empty. For a client that does not authenticate, give --user ANONYMOUS")
     if ip is not None and address(ip) is None:
-        raise Invalid(f"--ip {ip!r} is not an IP address; brokers compare addresses, not names")
+        raise Invalid(f"--ip {ip!r} is not an IP address. Brokers compare addresses, not names")
     return None if user is None and client_id is None else Client(user=user, client_id=client_id)
 
 
@@ -179,5 +181,5 @@ def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[Quotas, C
         with world.configs(at) as configs:
             return quotas, cluster_of(configs, release)
     except Refused as error:
-        world.warn(f"{error}; the settings of the brokers are unknown")
+        world.warn(f"{error}. The settings of the brokers are unknown")
         return quotas, replace(NOTHING_KNOWN, release=release)

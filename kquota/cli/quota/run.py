@@ -73,8 +73,8 @@ def apply(options: ApplyOptions) -> Answer:
     """Apply the document. Raises Refused if the change is not the reviewed one, or is not confirmed."""
     if options.change is not None and not _HASH.fullmatch(options.change):
         raise Invalid(
-            f"--change {options.change!r}: not a change hash. Write it as {_diff_command(options)} prints it: sha256: "
-            "and 16 digits"
+            f"--change {options.change!r}: not a change hash. Copy the hash that {_diff_command(options)} prints: "
+            "sha256: and 16 digits"
         )
     asks = not (options.yes or options.dry_run or options.change is not None)
     if asks:

@@ -106,8 +106,8 @@ def reasons(explained: Explanation) -> Iterator[str]:
         yield ""
         yield from wrapped(
             "",
-            "Unknown: whether the brokers have a client.quota.callback.class, which decides instead of Kafka, or"
-            f" (before Kafka 3.0) a {static}; {_NO_BROKERS}.",
+            "It is unknown whether the brokers have a client.quota.callback.class, which decides instead of Kafka, or,"
+            f" before Kafka 3.0, a {static}: {_NO_BROKERS}.",
             indent="  ",
         )
     for answer in explained.answers:
@@ -202,7 +202,7 @@ def _burst(answer: KeyAnswer, cluster: Capacity) -> Iterator[str]:
         yield from wrapped(
             "burst",
             f"{answer.burst:g} partitions at once = {plain(answer.limit or 0)}/s x {window.samples}"
-            f" (controller.quota.window.num) x {window.seconds} s (controller.quota.window.size.seconds); the "
+            f" (controller.quota.window.num) x {window.seconds} s (controller.quota.window.size.seconds). The "
             "controller"
             f" accepts requests while the bucket is not below 0, and an empty bucket is full after"
             f" {human_duration(answer.burst_seconds)}",
@@ -219,7 +219,7 @@ def _no_mutation_window(answer: KeyAnswer, cluster: Capacity) -> str:
         return _NO_BROKERS
     shipped = f"{AS_SHIPPED.samples} x {AS_SHIPPED.seconds} s"
     example = f"with Kafka's defaults, {shipped}, it is {AS_SHIPPED.bucket_seconds * (answer.limit or 0):g} partitions"
-    return f"the controller.quota.window settings of the controllers decide, and brokers do not report them; {example}"
+    return f"it depends on the controllers' controller.quota.window settings, which brokers do not report; {example}"
 
 
 def _exceptions(entities: Sequence[Entity]) -> str:

@@ -55,7 +55,7 @@ class WireSettings(WireConfigs):
     def _found(self) -> ControllerConfigs:
         """Connect to the controllers. A failure is remembered, because each attempt takes seconds."""
         if self._controllers is None:
-            raise Unreachable("the controllers are not known")
+            raise Unreachable("the controllers are unknown")
         if self._lost is not None:
             raise self._lost
         try:
@@ -116,7 +116,7 @@ class WireSettings(WireConfigs):
                     f"{setting} cannot be read, so it was not written. Check that the broker is running"
                 )
             elif now[setting] != change.before:
-                errors[setting] = Conflict(f"{setting} is {now[setting]!r} and was {change.before!r} a moment ago")
+                errors[setting] = Conflict(f"{setting} is now {now[setting]!r}, but was {change.before!r} a moment ago")
             else:
                 ready[setting] = operation(change, incremental=incremental)
                 if change.after is None and ready[setting][0] == SUBTRACT:
@@ -135,7 +135,7 @@ class WireSettings(WireConfigs):
             errors |= self._write({setting: (DELETE, None) for setting in seen if now[setting] == ""})
             left = {setting: change for setting, change in left.items() if setting not in seen}
             if left and time.monotonic() > give_up:
-                why = f"its entries were removed, but were still there {SEEN_SECONDS:.0f} s later"
+                why = f"kquota removed its entries, but the cluster still showed them {SEEN_SECONDS:.0f} s later"
                 return errors | {setting: Unknown(f"{setting}: {why}") for setting in left}
             if left:
                 time.sleep(_SEEN_POLL_SECONDS)
@@ -196,7 +196,7 @@ def _error(setting: Setting, sent: Operation, answer: Any | KquotaError) -> Kquo
         return answer
     if isinstance(answer, KquotaError):
         # The broker answered a moment ago, so the request may have reached it.
-        return Unknown(f"{answer}; it may have been written")
+        return Unknown(f"{answer}; the change may have been written")
     code = answer.error_code
     if code == 0 or (code == UNKNOWN_TOPIC and sent[0] in (DELETE, SUBTRACT)):
         return None

@@ -83,7 +83,7 @@ def create(wire: Wire, name: str, *, dry_run: bool = False) -> Setup:
     wanted = Creation(topic=name, partitions=1, replication_factor=replicas, configs=setup.configs)
     _mutate(wire, wanted, "created")
     sight = WireSight(wire)
-    _wait(lambda: sight.behind({name: 1}) == 0, f"topic {name}: created, but no leader was seen")
+    _wait(lambda: sight.behind({name: 1}) == 0, f"topic {name}: created, but it still has no leader")
     return setup
 
 
@@ -174,7 +174,7 @@ def _mutate(wire: Wire, wanted: Mutation, done: str) -> None:
         return
     if failure.rejected:
         seconds = answer.throttle_time_ms / 1000
-        reason = f"topic {wanted.topic}: it was rejected by controller_mutation_rate. Try again in {seconds:.1f} s"
+        reason = f"topic {wanted.topic}: controller_mutation_rate rejected it. Try again in {seconds:.1f} s"
         raise QuotaViolatedException(answer.throttle_time_ms, reason)
     raise _failed(wanted, failure, done)
 
@@ -221,5 +221,5 @@ def _wait(seen: Callable[[], bool], failure: str) -> None:
     give_up = time.monotonic() + _SECONDS
     while not seen():
         if time.monotonic() > give_up:
-            raise Unknown(f"{failure} within {_SECONDS:.0f} s")
+            raise Unknown(f"{failure} after {_SECONDS:.0f} s")
         time.sleep(_PAUSE_SECONDS)

@@ -208,7 +208,7 @@ def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> To
         if choice.writes and pinned:
             raise Refused(
                 error,
-                ". This host has used the record in it, so kquota writes nothing without it. ",
+                ". This host has used the record in this topic, so kquota writes nothing without the record. ",
                 *_ONLY_THIS_HOST,
             ) from error
         return Unshared("this cluster may have a shared record that this user may not read: ", error, hidden=True)

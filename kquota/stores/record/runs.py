@@ -182,7 +182,7 @@ class RecordedRuns:
             self._tell(
                 run_id,
                 f"run {run_id} was continued on another host while this host wrote only its own journal "
-                f"({self._files.folder}); kquota uses the record in {self._shared.place}",
+                f"({self._files.folder}). kquota uses the record in {self._shared.place}",
             )
         return found
 

@@ -66,7 +66,7 @@ class Sharing:
         _must_have_both(self)
         found = topic_setup.describe(self.wire, self.topic)
         if found is not None and (wrong := topic_setup.wrong(found)):
-            raise Refused(f"topic {self.topic}: it exists and cannot hold the record: {'; '.join(wrong)}")
+            raise Refused(f"topic {self.topic}: it exists but cannot hold the record: {'; '.join(wrong)}")
         named = None if self.znodes is None else choose.marker(self.znodes)
         if named is not None and named.topic != self.topic:
             raise Refused(
@@ -171,7 +171,7 @@ def _must_be_over(topic: str, still: Sequence[str]) -> None:
     if still:
         names = ", ".join(sorted(still))
         raise Refused(
-            f"topic {topic}: runs are open in it ({names}). End them first. ",
+            f"topic {topic}: it has open runs ({names}). End them first. ",
             NextStep.SHOW_MOVES,
             " and ",
             NextStep.SHOW_THROTTLES,
@@ -193,10 +193,11 @@ def _must_have_both(at: Sharing) -> None:
 def _must_have_no_open_znodes(znodes: Znodes, cluster_id: str) -> None:
     record = ZnodeRecord(znodes, cluster_id)
     still = [run.id for run in record.runs().values() if run.finished is None] + list(record.unreadable)
-    writer = record.writer()
-    if still or writer is not None:
-        what = f"runs are on record in ZooKeeper: {', '.join(sorted(still))}" if still else f"{writer} is writing there"
-        raise Refused(f"{what}. End them first, with ", Parameter("zookeeper"), ". Nothing was written")
+    if not still and (writer := record.writer()) is not None:
+        raise Refused(f"{writer} is writing to ZooKeeper. Nothing was written. Wait until that command ends")
+    if still:
+        runs = f"runs are on record in ZooKeeper: {', '.join(sorted(still))}. End them first, with "
+        raise Refused(runs, Parameter("zookeeper"), ". Nothing was written")
 
 
 def _mark(znodes: Znodes, topic: str, identity: str) -> None:

@@ -245,7 +245,7 @@ class TopicRecord:
     def _append(self, entries: list[Entry]) -> None:
         """Append the entries and a beat in one batch. Raises Busy if another kquota has taken over."""
         if self._mine is None:
-            raise Busy(f"the lock of {self.place} is not held: nothing is written")
+            raise Busy(f"kquota does not hold the lock of {self.place}, so it writes nothing")
         self._must_be(self._mine)
         beaten, sent = self._mine.beaten(), self._clock.seconds()
         self._read_at = float("-inf")

@@ -67,7 +67,7 @@ class ZooKeeperConfigs:
             except Refused as error:
                 if len(resources) == 1:
                     raise
-                self._unreadable(f"{error}; it is left out")
+                self._unreadable(f"{error}. kquota leaves out {resource}")
         return found
 
     def alter(self, changes: Sequence[ConfigChange]) -> None:
@@ -95,7 +95,7 @@ class ZooKeeperConfigs:
                 name = DEFAULT if kind == BROKERS and node == WIRE_DEFAULT else node
                 found.append(Resource(kind=kind, name=name))
             except Invalid as error:
-                self._unreadable(f"under {parent}: {error}; it is left out")
+                self._unreadable(f"under {parent}: {error}. The znode is left out")
         return tuple(sorted(found, key=lambda resource: resource.order))
 
     def _missing(self, resources: Collection[Resource]) -> list[Resource]:
@@ -111,7 +111,7 @@ class ZooKeeperConfigs:
             if isinstance(value, str):
                 entries.append(_entry(resource, key, value))
             else:
-                self._unreadable(f"/config/{path}: {key} is not a string; it is left out")
+                self._unreadable(f"/config/{path}: {key} is not a string, so it is left out")
         return tuple(entries)
 
 

@@ -195,12 +195,12 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         found = {}
         for topic, node in nodes.items():
             if why := wrong_topic_name(topic):
-                self._warn(f"under {EVERY_TOPIC}: {topic!r} {why}; it is left out")
+                self._warn(f"under {EVERY_TOPIC}: {topic!r} {why}. The topic is left out")
                 continue
             try:
                 found[topic] = topic_in(node, f"{EVERY_TOPIC}/{topic}")
             except Refused as error:
-                self._warn(f"{error}; topic {topic} is left out")
+                self._warn(f"{error}. Topic {topic} is left out")
         return found
 
     def _racks(self) -> dict[BrokerId, str | None]:
@@ -210,14 +210,14 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         found: dict[BrokerId, str | None] = {}
         for name, path in paths.items():
             if not plain_id(name):
-                self._warn(f"ZooKeeper: {path} is not the znode of a broker; it is left out")
+                self._warn(f"ZooKeeper: {path} is not the znode of a broker, so it is left out")
                 continue
             try:
                 rack = json_object(nodes[path], path).get("rack")
                 if rack is not None and not isinstance(rack, str):
                     raise Refused(f"ZooKeeper: {path} has a rack that is not a string. Examine it with zookeeper-shell")
             except Refused as error:
-                self._warn(f"{error}; the rack of broker {name} is unknown")
+                self._warn(f"{error}. The rack of broker {name} is unknown")
                 rack = None
             found[BrokerId(int(name))] = rack
         return dict(sorted(found.items()))
@@ -247,7 +247,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
             try:
                 leader, isr = leader_and_isr(nodes[paths[name]], paths[name])
             except Refused as error:
-                self._warn(f"{error}; the leader and the in-sync replicas of {name} are unknown")
+                self._warn(f"{error}. The leader and the in-sync replicas of {name} are unknown")
             found[name] = PartitionReplicas(
                 replicas=state.replicas, adding=state.adding, removing=state.removing, leader=leader, isr=isr
             )
@@ -289,7 +289,7 @@ def _edit(changes: Sequence[Change], missing: Collection[Resource]) -> ConfigEdi
         for change in changes:
             setting, now = change.setting, before.get(change.setting.key)
             if now != change.before:
-                raise Conflict(f"{setting} is {now!r} and was {change.before!r} a moment ago")
+                raise Conflict(f"{setting} is now {now!r}, but was {change.before!r} a moment ago")
             if setting.resource in missing and change.after is not None:
                 raise Refused(f"{setting}: the topic does not exist; nothing was written")
             if change.after is None:

@@ -111,8 +111,8 @@ class ZooKeeperQuotas:
                 configs[entity] = config_in(nodes[f"/config/{path}"], path)
             except Refused:
                 self._unreadable(
-                    f"/config/{path} is not a config that Kafka wrote: {entity} is left out. "
-                    "Brokers cannot read it either, and kquota leaves it unchanged"
+                    f"/config/{path} is not a config that Kafka wrote, so {entity} is left out. "
+                    "Brokers cannot read this config either, and kquota leaves it unchanged"
                 )
         return configs
 
@@ -214,7 +214,7 @@ class ZooKeeperQuotas:
                     raise Invalid(f"Kafka writes the znode {node!r} as {written!r}")
                 names.append(name)
             except Invalid as error:
-                self._unreadable(f"under /config/{parent}: {error}; it is left out")
+                self._unreadable(f"under /config/{parent}: {error}. The znode is left out")
         return names
 
     def _limits(self, entity: Entity, path: str, config: Mapping[str, str]) -> Limits:
@@ -224,7 +224,7 @@ class ZooKeeperQuotas:
                 try:
                     limits[key] = _number(config[key])
                 except ValueError:
-                    self._unreadable(f"/config/{path}: {key} is {config[key]!r}, not a number; it is left out")
+                    self._unreadable(f"/config/{path}: {key} is {config[key]!r}, not a number, so it is left out")
         return limits
 
 

@@ -189,7 +189,7 @@ class Znodes:
                 answer = transaction.commit_async()
             results = answer.get(timeout=CONNECT_SECONDS)
         except _LOST as error:
-            raise self._lost(error, "a write; it is unknown whether it was made, and repeating it is safe") from error
+            raise self._lost(error, "a write, which may have been made and is safe to repeat") from error
         # Errors are among the results. Those of operations that were only rolled back have no reason.
         errors = [result for result in results if isinstance(result, Exception)]
         for cause in errors:

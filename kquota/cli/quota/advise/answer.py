@@ -156,11 +156,11 @@ def summary(found: Advised) -> Iterator[str]:
         yield _total_line(one)
     if found.resized:
         resized = counted(len(found.resized), "limit")
-        yield f"the document also has {resized} without measured use, for the new number of brokers"
+        yield f"the document also has {resized} without measured use, adjusted to the new number of brokers"
     delayed = sum(one.throttled_seconds > 0 for one in found.clients)
     if delayed:
         clients = counted(delayed, "client")
-        yield f"{clients} throttled while measured: the real demand is higher than the measured use"
+        yield f"{clients} throttled during the measurement: the real demand is higher than the measured use"
     yield from _throttled_lines([one for one in found.clients if one.throttle_seconds])
 
 

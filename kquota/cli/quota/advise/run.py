@@ -85,7 +85,7 @@ def _rules(given: AdviseOptions) -> _Rules:
 
 def _wish(given: AdviseOptions, rules: _Rules, capacity: Capacity) -> Wish:
     if given.brokers is not None and capacity.size is None:
-        raise Invalid(f"--brokers {given.brokers}: the number of brokers now is unknown. Leave it out")
+        raise Invalid(f"--brokers {given.brokers}: the current number of brokers is unknown. Leave out --brokers")
     return Wish(head_room=rules.head_room, brokers=capacity.size, later=given.brokers)
 
 

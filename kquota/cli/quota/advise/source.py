@@ -111,7 +111,7 @@ class UseSource:
         if not count:
             raise Invalid(
                 f"--prometheus {self.prometheus}: no client has a quota metric in the window. Check the labels in the "
-                "URL. Brokers report the use of a key only if a quota of it is set"
+                "URL. Brokers report the use of a key only if a quota with this key is set"
             )
         say(f"read {counted(count, 'row')} from Prometheus")
         return folder
@@ -142,7 +142,7 @@ def trace_keys(trace: TraceFiles, given: Sequence[str] | None) -> list[str]:
     """
     if given and {PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE} <= set(given):
         raise Invalid(
-            f"--trace: the bytes of a request are those of a producer or of a consumer. Give only one of --key "
+            f"--trace: bytes count either for a producer or for a consumer. Give only one of --key "
             f"{PRODUCER_BYTE_RATE} and --key {CONSUMER_BYTE_RATE}"
         )
     keys = list(given or (key for key in KEYS if key != CONSUMER_BYTE_RATE))

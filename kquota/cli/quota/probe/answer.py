@@ -19,8 +19,8 @@ from kquota.quota.explain import Explanation, KeyAnswer
 from kquota.terms import BrokerId
 
 _SAYS: Final[Mapping[Verdict, str]] = {
-    Verdict.AS_EXPLAINED: "As explained, within 10 %.",
-    Verdict.NOT_REACHED: "As explained: the client got what it asked for, and did not reach its quota.",
+    Verdict.AS_EXPLAINED: "As expected, within 10 %.",
+    Verdict.NOT_REACHED: "As expected: the client got what it asked for, and did not reach its quota.",
     Verdict.MORE: "More than the quota allows. The brokers may be too old for this quota, or a"
     " client.quota.callback.class may decide.",
     Verdict.LESS: "Less than the quota allows, and throttled. Other clients may use the same bucket,"
@@ -257,10 +257,10 @@ def _answer(load: Load, explained: Explanation) -> KeyAnswer:
 def _conclusion(load: Load, found: Verdict) -> str:
     if load.kind is Kind.REQUESTS and found is Verdict.AS_EXPLAINED:
         if load.limit is None:
-            return "As explained: never throttled."
+            return "As expected: never throttled."
         share = f"{load.limit:g}% of one thread's time"
         return (
-            f"As explained: throttled. Each broker that throttled the client counted {share}. "
+            f"As expected: throttled. Each broker that throttled the client counted {share}. "
             "The table shows the cost of a request."
         )
     if load.kind is Kind.PRODUCE and found is Verdict.NOT_REACHED and load.limit is not None:

@@ -125,8 +125,8 @@ def _lines(found: Limit) -> Iterator[str]:
     heads = ["partitions", "rate", *(word for one in Operation for word in (one.value, "seen"))]
     yield from aligned(list(rows.values()), heads).splitlines()
     yield ""
-    yield "The column of an operation is the 95th percentile of its response times. The"
-    yield "column seen after it is the time until all brokers showed the last result."
+    yield "The column of an operation has the 95th percentile of its response times. The"
+    yield "next column, seen, has the time until all brokers showed the last result."
     yield ""
     for one in found.held:
         yield from wrapped("", f"{sized(one.size)}: {_said(one)}", indent="  ")

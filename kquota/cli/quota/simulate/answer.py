@@ -108,7 +108,7 @@ class Deployed(Answer):
         yield f"Load         {counted(self.topics, 'topic')}{each} = {counted(sum(self.items), 'mutation')}"
         yield f"Done         {_time(self.ms)} after the first request, {counted(self.requests, 'request')}"
         if self.next_wait_ms:
-            yield f"And then     the next request waits {_time(self.next_wait_ms)}"
+            yield f"Afterwards   the next request waits {_time(self.next_wait_ms)}"
         yield ""
         yield from _rounds(self.rounds)
         curve = Curve()

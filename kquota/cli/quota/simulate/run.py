@@ -102,7 +102,7 @@ def _deployed(given: SimulateOptions, held: Quotas) -> Answer:
         )
     rate, within = held.limit(Model.BUCKET), given.within
     if (rate is None) == (within is None):
-        raise Invalid("give --controller-mutation-rate N, or --within TIME to find one, not both")
+        raise Invalid("give a rate with --controller-mutation-rate N, or find one with --within TIME, but not both")
     manner = Manner(quotas=held, per_request=given.per_request, thread_ms=_thread_ms(given, held))
     items = _items(given)
     if within is not None:
