@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # All tests of one server run in one worker (tests/conftest.py), so each server is started once.
-WORKERS := -n 4 --dist loadgroup
+WORKERS := -n 4 --dist loadgroup --no-loadscope-reorder
 
 # Without stored bytecode each process compiles the modules that it imports: 60 ms for a short command.
 unexport PYTHONDONTWRITEBYTECODE

@@ -287,7 +287,7 @@ O	kquota configs	--zk-tls-config-file	once	files	Java properties with ZooKeeper'
 O	kquota configs	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota configs	--alter	once	flag	Change the configs of one entity
 O	kquota configs	--describe	once	flag	Show the configs of entities
-O	kquota configs	--all	once	flag	With --describe, except of quotas: also show static and default configs
+O	kquota configs	--all	once	flag	With --describe: also show static and default configs
 O	kquota configs	--add-config	once	pairs	Configs to set
 O	kquota configs	--add-config-file	once	files	Java properties file with configs to set
 O	kquota configs	--password-file	once	files	File with the password of a SCRAM credential
@@ -576,7 +576,7 @@ O	kquota move resume	--reassignment-json-file	once	files	Select the open run of 
 O	kquota move resume	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move resume	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota move resume	--force	once	flag	Continue even if too few replicas stay in sync, and override moves of others
-O	kquota move resume	--gone	many	brokers,	Brokers that will never come back: do not restore what was set on them
+O	kquota move resume	--gone	many	brokers,	Brokers that will never come back
 O	kquota move resume	--take-over	once	flag	Take the lock from a command on another host, even if it may still be running
 O	kquota move resume	--yes	once	flag	Do not ask for confirmation
 O	kquota move resume	--output	once	text|json	Format of stdout
@@ -598,7 +598,7 @@ O	kquota move abort	--reassignment-json-file	once	files	Select the open run of t
 O	kquota move abort	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move abort	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota move abort	--force	once	flag	Continue even if too few replicas stay in sync, and override moves of others
-O	kquota move abort	--gone	many	brokers,	Brokers that will never come back: do not restore what was set on them
+O	kquota move abort	--gone	many	brokers,	Brokers that will never come back
 O	kquota move abort	--take-over	once	flag	Take the lock from a command on another host, even if it may still be running
 O	kquota move abort	--yes	once	flag	Do not ask for confirmation
 O	kquota move abort	--output	once	text|json	Format of stdout
@@ -659,7 +659,7 @@ O	kquota throttle clear	--zk-sasl-config-file	once	files	JAAS file with ZooKeepe
 O	kquota throttle clear	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota throttle clear	--run	once	free	Restore only this run
 O	kquota throttle clear	--all	once	flag	Remove every replication throttle of the cluster, also those of other tools and users
-O	kquota throttle clear	--gone	many	brokers,	Brokers that will never come back: do not restore what was set on them
+O	kquota throttle clear	--gone	many	brokers,	Brokers that will never come back
 O	kquota throttle clear	--yes	once	flag	Do not ask for confirmation
 O	kquota throttle clear	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota throttle clear	--state-dir	once	folders	Folder of the journals of runs
@@ -766,11 +766,11 @@ O	kquota quota advise	--trace	many	files	File or glob of requests, in the format
 O	kquota quota advise	--window	once	free	Time span of the readings to use, up to the newest one
 O	kquota quota advise	--step	once	free	Time between two readings from --prometheus
 O	kquota quota advise	--compact	once	flag	Also compact the snapshots in DIR into Parquet, a row per client and day
-O	kquota quota advise	--percentile	once	free	Percentage of the time in which the use must be below the limit, before head room is added
-O	kquota quota advise	--head-room	once	free	Percentage that is added to the use, for growth
+O	kquota quota advise	--percentile	once	free	Percentage of time for which the use must stay below the limit, before head room is added
+O	kquota quota advise	--head-room	once	free	Percentage to add to the use, for growth
 O	kquota quota advise	--key	many	free	Key to limit
 O	kquota quota advise	--network	once	free	Network bandwidth of a broker in each direction, for example 1.25GB/s
-O	kquota quota advise	--brokers	once	free	Number of brokers in the future
+O	kquota quota advise	--brokers	once	free	Future number of brokers
 O	kquota quota advise	--spark-master	once	free	Spark cluster that runs the job: spark://HOST:PORT, yarn, k8s://URL, local[N]
 O	kquota quota advise	--spark-remote	once	free	Spark Connect server that runs the job
 O	kquota quota advise	--conf	many	free	Spark setting
@@ -786,7 +786,7 @@ O	kquota quota simulate	--window-num	once	free	The brokers'\'' quota.window.num 
 O	kquota quota simulate	--topics	once	free	Number of topics that are created, grown or deleted
 O	kquota quota simulate	--partitions	once	free	Partitions that each topic gains or loses
 O	kquota quota simulate	--from-file	once	files	File of topics as for `kquota topics`, one NAME
-O	kquota quota simulate	--within	once	free	Find the smallest mutation rate that takes at most this time, for example 10m
+O	kquota quota simulate	--within	once	free	Find the smallest mutation rate at which the load takes at most this time, for example 10m
 O	kquota quota simulate	--model	once	shipped|draft-even|draft-front	Use the arithmetic of Kafka'\''s releases, or of a draft of KIP-599
 O	kquota quota simulate	--permissive	once	flag	Simulate a client that brokers delay because they cannot reject it, for example librdkafka
 O	kquota quota simulate	--per-request	once	free	Topics in each request
@@ -810,7 +810,7 @@ O	kquota quota probe	--produce	once	free	Write at this total rate to all brokers
 O	kquota quota probe	--consume	once	flag	Read faster than the quota allows
 O	kquota quota probe	--requests	once	flag	Send small requests, one after the other
 O	kquota quota probe	--create-topics	once	flag	Create and delete topics faster than the quota allows
-O	kquota quota probe	--find-limit	once	flag	Find how many mutations the controller sustains, and suggest a controller_mutation_rate (KIP-599)
+O	kquota quota probe	--find-limit	once	flag	Measure how many mutations per second the controller sustains, and suggest a controller_mutation_rate (KIP-599)
 O	kquota quota probe	--client-command	once	free	Start your own client through a proxy, and report whether it honors throttle times (KIP-219)
 O	kquota quota probe	--clean-up	once	flag	Only remove the topics of killed probes
 O	kquota quota probe	--user	once	free	User of the client
@@ -821,7 +821,7 @@ O	kquota quota probe	--broker-list	once	brokers,	Load only these brokers
 O	kquota quota probe	--most-bytes	once	free	Largest amount to write, in total over all brokers
 O	kquota quota probe	--most-partitions	once	free	Largest number of partitions that exist at the same time
 O	kquota quota probe	--tenants	once	free	Divide the suggested rate by this number of tenants
-O	kquota quota probe	--overcommit	once	free	Multiply the rate of a tenant by this factor, because tenants do not all work at the same time
+O	kquota quota probe	--overcommit	once	free	Multiply each tenant'\''s rate by this factor, because tenants do not all work at the same time
 O	kquota quota probe	--yes	once	flag	Do not ask for confirmation
 O	kquota quota probe	--dry-run	once	flag	Print what would be done, and change nothing
 O	kquota quota probe	--output	once	text|json	Format of stdout
@@ -869,11 +869,11 @@ C	kquota sandbox	Run a real ZooKeeper and real Kafka on this machine
 O	kquota sandbox	--help	once	flag	Show this message and exit
 C	kquota sandbox up	Start real servers on loopback
 A	kquota sandbox up	free
-O	kquota sandbox up	--kafka	once	releases	4.3.1 (KRaft), 3.9.1 or 2.8.2 (on ZooKeeper)
+O	kquota sandbox up	--kafka	once	releases	Kafka release: 4.3.1 (KRaft), 3.9.1 or 2.8.2 (both on ZooKeeper)
 O	kquota sandbox up	--brokers	once	free	Number of brokers, 1 to 9
 O	kquota sandbox up	--zookeeper-only	once	flag	Start only ZooKeeper, without a download
-O	kquota sandbox up	--tiered	once	flag	With remote storage in a folder, for tiered topics (Kafka 4.3.1)
-O	kquota sandbox up	--metrics	once	flag	With the Prometheus JMX exporter in each broker, for `kquota quota top`
+O	kquota sandbox up	--tiered	once	flag	Configure remote storage in a folder, for tiered topics (Kafka 4.3.1 only)
+O	kquota sandbox up	--metrics	once	flag	Run the Prometheus JMX exporter in each broker, for `kquota quota top`
 O	kquota sandbox up	--property	many	free	Setting of every broker
 O	kquota sandbox up	--output	once	text|json	Format of stdout
 O	kquota sandbox up	--help	once	flag	Show this message and exit

@@ -111,6 +111,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             elif {mark.name for mark in item.iter_markers()} & {"zookeeper", "kafka", "spark"}:
                 # The test starts its servers itself, and may share them with its module.
                 item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    items.sort(key=_begins)
+
+
+def _begins(item: pytest.Item) -> int:
+    """The longest groups begin first: they keep one worker busy to the end, while the others share the single tests."""
+    group = item.get_closest_marker("xdist_group")
+    if group is None:
+        return 2
+    return 0 if group.args[0] in NEEDS else 1
 
 
 def _servers(item: pytest.Item) -> Iterator[str]:

@@ -101,7 +101,9 @@ StateDir: TypeAlias = Annotated[
 Gone: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
-        "--gone", metavar="ID,…", help="Brokers that will never come back: do not restore what was set on them."
+        "--gone",
+        metavar="ID,…",
+        help="Brokers that will never come back. kquota does not restore the throttles set on them.",
     ),
 ]
 OnlyLeaders: TypeAlias = Annotated[bool, typer.Option("--leader", help="Limit only what leaders send.")]

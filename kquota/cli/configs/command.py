@@ -78,7 +78,7 @@ class ConfigsOptions(WritingOptions):
     alter: Annotated[bool, flag("alter", "Change the configs of one entity.")] = False
     describe: Annotated[bool, flag("describe", "Show the configs of entities.")] = False
     everything: Annotated[
-        bool, flag("all", "With --describe, except of quotas: also show static and default configs.")
+        bool, flag("all", "With --describe: also show static and default configs. Not for quotas.")
     ] = False
     add_config: Annotated[
         str | None,
@@ -96,7 +96,8 @@ class ConfigsOptions(WritingOptions):
         value(
             "password-file",
             "FILE",
-            "File with the password of a SCRAM credential. - is standard input. Without it, kquota asks for it.",
+            "File with the password of a SCRAM credential. - is standard input. Without this option, kquota asks for "
+            "the password.",
         ),
     ] = None
     delete_config: Annotated[list[str] | None, value("delete-config", "K,…", "Configs to remove. Repeatable.")] = None

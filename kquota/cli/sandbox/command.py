@@ -32,17 +32,21 @@ class UpOptions:
     name: Name = "default"
     kafka: Annotated[
         str | None,
-        typer.Option(metavar="VERSION", help="4.3.1 (KRaft), 3.9.1 or 2.8.2 (on ZooKeeper).  [default: 4.3.1]"),
+        typer.Option(
+            metavar="VERSION",
+            help="Kafka release: 4.3.1 (KRaft), 3.9.1 or 2.8.2 (both on ZooKeeper).  [default: 4.3.1]",
+        ),
     ] = None
     brokers: Annotated[int | None, typer.Option(metavar="N", help="Number of brokers, 1 to 9.  [default: 3]")] = None
     zookeeper_only: Annotated[
         bool, typer.Option("--zookeeper-only", help="Start only ZooKeeper, without a download.")
     ] = False
     tiered: Annotated[
-        bool, typer.Option("--tiered", help="With remote storage in a folder, for tiered topics (Kafka 4.3.1).")
+        bool,
+        typer.Option("--tiered", help="Configure remote storage in a folder, for tiered topics (Kafka 4.3.1 only)."),
     ] = False
     metrics: Annotated[
-        bool, typer.Option("--metrics", help="With the Prometheus JMX exporter in each broker, for `kquota quota top`.")
+        bool, typer.Option("--metrics", help="Run the Prometheus JMX exporter in each broker, for `kquota quota top`.")
     ] = False
     properties: Annotated[
         list[str] | None,

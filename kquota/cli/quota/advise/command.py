@@ -73,11 +73,11 @@ class AdviseOptions:
             metavar="N",
             min=1,
             max=100,
-            help="Percentage of the time in which the use must be below the limit, before head room is added.",
+            help="Percentage of time for which the use must stay below the limit, before head room is added.",
         ),
     ] = 99.0
     head_room: Annotated[
-        str, typer.Option("--head-room", metavar="N%", help="Percentage that is added to the use, for growth.")
+        str, typer.Option("--head-room", metavar="N%", help="Percentage to add to the use, for growth.")
     ] = "50%"
     key: Annotated[
         list[str] | None,
@@ -96,7 +96,8 @@ class AdviseOptions:
             "--brokers",
             metavar="N",
             min=1,
-            help="Number of brokers in the future. Limits change so that clients get the same from the whole cluster.",
+            help="Future number of brokers. kquota scales the limits so that each client gets the same from the whole "
+            "cluster.",
         ),
     ] = None
 

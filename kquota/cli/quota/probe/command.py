@@ -54,7 +54,8 @@ class ProbeOptions(WritingOptions):
         bool,
         typer.Option(
             "--find-limit",
-            help="Find how many mutations the controller sustains, and suggest a controller_mutation_rate (KIP-599).",
+            help="Measure how many mutations per second the controller sustains, and suggest a "
+            "controller_mutation_rate (KIP-599).",
         ),
     ] = False
     client_command: Annotated[
@@ -128,7 +129,7 @@ class ProbeOptions(WritingOptions):
             "--overcommit",
             metavar="F",
             min=1,
-            help="Multiply the rate of a tenant by this factor, because tenants do not all work at the same time.",
+            help="Multiply each tenant's rate by this factor, because tenants do not all work at the same time.",
         ),
     ] = 1.0
     yes: Yes = False

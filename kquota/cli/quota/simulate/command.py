@@ -92,7 +92,11 @@ class SimulateOptions:
     ] = None
     within: Annotated[
         str | None,
-        value("within", "TIME", "Find the smallest mutation rate that takes at most this time, for example 10m."),
+        value(
+            "within",
+            "TIME",
+            "Find the smallest mutation rate at which the load takes at most this time, for example 10m.",
+        ),
     ] = None
     model: Annotated[
         Arithmetic,
