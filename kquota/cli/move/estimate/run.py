@@ -221,7 +221,7 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
         if count:
             yield line.format(count)
     for broker in measured.unallotted:
-        yield f"warning: --bytes-in {broker}: the rate is not used, because the sizes show no partition that it leads"
+        yield f"warning: --bytes-in {broker}: the rate is not used, because the sizes show no leader on this broker"
     if measured.unseen and not live:
         unseen = ", ".join(map(str, measured.unseen))
         yield f"the plan names brokers that the sizes do not contain: {unseen}. Assumed: they are empty"
