@@ -214,8 +214,8 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
         f"what they miss{'' if live else '. If the move is running, --bootstrap-server shows what is left'}": (
             measured.behind
         ),
-        f"{{}} partitions of the plan have no known size. Assumed: --assume-size, on the plan's first broker, which "
-        f"leads them: {measured.assumed}": measured.assumed.partitions,
+        f"{{}} partitions of the plan have no known size. Assumed: --assume-size for each, with the plan's "
+        f"first broker as the leader: {measured.assumed}": measured.assumed.partitions,
     }
     for line, count in counts.items():
         if count:
