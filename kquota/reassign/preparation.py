@@ -280,7 +280,7 @@ def _limits(
         settings = [Setting.of_broker(broker, key) for broker in alive for key in REPLICATION_RATES]
         limits |= {setting: (str(run.rate_on(setting)),) for setting in settings}
         notes = tuple(
-            f"broker {broker} is not alive: it gets no rate, and sends unthrottled if it returns during the move"
+            f"broker {broker} is not alive: it gets no rate. If it returns during the move, it sends unthrottled"
             for broker in brokers
             if broker not in found.alive
         )

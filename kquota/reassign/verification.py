@@ -354,7 +354,7 @@ def _foreign(staying: Mapping[Setting, str], run: Run | None) -> tuple[str, ...]
     """Return a note on throttles that stay set while a move is running, or that no recorded run holds."""
     if not staying or run is not None:
         return ()
-    return (f"a throttle is set that belongs to no recorded open run: {named(staying)}; kquota leaves it unchanged",)
+    return (f"no recorded open run holds these throttles: {named(staying)}. kquota leaves them unchanged",)
 
 
 def _kept(run: Run | None, unfinished: Sequence[Run]) -> tuple[str, ...]:
@@ -367,7 +367,7 @@ def _kept(run: Run | None, unfinished: Sequence[Run]) -> tuple[str, ...]:
         if both:
             whose = "" if other.owner is None else f" of {other.owner}"
             lines.append(
-                f"run {other.id}{whose} is open and also holds rates: {named(both)}; they stay set until it ends"
+                f"run {other.id}{whose} is open and also holds rates: {named(both)}. They stay set until that run ends"
             )
     return tuple(lines)
 

@@ -97,7 +97,7 @@ def time_lines(pace: LogDirPace, heading: str = "") -> Iterator[str]:
         yield f"{copies}: the time is unknown, because no throttle limits these copies. Give {OPTION} RATE"
     elif pace.feasible is False:
         written = human_rate(work.writes or 0.0)
-        yield f"{copies}: never at {human_rate(throttle)}, because {written} is written meanwhile"
+        yield f"{copies}: never at {human_rate(throttle)}, because producers write {written} meanwhile"
     elif pace.seconds is not None:
         yield f"{copies}: about {human_duration(pace.seconds)} at {human_rate(throttle)}"
     else:

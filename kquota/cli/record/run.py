@@ -183,7 +183,7 @@ def unshare(options: UnshareOptions) -> RecordUnshared:
         found = at.condition()
         deleted = at.deletable(found)
         if asks:
-            say(f"kquota deletes topic {at.topic}; hosts then see only their own runs")
+            say(f"kquota deletes topic {at.topic}. Hosts then see only their own runs")
             confirmation.must_agree("delete it?")
         if not options.dry_run:
             deleted = at.unshare()

@@ -90,8 +90,8 @@ def test_the_text_and_the_json_of_moves_between_log_dirs() -> None:
     golden("contract-estimate-log-dirs", Ran(0, text(answer) + document(answer), ""), "")
     assert never(WITHIN[:3]) is None
     assert never(WITHIN) == (
-        "the move can never finish: broker 4: 40 MB in 1 copy between its log dirs: never at 10 MB/s, because 20 MB/s "
-        "is written meanwhile. Give a higher --replica-alter-log-dirs-throttle"
+        "the move can never finish: broker 4: 40 MB in 1 copy between its log dirs: never at 10 MB/s, because "
+        "producers write 20 MB/s meanwhile. Give a higher --replica-alter-log-dirs-throttle"
     )
 
 

@@ -214,14 +214,14 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
         f"what they miss{'' if live else '. If the move is running, --bootstrap-server shows what is left'}": (
             measured.behind
         ),
-        f"{{}} partitions of the plan have no known size. Assumed: --assume-size, on the plan's first broker, which "
-        f"leads them: {measured.assumed}": measured.assumed.partitions,
+        f"{{}} partitions of the plan have no known size. Assumed: --assume-size for each, with the plan's "
+        f"first broker as the leader: {measured.assumed}": measured.assumed.partitions,
     }
     for line, count in counts.items():
         if count:
             yield line.format(count)
     for broker in measured.unallotted:
-        yield f"warning: --bytes-in {broker}: the rate is not used, because the sizes show no partition that it leads"
+        yield f"warning: --bytes-in {broker}: the rate is not used, because the sizes show no leader on this broker"
     if measured.unseen and not live:
         unseen = ", ".join(map(str, measured.unseen))
         yield f"the plan names brokers that the sizes do not contain: {unseen}. Assumed: they are empty"

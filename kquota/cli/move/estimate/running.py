@@ -53,9 +53,8 @@ def running_remarks(found: MoveUnderWay | None) -> Iterator[str]:
         return
     if found.unknown:
         yield (
-            "warning: the bytes that "
-            f"{counted(found.unknown, 'running copy')} still {'misses' if found.unknown == 1 else 'miss'} are unknown. "
-            "Assumed: all of them"
+            f"warning: the remaining bytes of {counted(found.unknown, 'running copy')} are unknown. "
+            "Assumed: the size of the whole replica"
         )
     if found.elsewhere:
         are = "is" if len(found.elsewhere) == 1 else "are"

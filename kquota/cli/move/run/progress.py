@@ -72,7 +72,7 @@ class RunProgress:
         try:
             work()
         except KquotaError as error:
-            say(f"warning: the throttle does not change any more: {worded(error)}")
+            say(f"warning: kquota no longer changes the throttle: {worded(error)}")
             self.pace = None
             return False
         return True

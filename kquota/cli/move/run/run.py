@@ -246,7 +246,7 @@ def _taken_back(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) 
 
     The record says first that the run is aborting, so that `move resume` continues the rollback after a crash.
     """
-    say(f"{why}: the move is undone (--abort-on-trouble)")
+    say(f"{why}: undoing the move (--abort-on-trouble)")
     with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", patient=True)) as stage:
         found = covers(plan, stage.runs.unfinished())
         if found is None:
