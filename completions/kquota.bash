@@ -407,7 +407,7 @@ O	kquota log-dirs	--cluster	once	clusters	Cluster in ~/.config/kquota/config.tom
 O	kquota log-dirs	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota log-dirs	--describe	once	flag	Print the size of every replica in bytes, as JSON
 O	kquota log-dirs	--snapshot	once	folders	Write all sizes into a new file in DIR
-O	kquota log-dirs	--compact	once	folders	Roll the snapshots in DIR into Parquet, with Spark
+O	kquota log-dirs	--compact	once	folders	Compact the snapshots in DIR into Parquet, with Spark
 O	kquota log-dirs	--topic-list	once	topics,	Only these topics
 O	kquota log-dirs	--broker-list	once	brokers,	Only these brokers
 O	kquota log-dirs	--conf	many	free	Spark setting
@@ -425,7 +425,7 @@ O	kquota move plan	--add	once	brokers,	Move a fair share of the bytes to these b
 O	kquota move plan	--replication-factor	once	free	Set N replicas for each partition
 O	kquota move plan	--repair-racks	once	flag	Spread each partition over as many racks as possible
 O	kquota move plan	--balance	once	flag	Bring every broker'\''s bytes within --tolerance of the mean
-O	kquota move plan	--balance-log-dirs	once	free	Even out the bytes in the log dirs of this broker
+O	kquota move plan	--balance-log-dirs	once	free	Balance the bytes in the log dirs of this broker
 O	kquota move plan	--tolerance	once	free	Largest distance from the mean bytes with --add, --balance and --balance-log-dirs
 O	kquota move plan	--topics	many	topics,	Move only these topics, repeatable
 O	kquota move plan	--brokers	once	brokers,	Place new replicas only on these brokers
@@ -541,8 +541,8 @@ O	kquota move adjust	--between	once	free	Throttles by the local time of this hos
 O	kquota move adjust	--protect	once	flag	Raise the throttle while kquota'\''s own writes to a scratch topic are fast, and halve it when they become slow, or when partitions lose in-sync replicas
 O	kquota move adjust	--metrics	once	free	With --protect: also follow the produce times and request throttle times that these Prometheus JMX exporters of the brokers report
 O	kquota move adjust	--interval	once	free	Time between two readings, at least 1s
-O	kquota move adjust	--pause	once	flag	Slow the copies down as far as Kafka can, until --continue or a new rate
-O	kquota move adjust	--continue	once	flag	End the pause: restore the throttle from before it
+O	kquota move adjust	--pause	once	flag	Slow the copies as far as Kafka allows, until --continue or a new rate
+O	kquota move adjust	--continue	once	flag	End the pause and restore the previous throttle
 O	kquota move adjust	--force	once	flag	Set the rate even if copies can never catch up under it
 O	kquota move adjust	--reason	once	free	Reason for colleagues, shown by `kquota move status`
 O	kquota move adjust	--yes	once	flag	Do not ask for confirmation
@@ -674,7 +674,7 @@ O	kquota throttle doctor	--command-config	once	files	Java properties with the cl
 O	kquota throttle doctor	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle doctor	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota throttle doctor	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
-O	kquota throttle doctor	--fix	once	flag	Remove what no run holds and no move can use
+O	kquota throttle doctor	--fix	once	flag	Remove throttles that no run holds and no move can use
 O	kquota throttle doctor	--older-than	once	free	With --fix: remove only leftovers that every check has found for at least this time, for example 1h
 O	kquota throttle doctor	--yes	once	flag	Do not ask for confirmation
 O	kquota throttle doctor	--dry-run	once	flag	Print what would be written, without writing it

@@ -106,7 +106,7 @@ def must_agree(question: str) -> None:
     # typer's own prompt prints a blank on stdout.
     print(f"kquota: cluster {clusters}: {question} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Refused("not confirmed; nothing was written")
+        raise Refused("not confirmed. Nothing was written")
     for command in _running:
         command.agreed = True
 

@@ -20,9 +20,9 @@ def check_names(plan: Plan, found: Snapshot) -> None:
     topics = {name.topic for name in found.partitions}
     for topic in plan.topics:
         if topic not in topics:
-            raise Refused(f"Topic {topic} not found. Remove it from the plan or correct its name; nothing was written")
+            raise Refused(f"Topic {topic} not found. Remove it from the plan or correct its name. Nothing was written")
     if missing := [name for name in plan.targets if name not in found.partitions]:
-        raise Refused(f"Unable to find partition: {named(missing)}. Remove it from the plan; nothing was written")
+        raise Refused(f"Unable to find partition: {named(missing)}. Remove it from the plan. Nothing was written")
 
 
 def check_brokers(moving: Sequence[Move], found: Snapshot) -> None:
@@ -34,7 +34,7 @@ def check_brokers(moving: Sequence[Move], found: Snapshot) -> None:
     if unknown := sorted(wanted - found.alive):
         raise Refused(
             f"Unknown broker id {unknown[0]} (live brokers: {joined(sorted(found.alive))}). "
-            f"Start broker {unknown[0]} or remove it from the plan; nothing was written"
+            f"Start broker {unknown[0]} or remove it from the plan. Nothing was written"
         )
 
 
@@ -58,7 +58,7 @@ def check_overridden(moving: Sequence[Move], found: Snapshot, own: Mapping[Topic
             raise Refused(
                 f"{move.partition} is already moving to {joined(now.target)}. Cancel that move first, or give ",
                 Parameter("force"),
-                " to override it; nothing was written",
+                " to override it. Nothing was written",
             )
 
 
@@ -68,7 +68,7 @@ def check_leaders(moving: Sequence[Move], found: Snapshot) -> None:
         if move.destinations and found.partitions[move.partition].leader is None:
             raise Refused(
                 f"{move.partition} has no leader, so no copy of it can start. Start one of the brokers "
-                f"{joined(move.sources)}, or remove the partition from the plan; nothing was written"
+                f"{joined(move.sources)}, or remove the partition from the plan. Nothing was written"
             )
 
 
@@ -79,7 +79,7 @@ def check_replication_factor(plan: Plan, found: Snapshot) -> None:
             raise Refused(
                 f"{name}: the plan has {len(target)} replicas, but the partition has {now}, and ",
                 Parameter("disallow_replication_factor_change"),
-                " forbids the change; nothing was written",
+                " forbids the change. Nothing was written",
             )
 
 
@@ -101,7 +101,7 @@ def check_return(
                 f"{joined(sorted(left)) or 'none'}; replicas: {joined(now.before)}; required: {least}). Start the "
                 "missing brokers, let the move end, or give ",
                 Parameter("force"),
-                "; nothing was written",
+                ". Nothing was written",
             )
 
 

@@ -41,7 +41,7 @@ def check(dirs: ReplicaDirs, wanted: Wanted, others: Collection[ReplicaId] = ())
         if broker in reading.silent:
             raise Unreachable(
                 f"{partition}: the log dirs of broker {broker} are unknown ({reading.silent[broker]}). "
-                f'Start the broker, or write "any" for its log dir; nothing was written'
+                f'Start the broker, or write "any" for its log dir. Nothing was written'
             )
     return reading
 

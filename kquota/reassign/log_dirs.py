@@ -150,12 +150,12 @@ def check(wanted: Wanted, reading: LogDirReading) -> None:
         if path not in here:
             raise Refused(
                 f"{partition}: broker {broker} has no log dir {path} (it has: {', '.join(sorted(here)) or 'none'}). "
-                'Use one of them or "any"; nothing was written'
+                'Use one of them or "any". Nothing was written'
             )
         if (why := here[path]) is not None:
             raise Refused(
                 f"{partition}: log dir {path} of broker {broker} accepts no replica ({why}). "
-                'Use another one or "any"; nothing was written'
+                'Use another one or "any". Nothing was written'
             )
 
 

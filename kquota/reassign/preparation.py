@@ -255,7 +255,7 @@ def _check(cluster: MoveCluster, moving: Sequence[Move], found: Snapshot, asked:
             f"{guard.named(going_back)}: Kafka cannot cancel a running move through ZooKeeper (KIP-236). Wait until it "
             "ends, or use ",
             Parameter("bootstrap_server"),
-            "; nothing was written",
+            ". Nothing was written",
         )
     guard.check_brokers([move for move in moving if move.partition not in going_back], found)
     if going_back and not asked.force:
@@ -309,6 +309,6 @@ def _first_wave(
             no_room(full),
             ", or give ",
             Parameter("throttle_whole_topics"),
-            " to throttle the whole topic; nothing was written",
+            " to throttle the whole topic. Nothing was written",
         )
     return chosen, wanted(chosen, whole) if lists else {}

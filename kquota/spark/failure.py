@@ -55,11 +55,11 @@ def _as_kquota_error(error: Exception, jvm: Jvm | None, engine: Engine) -> Kquot
     text = str(error)
     ending = jvm.ended() if jvm is not None and not isinstance(error, PySparkException) else None
     if ending is not None:
-        return Refused("Spark's JVM ended: ", *ending, "; nothing was written")
+        return Refused("Spark's JVM ended: ", *ending, ". Nothing was written")
     if engine.remote is not None and "UNAVAILABLE" in text:
-        return Unreachable(f"the Spark Connect server {engine.name} no longer answers; nothing was written")
+        return Unreachable(f"the Spark Connect server {engine.name} no longer answers. Nothing was written")
     advice = next(((". ", *advice) for mark, advice in _ADVICE.items() if mark in text), ())
-    return Refused(f"Spark could not finish: {cause(_details(error) or text)}", *advice, "; nothing was written")
+    return Refused(f"Spark could not finish: {cause(_details(error) or text)}", *advice, ". Nothing was written")
 
 
 def _details(error: Exception) -> str | None:

@@ -289,7 +289,7 @@ def test_apply_on_a_terminal_asks_once(way: Way) -> None:
     assert (declined.code, declined.out) == (1, "")
     assert "+ user 'alice'\n    producer_byte_rate: not set -> 50MB/s\n" in declined.err
     assert declined.err.count("apply this change? [y/N]") == 1
-    assert declined.err.endswith("kquota: error: not confirmed; nothing was written\n")
+    assert declined.err.endswith("kquota: error: not confirmed. Nothing was written\n")
     assert way.kquota("export").out == as_exported(Document(limits={}))
     agreed = on_a_terminal(way, "y\n")
     assert (agreed.code, agreed.out) == (0, "")

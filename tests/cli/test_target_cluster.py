@@ -153,7 +153,7 @@ ASKED = f"{UNITS}kquota: target cluster: prod (cluster)\nkquota: cluster prod (c
 
 def test_a_confirmed_write_is_made_and_a_declined_one_is_not(house: InMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     declined = typed(monkeypatch, "n\n", *ALTER)
-    assert declined.whole_err == f"{ASKED}kquota: error: not confirmed; nothing was written\n"
+    assert declined.whole_err == f"{ASKED}kquota: error: not confirmed. Nothing was written\n"
     assert (declined.code, house.quotas.everything()) == (1, {})
     confirmed = typed(monkeypatch, "y\n", *ALTER)
     assert (confirmed.code, confirmed.whole_err.startswith(ASKED)) == (0, True), confirmed

@@ -170,7 +170,7 @@ def test_a_log_dir_that_cannot_be_moved_into_is_refused(here: dict[str, str | No
     with pytest.raises(Refused) as caught:
         log_dirs.check({(T0, ONE): B}, LogDirReading(dirs={ONE: here}, places={(T0, ONE): Place(current=A)}))
     assert str(caught.value).startswith(why)
-    assert str(caught.value).endswith("nothing was written")
+    assert str(caught.value).endswith("Nothing was written")
 
 
 def test_the_current_dir_of_a_replica_may_be_offline_for_others() -> None:

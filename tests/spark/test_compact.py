@@ -49,14 +49,14 @@ def test_a_kill_leaves_the_history_unchanged_and_the_next_run_continues(tmp_path
     assert (ran.code, ran.out) == (0, rolled)
     assert ran.err == (
         f"kquota: starting Spark ...\nkquota: wrote 6000 rows from 3 snapshots of c to {batch}\n"
-        "kquota: rolled snapshots that can be deleted: 2 (all except the newest)\n"
+        "kquota: compacted snapshots that can be deleted: 2 (all except the newest)\n"
     )
     late = snapshot(folder, -1, [row(1, "t", 0, 5)])
     after = facts(folder)
     again = compact(folder)
     assert (again.code, again.out) == (0, rolled)
-    assert again.err.startswith("kquota: nothing to roll: all snapshots are already rolled\nkquota: warning: ")
-    assert f"{late} is older than the rolled snapshots of its cluster, and is left out" in again.err
+    assert again.err.startswith("kquota: nothing to compact: all snapshots are already compacted\nkquota: warning: ")
+    assert f"{late} is older than the compacted snapshots of its cluster, and is left out" in again.err
     assert facts(folder) == after
 
 

@@ -76,7 +76,7 @@ def test_one_line(tmp_path: Path, what: str, told: str) -> None:
     ran = run([sys.executable, "-c", script, str(tmp_path), what])
     assert (ran.code, ran.err, ran.out.count("\n")) == (0, "", 1)
     assert told in ran.out
-    assert ran.out.endswith("; nothing was written\n")
+    assert ran.out.endswith(". Nothing was written\n")
 
 
 @pytest.mark.spark

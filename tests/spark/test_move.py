@@ -205,8 +205,8 @@ def test_a_file_that_is_damaged_far_from_its_start_prints_one_line(folder: Path)
     assert (code, out) == (1, "")
     assert err == (
         "kquota: starting Spark ...\n"
-        "kquota: error: Spark could not finish: java.io.EOFException: Unexpected end of input stream; "
-        "nothing was written\n"
+        "kquota: error: Spark could not finish: java.io.EOFException: Unexpected end of input stream. "
+        "Nothing was written\n"
     )
 
 

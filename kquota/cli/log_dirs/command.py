@@ -14,7 +14,7 @@ from kquota.cli.engine_options import Conf, Debug
 from kquota.cli.options import Output, OutputFormat
 
 EPILOG: Final = """Each snapshot file is named after its cluster and time, so a folder that cron fills becomes a
-history. --compact prints the snapshots that are rolled and can be deleted: all but the newest.
+history. --compact prints the snapshots that are compacted and can be deleted: all but the newest.
 
 Examples:
   kquota log-dirs --bootstrap-server localhost:9092 --describe --topic-list orders,payments
@@ -43,7 +43,7 @@ class LogDirsOptions:
     ] = None
     compact: Annotated[
         Path | None,
-        typer.Option("--compact", metavar="DIR", help="Roll the snapshots in DIR into Parquet, with Spark."),
+        typer.Option("--compact", metavar="DIR", help="Compact the snapshots in DIR into Parquet, with Spark."),
     ] = None
     topic_list: Annotated[
         str | None, typer.Option("--topic-list", metavar="T,…", help="Only these topics.  [default: all]")

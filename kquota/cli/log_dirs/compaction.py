@@ -37,14 +37,14 @@ def compacted(directory: Path, engine: Engine) -> Lines:
             _roll(found, batch, engine)
             found = local_files.listing([directory])
     else:
-        say("nothing to roll: all snapshots are already rolled")
+        say("nothing to compact: all snapshots are already compacted")
     for path in found.late:
         world.warn(
-            f"{path} is older than the rolled snapshots of its cluster, and is left out. Delete it. If you still have "
-            f"all snapshots, you can instead delete {directory / 'rolled'} and run the same command again"
+            f"{path} is older than the compacted snapshots of its cluster, and is left out. Delete it. If you still "
+            f"have all snapshots, you can instead delete {directory / 'rolled'} and run the same command again"
         )
     free = local_files.spent_snapshots(directory, found.held)
-    note = f"rolled snapshots that can be deleted: {len(free)} (all except the newest)"
+    note = f"compacted snapshots that can be deleted: {len(free)} (all except the newest)"
     return Lines(lines=tuple(map(str, free)), notes=(note,) if free else ())
 
 

@@ -192,7 +192,7 @@ def _announced(prepared: Prepared, asked: Asked, options: ReassignOptions) -> It
     if options.unthrottled and run.rate is not None:
         raise Refused(
             f"run {run.id} of this plan is throttled ({human_rate(run.rate)}), and --unthrottled does not remove a "
-            "throttle. Leave it out, or give a high --throttle RATE; nothing was written"
+            "throttle. Leave it out, or give a high --throttle RATE. Nothing was written"
         )
     if run.rate is None and any(move.destinations for move in prepared.moving) and not _explicit(options):
         yield (

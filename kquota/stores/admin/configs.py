@@ -216,7 +216,7 @@ def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaErro
     if code == 0:
         return None
     if code == UNKNOWN_TOPIC:
-        return Refused(f"{resource} does not exist; nothing was written")
+        return Refused(f"{resource} does not exist. Nothing was written")
     words = f"writing {resource}: the broker answered {kafka_error(code, answer.error_message)}"
     for key, value in change.add.items():
         if value and is_password(key):

@@ -80,7 +80,7 @@ class ZooKeeperConfigs:
             must_be_sound(change)
         if missing := self._missing([change.resource for change in changes]):
             do = "does" if len(missing) == 1 else "do"
-            raise Refused(f"{', '.join(map(str, missing))} {do} not exist; nothing was written")
+            raise Refused(f"{', '.join(map(str, missing))} {do} not exist. Nothing was written")
         edits = {entity_path(change.resource): _edit(change) for change in changes}
         self._znodes.alter_configs(edits, also=self._fence.operations)
         self._fence.committed()

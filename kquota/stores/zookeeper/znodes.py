@@ -312,9 +312,9 @@ class Znodes:
         if isinstance(error, kazoo_errors.NoAuthError):
             login = f"{self.names.zk_sasl_config_file} or {self.names.zk_tls_config_file}"
             hint = "" if self._access.logs_in else f". Log in with {login}"
-            return Refused(f"ZooKeeper at {self._connect}: not allowed (NoAuth); nothing was written{hint}")
+            return Refused(f"ZooKeeper at {self._connect}: not allowed (NoAuth). Nothing was written{hint}")
         if isinstance(error, kazoo_errors.AuthFailedError):
-            return Refused(f"ZooKeeper at {self._connect}: the login was refused; nothing was written")
+            return Refused(f"ZooKeeper at {self._connect}: the login was refused. Nothing was written")
         return error
 
     def _lost(self, error: Exception, during: str) -> Unreachable:

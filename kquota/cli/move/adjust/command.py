@@ -82,11 +82,9 @@ class AdjustOptions(WritingOptions):
     pacing: PaceOptions
     interval: Interval = "5s"
     pause: Annotated[
-        bool, typer.Option("--pause", help="Slow the copies down as far as Kafka can, until --continue or a new rate.")
+        bool, typer.Option("--pause", help="Slow the copies as far as Kafka allows, until --continue or a new rate.")
     ] = False
-    go_on: Annotated[bool, typer.Option("--continue", help="End the pause: restore the throttle from before it.")] = (
-        False
-    )
+    go_on: Annotated[bool, typer.Option("--continue", help="End the pause and restore the previous throttle.")] = False
     force: ForcedRate = False
     reason: Reason = None
     yes: Yes = False

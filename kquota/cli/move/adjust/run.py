@@ -89,7 +89,7 @@ def _even_rates(ports: WatchPorts, run: Run, rate: ByteRate, interval: float) ->
         (broker,) = error.args
         raise Refused(
             f"broker {broker}: under {human_rate(rate)} its copies never end, because producers write "
-            f"{human_rate(copies[broker].written)} to them. Give a higher rate; nothing was written"
+            f"{human_rate(copies[broker].written)} to them. Give a higher rate. Nothing was written"
         ) from error
 
 

@@ -175,7 +175,7 @@ def _with_rates(found: Inputs, asked: GivenInputs, scratch: Path) -> Inputs:
         return replace(found, sources=tuple(sources))
     listing = _listed(asked.history)
     for path in listing.late:
-        say(f"warning: {path} is left out, because it is older than the rolled history of its cluster")
+        say(f"warning: {path} is left out, because it is older than the compacted history of its cluster")
     waiting = files.laid_out(listing.waiting, scratch / "history", ".jsonl")
     sources.append(RateSource(kind=HISTORY, name=", ".join(asked.history)))
     sizes = waiting if found.source == HISTORY else found.files

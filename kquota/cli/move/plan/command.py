@@ -57,7 +57,7 @@ class PlanOptions:
             "--balance-log-dirs",
             metavar="ID",
             min=0,
-            help="Even out the bytes in the log dirs of this broker. No other goal can be added.",
+            help="Balance the bytes in the log dirs of this broker. You cannot combine it with another goal.",
         ),
     ] = None
     tolerance: Annotated[

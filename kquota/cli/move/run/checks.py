@@ -48,7 +48,7 @@ class ClusterHealth:
         found = unhealthy(self.cluster.partitions()) - frozenset(self.plan)
         if found and not force:
             raise Refused(
-                f"cluster: {_named(found)}. Wait until the replicas are in sync, or give --force; nothing was written"
+                f"cluster: {_named(found)}. Wait until the replicas are in sync, or give --force. Nothing was written"
             )
         self._before = found
 
@@ -105,5 +105,5 @@ def must_have_room(log_dirs: Sequence[LogDir], moving: Sequence[Move], sizes: Ma
         if room.left is not None and room.left < 0:
             raise Refused(
                 f"broker {room.broker}: the copies do not fit on its disks ({human_bytes(room.arriving)}, "
-                f"{human_bytes(-room.left)} too much). Move less, or give --force; nothing was written"
+                f"{human_bytes(-room.left)} too much). Move less, or give --force. Nothing was written"
             )

@@ -24,7 +24,7 @@ class DoctorOptions(WritingOptions):
     """Find replication throttles that are left over, have no effect or contradict each other."""
 
     connection: Connection
-    fix: Annotated[bool, typer.Option("--fix", help="Remove what no run holds and no move can use.")] = False
+    fix: Annotated[bool, typer.Option("--fix", help="Remove throttles that no run holds and no move can use.")] = False
     older_than: Annotated[
         str | None,
         typer.Option(

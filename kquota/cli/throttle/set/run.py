@@ -167,7 +167,7 @@ def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[
     if asked.rate is None:
         return ()
     if dead := [broker for broker in asked.brokers if broker in standing.unread]:
-        raise Refused(f"broker {dead[0]} is not alive, so it cannot accept a rate. Start it first; nothing was written")
+        raise Refused(f"broker {dead[0]} is not alive, so it cannot accept a rate. Start it first. Nothing was written")
     if asked.brokers:
         return asked.brokers
     if asked.all_brokers:
