@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     if unknown := sorted({*asked.parts} - {*PARTS}):
         parser.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
     kept = Kept.read(asked.into) if asked.into else None
-    # An installed kquota has its bytecode, also where Python is told to store none.
+    # pip compiles kquota when it installs kquota. A checkout can lack this bytecode.
     compileall.compile_dir(str(Path(kquota.__file__).parent), quiet=2)
     started = time.monotonic()
     held = True

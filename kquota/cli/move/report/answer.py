@@ -56,6 +56,12 @@ class RunSummary(Part):
         return NOT_RECORDED if self.user is None else f"{self.user}@{self.host}"
 
     @property
+    def end_unseen(self) -> bool:
+        """True if the actual time is only an upper bound, because no command saw the end of the copies."""
+        known = None not in (self.seconds, self.expected)
+        return known and self.error is None and self.outcome != UNDONE
+
+    @property
     def deviation(self) -> str:
         """The error as text."""
         return UNKNOWN if self.error is None else f"{self.error * 100:+.0f} %"
@@ -217,7 +223,7 @@ def facts(report: RunReport) -> Iterator[tuple[str, str]]:
     yield "reason", NOT_RECORDED if one.reason is None else one.reason
     yield "throttle", _rate(one.throttle) + (" (changed, see below)" if report.changes else "")
     yield "expected", NOT_RECORDED if one.expected is None else human_duration(one.expected)
-    if one.seconds is not None and one.error is None and one.expected is not None and one.outcome != UNDONE:
+    if one.seconds is not None and one.end_unseen:
         yield "actual", f"at most {human_duration(one.seconds)}, because no command saw the end of the copies"
     elif one.seconds is not None:
         yield "actual", human_duration(one.seconds) + ("" if one.error is None else f" ({one.deviation})")
