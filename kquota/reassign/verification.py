@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from kquota.reassign import log_dirs
 from kquota.reassign.moves import Move
@@ -33,6 +34,9 @@ from kquota.terms import (
     BrokerId,
     TopicPartition,
 )
+
+_READINGS: Final = 10
+"""The maximum number of times that --verify reads the state of a plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +87,14 @@ def verify(
     nothing is written. `clear_all` also removes what Kafka's tool removes: once no move is running anywhere, every rate
     of every live broker, and the lists of the plan's topics. Raises Unreachable.
     """
-    found, seen = _settled(cluster, clock, plan)
+    unfinished = runs.unfinished()
+    run = covers(plan, unfinished)
+    cancelled = tuple(cancelled)
+    expected = _submitted(run, plan) - {move.partition for move in cancelled}
+    found, seen = _settled(cluster, clock, plan, expected)
     look = _looked(seen, found, plan, dirs)
     if preserve:
         return look.verification
-    unfinished = runs.unfinished()
-    run = covers(plan, unfinished)
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, unfinished))
     if run is not None:
         done = _of_a_run(world, run, look if plan.targets == run.goal.targets else _back(look, run, dirs))
@@ -234,14 +240,28 @@ def _log_dirs(dirs: ReplicaDirs | None, plan: Plan, seen: Snapshot) -> tuple[log
     return tuple(log_dirs.statuses(wanted, dirs.read(wanted.keys()), seen.partitions, seen.running))
 
 
-def _settled(cluster: MoveCluster, clock: Clock, plan: Plan) -> tuple[tuple[PartitionStatus, ...], Snapshot]:
-    """Read the state of the plan. If a move may have begun or ended during the read, read it again."""
-    seen = cluster.snapshot(plan.topics)
-    found = statuses(plan, seen.partitions, seen.running)
-    if (verdict(found) is Progress.ELSEWHERE and cluster.stale_seconds) or _may_have_begun(seen, found):
-        clock.sleep(cluster.stale_seconds)
+def _submitted(run: Run | None, plan: Plan) -> set[TopicPartition]:
+    """Return the partitions that the open run of this plan has submitted, so they end with the replicas of the plan."""
+    return set() if run is None or run.goal.targets != plan.targets else plan.targets.keys() - set(run.waiting)
+
+
+def _settled(
+    cluster: MoveCluster, clock: Clock, plan: Plan, expected: Collection[TopicPartition]
+) -> tuple[tuple[PartitionStatus, ...], Snapshot]:
+    """Read the state of the plan. If a move may have begun or ended during the read, read it again.
+
+    A broker on a busy machine shows the end of a move later than `stale_seconds`. kquota therefore waits longer if an
+    `expected` partition seems to have ended elsewhere.
+    """
+    for reading in range(_READINGS):
         seen = cluster.snapshot(plan.topics)
         found = statuses(plan, seen.partitions, seen.running)
+        elsewhere = {s.partition for s in found if s.progress is Progress.ELSEWHERE and s.replicas}
+        late = cluster.stale_seconds and elsewhere.intersection(expected)
+        doubtful = (verdict(found) is Progress.ELSEWHERE and cluster.stale_seconds) or _may_have_begun(seen, found)
+        if not late and not (doubtful and reading == 0):
+            break
+        clock.sleep(cluster.stale_seconds)
     return found, seen
 
 

@@ -76,6 +76,25 @@ def test_verify_does_not_take_a_stale_read_for_a_failure(world: World) -> None:
     assert world.verify().verdict is Progress.DONE
 
 
+def test_verify_waits_for_a_slow_broker_if_the_run_submitted_the_move(world: World) -> None:
+    """On a busy machine a broker showed the previous replicas for longer than `stale_seconds`."""
+    world.cluster.stale_seconds, world.cluster.seconds = 0.5, world.clock.monotonic
+    world.execute()
+    world.cluster.finish(T0)
+    until, union = world.cluster._union[T0]
+    world.cluster._union[T0] = (until + 3, union)
+    assert world.verify().verdict is Progress.DONE
+
+
+def test_verify_soon_believes_that_another_client_cancelled_the_move(world: World) -> None:
+    world.cluster.stale_seconds, world.cluster.seconds = 0.5, world.clock.monotonic
+    world.execute()
+    world.cluster.cancel(T0)
+    before = world.clock.monotonic()
+    assert world.verify().verdict is Progress.ELSEWHERE
+    assert world.clock.monotonic() - before <= 5
+
+
 def test_verify_keeps_the_throttle_of_a_move_that_begins_while_it_reads(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
