@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafka.protocol.admin.cluster import DescribeLogDirsRequest
 
@@ -19,8 +20,8 @@ from kquota.stores.admin.offsets import (
     EARLIEST_LOCAL,
     LATEST,
     PENDING,
-    offsets,
-    request,
+    ListOffsetsRequest,
+    Offsets,
 )
 from kquota.terms import BrokerId, TopicPartition
 
@@ -60,9 +61,12 @@ class WireLogDirs:
         return sorted(found, key=lambda log_dir: (log_dir.broker, log_dir.path))
 
     def detailed(self, log_dirs: list[LogDir]) -> list[LogDir]:
-        held: dict[BrokerId, list[TopicPartition]] = defaultdict(list)
+        held: dict[BrokerId, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for log_dir in log_dirs:
-            held[log_dir.broker] += [replica.partition for replica in log_dir.replicas if not replica.future]
+            of_broker = held[log_dir.broker]
+            for replica in log_dir.replicas:
+                if not replica.future:
+                    of_broker[replica.partition.topic].append(replica.partition.partition)
         states = self._states({replica.partition.topic for log_dir in log_dirs for replica in log_dir.replicas})
         # Without tiered topics, the local log is the whole log.
         local = EARLIEST_LOCAL if self._wire.oldest() >= _TIERED else EARLIEST
@@ -72,8 +76,7 @@ class WireLogDirs:
             # Asked before the starts, because these offsets belong to the sizes, and the logs change.
             ends = self._list_offsets(of_some, LATEST, DEBUGGING_REPLICA)
             local_starts = self._list_offsets(of_some, local, DEBUGGING_REPLICA)
-            led = {broker: [name for name in held[broker] if _leads(broker, states.get(name))] for broker in some}
-            starts = self._list_offsets(led, EARLIEST, CONSUMER)
+            starts = self._list_offsets(_led(some, states), EARLIEST, CONSUMER)
             found += [
                 replace(
                     log_dir,
@@ -87,36 +90,37 @@ class WireLogDirs:
         return sorted(found, key=lambda log_dir: (log_dir.broker, log_dir.path))
 
     def pending(self, log_dirs: list[LogDir]) -> Mapping[TopicPartition, int]:
-        led: dict[BrokerId, list[TopicPartition]] = defaultdict(list)
+        led: dict[BrokerId, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for log_dir in log_dirs:
-            led[log_dir.broker] += [replica.partition for replica in log_dir.replicas if replica.leader]
+            for replica in log_dir.replicas:
+                if replica.leader:
+                    led[log_dir.broker][replica.partition.topic].append(replica.partition.partition)
         pending = self._list_offsets(led, PENDING, CONSUMER)
-        return {partition: at for broker in led for partition, at in pending[broker].items()}
+        return {
+            TopicPartition(topic, number): first
+            for of_broker in pending.values()
+            for topic, those in of_broker.items()
+            for number, first in those.items()
+        }
 
-    def _states(self, topics: Collection[str]) -> dict[TopicPartition, _State]:
+    def _states(self, topics: Collection[str]) -> _States:
         if not topics:
             return {}
         return {
-            TopicPartition(topic.name, state.partition_index): _State(state.leader_id, tuple(state.isr_nodes))
+            topic.name: {
+                state.partition_index: _State(BrokerId(state.leader_id), state.isr_nodes)
+                for state in topic.partitions or ()
+            }
             for topic in self._wire.metadata(sorted(topics)).topics
-            for state in topic.partitions or ()
         }
 
     def _list_offsets(
-        self, held: Mapping[BrokerId, Collection[TopicPartition]], timestamp: int, replica_id: int
-    ) -> dict[BrokerId, dict[TopicPartition, int]]:
-        """Return the offsets of each broker. A partition without an offset is absent."""
-        answers = self._answers(
-            {
-                broker: request(_by_topic(partitions), timestamp, replica_id)
-                for broker, partitions in held.items()
-                if partitions
-            }
-        )
-        found: dict[BrokerId, dict[TopicPartition, int]] = {broker: {} for broker in held}
-        for broker in list(answers):
-            found[broker] = dict(offsets(answers.pop(broker)))
-        return found
+        self, held: Mapping[BrokerId, Mapping[str, Sequence[int]]], timestamp: int, replica_id: int
+    ) -> dict[BrokerId, Offsets]:
+        """Return the offsets of each broker."""
+        asked = {broker: ListOffsetsRequest(those, timestamp, replica_id) for broker, those in held.items() if those}
+        found: dict[BrokerId, Offsets] = {broker: {} for broker in held}
+        return found | {broker: answer.offsets for broker, answer in self._answers(asked).items()}
 
     def _answers(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any]:
         answers = self._wire.ask_each(requests)
@@ -129,21 +133,39 @@ class WireLogDirs:
 class _State(NamedTuple):
     """The leader of a partition, and the brokers that are in sync with it."""
 
-    leader: int
-    in_sync: tuple[int, ...]
+    leader: BrokerId
+    in_sync: Sequence[int]
 
 
-def _leads(broker: BrokerId, state: _State | None) -> bool:
-    return state is not None and state.leader == broker
+_States: TypeAlias = Mapping[str, Mapping[int, _State]]
 
 
-class _Names(dict[TopicPartition, TopicPartition]):
+def _led(brokers: Collection[BrokerId], states: _States) -> Mapping[BrokerId, Mapping[str, Sequence[int]]]:
+    """Return the partitions that each of these brokers leads, by topic."""
+    found: dict[BrokerId, defaultdict[str, list[int]]] = {broker: defaultdict(list) for broker in brokers}
+    for topic, of_topic in states.items():
+        for number, state in of_topic.items():
+            if (of_broker := found.get(state.leader)) is not None:
+                of_broker[topic].append(number)
+    return found
+
+
+class _Names(defaultdict[str, dict[int, TopicPartition]]):
     """Each partition once, because its replicas come from several brokers: a third of the memory."""
 
-    def of(self, topic: str, partition: int) -> TopicPartition:
+    def __init__(self) -> None:
+        super().__init__(dict)
+
+    def of(self, topic: str, number: int) -> TopicPartition:
         """Return the only object of this partition."""
-        name = TopicPartition(topic, partition)
-        return self.setdefault(name, name)
+        of_topic = self[topic]
+        found = of_topic.get(number)
+        if found is None:
+            found = of_topic[number] = TopicPartition(topic, number)
+        return found
+
+
+_order: Final = attrgetter("partition_index", "is_future_key")
 
 
 def _together(brokers: Collection[BrokerId]) -> Iterator[Sequence[BrokerId]]:
@@ -155,15 +177,13 @@ def _together(brokers: Collection[BrokerId]) -> Iterator[Sequence[BrokerId]]:
 
 def _log_dir(broker: BrokerId, rack: str | None, result: Any, topics: Collection[str] | None, names: _Names) -> LogDir:
     replicas = tuple(
+        # With positions, because names take twice as long.
         Replica(
-            partition=names.of(topic.name, state.partition_index),
-            size=state.partition_size,
-            offset_lag=state.offset_lag,
-            future=state.is_future_key,
+            names.of(topic.name, state.partition_index), state.partition_size, state.offset_lag, state.is_future_key
         )
         for topic in sorted(result.topics, key=lambda topic: topic.name)
         if topics is None or topic.name in topics
-        for state in sorted(topic.partitions, key=lambda state: (state.partition_index, state.is_future_key))
+        for state in sorted(topic.partitions, key=_order)
     )
     return LogDir(
         broker=broker,
@@ -177,38 +197,29 @@ def _log_dir(broker: BrokerId, rack: str | None, result: Any, topics: Collection
     )
 
 
-def _by_topic(partitions: Collection[TopicPartition]) -> Mapping[str, Sequence[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
-    for topic, number in partitions:
-        found[topic].append(number)
-    return found
-
-
 def _known_size(size: int | None) -> int | None:
     return None if size is None or size < 0 else size
 
 
 def _with_details(
-    log_dir: LogDir,
-    states: Mapping[TopicPartition, _State],
-    starts: Mapping[TopicPartition, int],
-    local_starts: Mapping[TopicPartition, int],
-    ends: Mapping[TopicPartition, int],
+    log_dir: LogDir, states: _States, starts: Offsets, local_starts: Offsets, ends: Offsets
 ) -> tuple[Replica, ...]:
-    return tuple(
-        replica
-        if replica.future or (state := states.get(name := replica.partition)) is None
-        # Not `replace`, which takes four times as long.
-        else Replica(
-            partition=name,
-            size=replica.size,
-            offset_lag=replica.offset_lag,
-            future=replica.future,
-            start_offset=starts.get(name),
-            local_start_offset=local_starts.get(name),
-            end_offset=ends.get(name),
-            leader=state.leader == log_dir.broker,
-            in_sync=log_dir.broker in state.in_sync,
-        )
-        for replica in log_dir.replicas
-    )
+    broker = log_dir.broker
+    found: list[Replica] = []
+    topic = None
+    for replica in log_dir.replicas:  # sorted by topic
+        name, size, lag, future, *_ = replica
+        number = name.partition
+        if name.topic != topic:
+            topic = name.topic
+            of_topic, first = states.get(topic, {}), starts.get(topic, {})
+            local, last = local_starts.get(topic, {}), ends.get(topic, {})
+        state = of_topic.get(number)
+        if future or state is None:
+            found.append(replica)
+        else:
+            leader, in_sync = state
+            start, local_start, end = first.get(number), local.get(number), last.get(number)
+            # With positions, because `_replace` takes four times as long.
+            found.append(Replica(name, size, lag, False, end, start, local_start, leader == broker, broker in in_sync))
+    return tuple(found)

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from kafka.protocol.consumer import FetchRequest
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from kafka.protocol.producer import ProduceRequest
 
 from kquota.errors import NextStep, Refused, Unreachable
 from kquota.stores.admin.connection import Wire, kafka_error, was_sent
 from kquota.stores.admin.deadline import Deadline
 from kquota.stores.admin.offsets import CONSUMER, EARLIEST
-from kquota.stores.admin.offsets import request as list_offsets
 from kquota.stores.state.log import Forbidden, now
 from kquota.terms import BrokerId
 
@@ -145,7 +144,9 @@ class PartitionLog:
 
     def _first_offset(self, broker: BrokerId, deadline: Deadline) -> int | str:
         """Return the first offset in the log, or the reason to ask again."""
-        wanted = list_offsets({self.name: [0]}, EARLIEST, CONSUMER)
+        offset = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(partition_index=0, timestamp=EARLIEST)
+        topic = ListOffsetsRequest.ListOffsetsTopic(name=self.name, partitions=[offset])
+        wanted = ListOffsetsRequest(replica_id=CONSUMER, topics=[topic])
         answer = self._wire.ask(wanted, broker, deadline.request(broker))
         (found,) = (one for topic in answer.topics for one in topic.partitions)
         return self._passing(found.error_code) if found.error_code else int(found.offset)

@@ -10,7 +10,7 @@ from kafka.protocol.admin.cluster import DescribeLogDirsRequest
 
 from kquota.errors import KquotaError
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.stores.admin.offsets import DEBUGGING_REPLICA, LATEST, offsets, request
+from kquota.stores.admin.offsets import DEBUGGING_REPLICA, LATEST, ListOffsetsRequest, Offsets
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 from kquota.watch.reading import DirSpace, ReplicaLog, ReplicaLogs
 
@@ -29,9 +29,14 @@ class WireReplicaLogs:
         sizes = self._wire.ask_each({b: _describe(those) for b, those in _by_broker(replicas).items()}, _SECONDS)
         silent = {broker: str(answer) for broker, answer in sizes.items() if isinstance(answer, KquotaError)}
         asked = {
-            b: request(those, LATEST, DEBUGGING_REPLICA) for b, those in _by_broker(ends).items() if b not in silent
+            b: ListOffsetsRequest(those, LATEST, DEBUGGING_REPLICA)
+            for b, those in _by_broker(ends).items()
+            if b not in silent
         }
-        found_ends = _offsets(self._wire.ask_each(asked, _SECONDS)) if asked else {}
+        answers = self._wire.ask_each(asked, _SECONDS) if asked else {}
+        found_ends = {
+            broker: answer.offsets for broker, answer in answers.items() if not isinstance(answer, KquotaError)
+        }
         logs: dict[ReplicaId, ReplicaLog] = {}
         futures: dict[ReplicaId, ReplicaLog] = {}
         dirs: dict[tuple[BrokerId, str], DirSpace] = {}
@@ -41,14 +46,17 @@ class WireReplicaLogs:
             if answer.error_code or not answer.results:
                 silent[broker] = f"it answered DescribeLogDirs with {kafka_error(answer.error_code or _DENIED, None)}"
                 continue
+            of_broker: Offsets = found_ends.get(broker, {})
             for found in answer.results:
                 path = str(found.log_dir)
                 dirs[broker, path] = _space(found)
                 for topic in found.topics:
+                    of_topic = of_broker.get(topic.name, {})
                     for state in topic.partitions:
-                        replica = TopicPartition(topic.name, state.partition_index), broker
+                        number = state.partition_index
                         into = futures if state.is_future_key else logs
-                        into[replica] = ReplicaLog(state.partition_size, found_ends.get(replica), path)
+                        replica = TopicPartition(topic.name, number), broker
+                        into[replica] = ReplicaLog(state.partition_size, of_topic.get(number), path)
         return ReplicaLogs(logs=logs, futures=futures, dirs=dirs, silent=silent)
 
 
@@ -65,15 +73,6 @@ def _by_broker(replicas: Collection[ReplicaId]) -> dict[BrokerId, dict[str, list
 
 def _describe(topics: Mapping[str, list[int]]) -> Any:
     return DescribeLogDirsRequest(topics=[_DirsTopic(topic=topic, partitions=those) for topic, those in topics.items()])
-
-
-def _offsets(answers: Mapping[BrokerId, Any]) -> dict[ReplicaId, int]:
-    return {
-        (name, broker): offset
-        for broker, answer in answers.items()
-        if not isinstance(answer, KquotaError)
-        for name, offset in offsets(answer)
-    }
 
 
 def _space(found: Any) -> DirSpace:

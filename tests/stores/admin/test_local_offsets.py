@@ -10,6 +10,7 @@ import pytest
 
 from kquota.sizes.replica import LogDir, Replica
 from kquota.stores.admin.log_dirs import WireLogDirs
+from kquota.stores.admin.offsets import OffsetsAnswer
 from kquota.terms import BrokerId, TopicPartition
 
 T0, ONE = TopicPartition("t", 0), BrokerId(1)
@@ -42,10 +43,8 @@ class OneBroker:
     def ask_each(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any]:
         found = {}
         for broker, request in requests.items():
-            [(_, [partition])] = request.topics
-            timestamp = partition[-1] if isinstance(partition, tuple) else partition.timestamp
-            state = SimpleNamespace(partition_index=0, error_code=0, offset=OFFSETS[timestamp])
-            found[broker] = SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[state])])
+            assert request.partitions == {"t": [0]}
+            found[broker] = OffsetsAnswer(throttle_time_ms=0, offsets={"t": {0: OFFSETS[request.timestamp]}})
         return found
 
 
