@@ -8,7 +8,7 @@ import gzip
 import json
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,9 +19,12 @@ from kquota.errors import Invalid, KquotaError
 from kquota.quota import document_text, rpk, strimzi
 from kquota.quota.document import Document
 from kquota.reassign.course import MOST_CHANGES, MOST_READINGS
+from kquota.reassign.plan import Plan
 from kquota.spark import files, trace_files
 from kquota.stores import exporters, prometheus
+from kquota.stores.record import sheet
 from kquota.stores.state import history, journal, usage_files
+from kquota.terms import BrokerId, TopicPartition
 from tests.fuzz import limit
 from tests.fuzz.limit import within_a_second
 from tests.fuzz.readers import _STAMP
@@ -77,6 +80,14 @@ def course(brokers: int = 1, readings: int = 1, changes: int = 1, settings: int 
 def replayed(data: bytes) -> journal.Kept:
     documents, _ = journal.lines(data, "a journal")
     return journal.replay(documents, "a journal")
+
+
+PLANNED: Final = replace(
+    RUN,
+    plan=Plan(targets={TopicPartition("orders", n): tuple(map(BrokerId, (1, 2, 3))) for n in range(2_000)}),
+    stamp=_STAMP,
+)
+ENCODED: Final = sheet.encode(PLANNED, "c")
 
 
 def usage_row(number: int) -> str:
@@ -173,6 +184,7 @@ INPUTS: Final = {
     ),
     "a course of many brokers": LongInput(read=_of_bytes(replayed), data=run_with(course(brokers=1_000))),
     "a course with too many readings": LongInput(read=_of_bytes(replayed), data=run_with(course(readings=3_000))),
+    "the plans of a run": LongInput(read=_of_bytes(replayed), data=journal.line(journal.first(PLANNED, _STAMP))),
     "many versions of a course": LongInput(
         read=_of_bytes(replayed),
         data=journal.line(journal.first(RUN, _STAMP))
@@ -215,6 +227,18 @@ def _peak(once: Callable[[], None]) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def test_the_plan_of_a_run_in_the_record_takes_memory_in_proportion() -> None:
+    """Its part is compressed, so the memory is compared with the text."""
+    (part,) = ENCODED.parts.values()
+    length = len(gzip.decompress(part))
+
+    def once() -> None:
+        assert sheet.decode(ENCODED.sheet, RUN.id, "c", lambda _: part).run.plan == PLANNED.plan
+
+    once()
+    assert _peak(once) <= SPREAD * length + 50_000
 
 
 ENDLESS: Final = gzip.compress(b"ms,bytes\n" + b"0" * 30_000_000)

@@ -88,7 +88,7 @@ def plan_hash(plan: Plan) -> str:
 
 
 def of_record(document: Any) -> Plan:
-    """Return the plan from the JSON object of `Plan.text`.
+    """Return the plan from the JSON object of `Plan.text`, also if its entries are those of `plain_entry`.
 
     The plan may be empty. Raises Invalid for any other object.
     """
@@ -96,7 +96,7 @@ def of_record(document: Any) -> Plan:
     targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     log_dirs: dict[ReplicaId, str] = {}
     for entry in document["partitions"]:
-        target = _plain(entry, topics)
+        target = entry if isinstance(entry, tuple) else plain_entry(entry, topics)
         if not isinstance(target, tuple) or target[0] in targets:
             raise Invalid(f"the recorded plan has an entry that kquota did not write: {brief(entry)}")
         partition, replicas, chosen = target
@@ -150,7 +150,7 @@ def _load(text: str, where: str, unread: set[str]) -> Value:
 
     def shorten(entry: dict[str, Any]) -> _Target | dict[str, Any]:
         more = entry.keys() - _KNOWN
-        found = _plain({key: entry[key] for key in _FIELDS if key in entry} if more else entry, topics)
+        found = plain_entry({key: entry[key] for key in _FIELDS if key in entry} if more else entry, topics)
         if not isinstance(found, tuple):
             return entry
         unread.update(more)
@@ -183,11 +183,11 @@ _Target: TypeAlias = tuple[TopicPartition, tuple[BrokerId, ...], Mapping[Replica
 """A partition, its replicas, and the log dirs that the file names for them."""
 
 
-def _plain(entry: dict[str, Any], topics: dict[str, str]) -> _Target | dict[str, Any]:
+def plain_entry(entry: dict[str, Any], topics: dict[str, str]) -> _Target | dict[str, Any]:
     """Return the target of an entry that is valid and plain, or any other entry unchanged.
 
-    A plan may have 100,000 entries. This function handles the valid ones quickly, and `_target` all others. `topics`
-    caches the names that were already checked.
+    A plan may have 100,000 entries. This function handles the valid ones quickly, and `_target` all others. A target
+    takes a fifth of the memory of its JSON object. `topics` caches the names that were already checked.
     """
     topic, number, replicas = entry.get("topic"), entry.get("partition"), entry.get("replicas")
     log_dirs = entry.get("log_dirs")

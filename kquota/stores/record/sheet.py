@@ -124,7 +124,7 @@ def _joined(digests: Mapping[str, str], part: Callable[[str], bytes | None]) -> 
     for name, digest in digests.items():
         text = _text(part(digest), digest, min(LARGEST, left))
         left -= len(text)
-        found[name] = bounded.json_value(text)
+        found[name] = bounded.json_value(text, run_fields.decoder())
     return found
 
 

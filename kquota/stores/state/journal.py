@@ -103,6 +103,6 @@ def _shared(stamps: Sequence[Stamp]) -> dict[str, dict[int, Owner | None]]:
 
 def _object(text: bytes, where: str) -> dict[str, Any]:
     try:
-        return bounded.json_object(text)
+        return bounded.json_object(text, run_fields.decoder())
     except ValueError as error:
         raise Refused(f"{where} is not a JSON object", *_BY_HAND) from error

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final, NamedTuple, cast
 
+from kquota import bounded
 from kquota.measure import ByteRate
-from kquota.reassign.plan import Plan, of_record
+from kquota.reassign.plan import Plan, of_record, plain_entry
 from kquota.reassign.run import Owner, Purpose, Run, Stamp
 from kquota.reassign.throttle import Taken
 from kquota.reassign.wave import MoveLimits
@@ -40,6 +41,14 @@ Json = Mapping[str, Any]
 def is_run_id(text: object) -> bool:
     """Return True if this is a valid id of a run, which also names a file and a znode."""
     return isinstance(text, str) and _RUN_ID.fullmatch(text) is not None
+
+
+def decoder() -> json.JSONDecoder:
+    """Return a decoder for the JSON of a run. It shortens each entry of a plan as soon as it has read it, because the
+    JSON objects of a long plan take nine times its length in memory.
+    """
+    topics: dict[str, str] = {}
+    return bounded.json_decoder(lambda found: plain_entry(found, topics) if "replicas" in found else found)
 
 
 def written(run: Run) -> dict[str, Any]:
