@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import json
 import sys
 import time
@@ -125,9 +126,10 @@ class _EncodedCluster:
             kept = self._sizes if sizes else self._offsets
             if broker not in kept:
                 kept[broker] = (self._encoded_sizes if sizes else self._encoded_offsets)(request)
-            request.encode(version=2 if sizes else 1)
-            answer = DescribeLogDirsResponse if sizes else ListOffsetsResponse
-            found[broker] = answer.decode(kept[broker], version=2 if sizes else 1)
+            request.API_VERSION = 2 if sizes else 5
+            request.with_header()
+            request.encode(header=True, framed=True)
+            found[broker] = request.header.get_response_class().decode(io.BytesIO(kept[broker]))
         return found
 
     def _replicas(self, name: TopicPartition) -> list[int]:
@@ -211,15 +213,15 @@ class _EncodedCluster:
         partition = topic.ListOffsetsPartitionResponse
         topics = [
             topic(
-                name=one.name,
+                name=name,
                 partitions=[
-                    partition(partition_index=p.partition_index, error_code=0, timestamp=-1, offset=10**6)
-                    for p in one.partitions
+                    partition(partition_index=p, error_code=0, timestamp=-1, offset=10**6, leader_epoch=1)
+                    for p in numbers
                 ],
             )
-            for one in request.topics
+            for name, numbers in request.partitions.items()
         ]
-        return bytes(ListOffsetsResponse(throttle_time_ms=0, topics=topics).encode(version=1))
+        return bytes(ListOffsetsResponse(throttle_time_ms=0, topics=topics).encode(version=5))
 
 
 if __name__ == "__main__":
