@@ -15,7 +15,7 @@ from kquota.quota_keys import QUOTA_KEYS
 
 
 def describe(quotas: ClusterQuotas, wanted: Filter) -> dict[Entity, Limits]:
-    """Return matching entities in display order, each with its keys sorted."""
+    """Return the matching entities in display order, each with its keys sorted."""
     return _in_order(quotas.describe(wanted))
 
 
@@ -36,7 +36,7 @@ def must_take_effect(principals: Principals, change: QuotaChange) -> tuple[str, 
     release = principals.release()
     if release is None:
         since = ", ".join(f"{key} needs Kafka {dotted(QUOTA_KEYS[key].since)}" for key in new)
-        return (f"this connection does not report the brokers' release: {since}, and older brokers ignore it",)
+        return (f"this connection does not report the brokers' release. {since}, and older brokers ignore it",)
     if ignored := [key for key in new if release < QUOTA_KEYS[key].since]:
         since = ", ".join(f"{key} needs Kafka {dotted(QUOTA_KEYS[key].since)}" for key in ignored)
         raise Refused(f"{change.entity}: {since}, and the brokers are {dotted(release)}. Nothing was written")
@@ -91,7 +91,9 @@ BATCH: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result for each entity, in the order of the replacements. `undone` has the reasons."""
+    """The entities whose limits were replaced, and the others with the reason. Both are in the order of the
+    replacements.
+    """
 
     done: tuple[Entity, ...]
     undone: Mapping[Entity, str] = field(default_factory=dict)
@@ -100,12 +102,12 @@ class Outcome:
 def apply(
     quotas: ClusterQuotas, every: Sequence[Replacement], attempts: Iterator[object], on_sent: Callable[[int], None]
 ) -> Outcome:
-    """Write the replacements in batches, then read until all of it is visible.
+    """Write the replacements in batches, then read until all of them are visible.
 
-    Entities are independent: a failure of one does not stop the others. Only a lost connection ends the work. The rest
-    is then reported as undone, and it is safe to apply the document again. `on_sent` receives the number of entities
-    sent after each batch. Each item of `attempts` allows one more read. Raises Invalid, before any write, for a name
-    that the connection cannot carry.
+    Entities are independent: a failure of one does not stop the others. Only a lost connection stops the work. The
+    remaining entities are then reported as undone, and the caller can safely apply the document again. `on_sent`
+    receives the number of entities sent after each batch. Each item of `attempts` allows one more read. Raises Invalid,
+    before any write, for a name that the connection cannot carry.
     """
     quotas.must_carry(replacement.entity for replacement in every)
     undone: dict[Entity, str] = {}

@@ -27,8 +27,8 @@ _DIGITS: Final = 2
 class BucketStatistics:
     """The use of one bucket on the broker where it is highest, in the unit of its key.
 
-    `percentile` and `most` are over time. `seconds` is the time that the readings cover. In `throttled` of these,
-    the client was throttled, so its real demand is unknown.
+    `percentile` and `most` (the maximum) are taken over time. `seconds` is the time that the readings cover. During
+    `throttled` of these seconds, the client was throttled, so its real demand is unknown.
     """
 
     bucket: QuotaBucket
@@ -41,15 +41,17 @@ class BucketStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """The rules of a proposal: head room above the measured use, as a factor, and the brokers now and later."""
+    """The rules of a proposal: `head_room` multiplies the measured use, and `brokers` and `later` are the numbers of
+    brokers now and in the future.
+    """
 
     head_room: float
     brokers: int | None = None
     later: int | None = None
 
     def spread(self, key: str) -> float:
-        """Return the factor by which the use of a broker changes with the number of brokers. A limit of the whole
-        cluster does not change.
+        """Return the factor by which the use on each broker changes with the number of brokers. It is 1 for a key that
+        limits the whole cluster.
         """
         if self.brokers is None or self.later is None or QUOTA_KEYS[key].model is Model.BUCKET:
             return 1.0
@@ -58,9 +60,9 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedLimit:
-    """The proposed limit of a client, and the limit that applies now, or None if it is unlimited.
+    """The proposed `limit` of a client, and the current limit `now`, which is None if the client is unlimited.
 
-    `spread` is the factor by which its use and an equal limit change with the number of brokers.
+    `spread` is the factor by which the client's use of each broker changes with the number of brokers.
     """
 
     use: BucketStatistics
@@ -71,12 +73,12 @@ class ProposedLimit:
 
     @property
     def tighter(self) -> bool:
-        """True if the client gets a lower limit than now, or its first one."""
+        """True if the client gets a lower limit than now, or its first limit."""
         return self.now is None or self.limit < self.now * self.spread
 
     @property
     def throttles(self) -> bool:
-        """True if the client has used more than a limit that is tighter than now."""
+        """True if the proposed limit is tighter, and lower than the highest use of the client so far."""
         return self.tighter and self.use.most * self.spread > self.limit
 
 
@@ -85,7 +87,7 @@ def proposals(uses: Iterable[BucketStatistics], quotas: Quotas, wish: Wish) -> l
     users = {entity.user for entity in quotas}
     client_ids = {entity.client_id for entity in quotas}
 
-    # The same limit applies to all clients that no quota names. There can be a million of them.
+    # Cached, because the same limit applies to all clients that no quota names, and there can be a million of them.
     @functools.cache
     def now(client: Client, key: str) -> float | None:
         rung = winner(rungs(quotas, client, key))
@@ -113,7 +115,7 @@ def proposals(uses: Iterable[BucketStatistics], quotas: Quotas, wish: Wish) -> l
 
 
 def rounded_up(value: float, *, whole: bool) -> float:
-    """Return a value with two significant digits that is not smaller.
+    """Round up to two significant digits. With `whole`, the result is a whole number.
 
     >>> rounded_up(1_234_567.0, whole=True), rounded_up(12.31, whole=False)
     (1300000.0, 13.0)
@@ -167,7 +169,9 @@ def totals(found: Iterable[ProposedLimit], capacity: Mapping[str, float]) -> tup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resized:
-    """A limit that must change with the number of brokers, so that a client gets the same from the cluster as now."""
+    """A limit that changes with the number of brokers, so that the client keeps its current rate from the whole
+    cluster.
+    """
 
     entity: Entity
     key: str

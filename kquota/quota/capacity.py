@@ -17,14 +17,14 @@ _UNLIMITED: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaWindow:
-    """The time over which a quota is measured: `samples` of `seconds` each."""
+    """The time over which a broker measures a quota: `samples` samples of `seconds` each."""
 
     samples: int
     seconds: int
 
     @property
     def burst_seconds(self) -> int:
-        """Seconds of a byte rate that can pass at once before a delay is certain: all whole samples."""
+        """The burst that a byte rate allows without a delay, in seconds of the rate: all samples except one."""
         return (self.samples - 1) * self.seconds
 
     @property
@@ -38,8 +38,10 @@ AS_SHIPPED: Final = QuotaWindow(samples=SAMPLES, seconds=SAMPLE_MS // 1_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerCapacity:
-    """The settings of one live broker. None means unknown. `callback` is its client.quota.callback.class, if it has
-    one.
+    """The settings of one live broker that affect quotas. None means unknown.
+
+    `listeners` counts the listeners except those of controllers. `largest_batch` is message.max.bytes. `callback` is
+    client.quota.callback.class, and also None if the broker has none. `static` has the static limits by quota key.
     """
 
     id: BrokerId
@@ -56,25 +58,25 @@ class BrokerCapacity:
 
     @property
     def request_capacity(self) -> int | None:
-        """The total that request_percentage divides, in percent of one thread (KIP-124)."""
+        """The total of all I/O and network threads, in percent of one thread (KIP-124)."""
         if self.io_threads is None or self.network_threads is None:
             return None
         return (self.io_threads + self.network_threads) * 100
 
     @property
     def request_most(self) -> int | None:
-        """The highest request_percentage that has an effect. It counts the network threads of every listener."""
+        """The highest request_percentage that can limit a client. It counts the network threads of every listener."""
         if self.io_threads is None or self.network_threads is None or self.listeners is None:
             return None
         return (self.io_threads + self.network_threads * self.listeners) * 100
 
 
 def broker(id_: BrokerId, settings: Mapping[str, str | None]) -> BrokerCapacity:
-    """Parse a broker's settings for quotas from its configs as DescribeConfigs reports them. {} means that they are
-    unknown.
+    """Parse the quota settings of a broker from its configs, as DescribeConfigs returns them. An empty mapping means
+    that they are unknown.
 
-    `controllers` are the nodes whose settings apply to mutations: those of the quorum. It is empty with ZooKeeper,
-    where any broker can be the controller, and None if the broker does not report it.
+    `controllers` has the ids of the quorum voters, whose settings apply to mutations. It is empty with ZooKeeper, where
+    any broker can be the controller, and None if the broker does not report the voters.
     """
     return BrokerCapacity(
         id=id_,
@@ -95,13 +97,15 @@ def broker(id_: BrokerId, settings: Mapping[str, str | None]) -> BrokerCapacity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """The live brokers, by id, and their release. `brokers` is None if even their number is unknown."""
+    """The live brokers and their Kafka release. `brokers` is None if even their number is unknown."""
 
     brokers: tuple[BrokerCapacity, ...] | None
     release: tuple[int, ...] | None = None
 
     def ignores(self, key: str) -> bool:
-        """True if the brokers are known to be older than this quota, so that they may store it but never enforce it."""
+        """True if the brokers run a known release without this quota key. They may store the quota, but never enforce
+        it.
+        """
         return self.release is not None and self.release < QUOTA_KEYS[key].since
 
     @property
@@ -116,12 +120,14 @@ class Capacity:
 
     @property
     def window(self) -> QuotaWindow | None:
-        """The window of byte rates, if all brokers have the same."""
+        """The quota window of byte rates. None if it is unknown or not the same on all brokers."""
         return _same(broker.window for broker in self.brokers or ())
 
     @property
     def mutation_window(self) -> QuotaWindow | None:
-        """The window of controller_mutation_rate, if all nodes that can be the controller have the same."""
+        """The quota window of controller_mutation_rate. None if it is unknown or not the same on all nodes that can be
+        the controller.
+        """
         brokers = self.brokers or ()
         controllers = _same(broker.controllers for broker in brokers)
         if controllers is None:
@@ -132,22 +138,26 @@ class Capacity:
 
     @property
     def default_partitions(self) -> int | None:
-        """num.partitions, if all brokers have the same."""
+        """num.partitions, the default for new topics. None if it is unknown or not the same on all brokers."""
         return _same(broker.default_partitions for broker in self.brokers or ())
 
     @property
     def largest_batch(self) -> int | None:
-        """The largest message.max.bytes of the brokers."""
+        """The largest message.max.bytes of the brokers. None if it is unknown."""
         known = [broker.largest_batch for broker in self.brokers or () if broker.largest_batch is not None]
         return max(known, default=None)
 
     @property
     def callback(self) -> str | None:
-        """The client.quota.callback.class, which replaces Kafka's own decision (KIP-257). None if none is known."""
+        """The client.quota.callback.class, which decides about quotas in place of Kafka (KIP-257). None if no broker
+        reports one.
+        """
         return next((broker.callback for broker in self.brokers or () if broker.callback is not None), None)
 
     def static(self, key: str) -> float | None:
-        """Return the lowest static limit of `key` below the eight levels. None if there is none or it is unknown."""
+        """Return the lowest limit that a broker config sets for `key`. It applies if no level has a limit. None if
+        there is none or it is unknown.
+        """
         return min((b.static[key] for b in self.brokers or () if b.static and key in b.static), default=None)
 
 
@@ -155,7 +165,7 @@ _T = TypeVar("_T")
 
 
 def _same(values: Iterable[_T | None]) -> _T | None:
-    """Return the value that all have in common, or None."""
+    """Return the value that all items share, or None if they differ."""
     found = set(values)
     return found.pop() if len(found) == 1 else None
 

@@ -32,7 +32,9 @@ class Throttling:
     pruned: Literal[False] = False
 
     def differing(self) -> Iterator[tuple[str, str | None, str | None]]:
-        """(key, old, new) of each key that changes, sorted. None means not set. The order of a list is irrelevant."""
+        """Yield (key, old, new) for each key that changes, sorted. None means not set. The order of a list is
+        irrelevant.
+        """
         for key in sorted({*self.before, *self.after}):
             old, new = self.before.get(key), self.after.get(key)
             if not _same(key, old, new):
@@ -64,9 +66,9 @@ class Difference:
 
     @property
     def hash(self) -> str:
-        """Return `sha256:` and 16 digits over every entity, key, old and new value.
+        """`sha256:` and 16 hexadecimal digits, calculated from every entity, key, old value and new value.
 
-        Only the same change has this hash.
+        Two different changes do not have the same hash.
         """
         digest = hashlib.sha256()
         for change in self.changes:

@@ -23,10 +23,10 @@ FORMS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """A set of principals, by shell patterns for names (`*`, `?`, `[a-z]`) and words like `default-user`.
+    """A set of principals: shell patterns for names (`*`, `?`, `[a-z]`), and words like `default-user`.
 
     `user:`, `client:` and `ip:` state the kind of the name, as `User:` does in an ACL. A pattern without a kind matches
-    all three. A pattern never matches a default entity, so that `*` covers only names that are visible.
+    all three kinds. A pattern never matches a default entity, so that `*` covers only names that are visible.
     """
 
     patterns: tuple[str, ...]
@@ -55,7 +55,7 @@ class Scope:
     def touches(self, entity: Entity) -> bool:
         """True if any part of the entity is in the scope.
 
-        This is wider than `owns`, because it is used for protection.
+        This is wider than `owns`, because protection of a user or a client-id must cover every quota that names it.
         """
         return any(self._has(kind, name) for kind, name in entity.parts())
 
@@ -75,17 +75,18 @@ def _parsed(written: str) -> tuple[tuple[str, ...], str]:
         kinds = (kind,)
     else:
         raise Invalid(
-            f"{written!r}: unknown kind before the colon. Write user:{written}, for example. The forms are: {FORMS}"
+            f"{written!r}: unknown kind before the colon. Write, for example, user:{written}. Valid forms: {FORMS}"
         )
     if not pattern:
-        raise Invalid(f"{written!r}: the pattern is empty. The forms are: {FORMS}")
+        raise Invalid(f"{written!r}: the pattern is empty. Valid forms: {FORMS}")
     return kinds, pattern
 
 
 NOBODY: Final = Scope(patterns=())
 
 Throttles: TypeAlias = Mapping[Resource, Mapping[str, str]]
-"""The throttles of a resource: rates as whole bytes per second, lists as Kafka stores them. An empty list is left out.
+"""The replication throttles of each resource: rates in whole bytes per second, and lists as Kafka stores them. An empty
+list is left out.
 """
 
 
@@ -94,7 +95,8 @@ class Document:
     """The entities that a document names, each with all its limits, and the scope of the document.
 
     `owns` limits the entities that may be pruned. It is None if the document does not state it. Entities in `protect`
-    never change. `unreadable` describes quotas of the cluster that kquota cannot show as limits. They never change.
+    never change. `unreadable` describes quotas of the cluster that kquota cannot show as limits, and that it never
+    changes.
     """
 
     limits: Mapping[Entity, Limits]
@@ -105,7 +107,7 @@ class Document:
 
 
 def order(resource: Resource) -> tuple[object, ...]:
-    """The sort key of resources in a document. The hash of a difference depends on this order. The default broker is
-    first.
+    """Return the sort key of a resource in a document: the default broker is first. The hash of a difference depends on
+    this order.
     """
     return (resource.kind, resource.name is not DEFAULT, resource.order)

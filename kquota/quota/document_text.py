@@ -26,7 +26,9 @@ from kquota.terms import DEFAULT
 VERSION: Final = "1"
 _LONGEST_KEY: Final = 1000  # YAML accepts 1,024 characters before the colon; longer keys begin with `? `.
 _MOST_EQUAL: Final = 100
-"""The number of different limits that are kept to be shared. Most entities of a large document have the same ones."""
+"""The maximum number of sets of limits that entities share in memory. Most entities of a large document have equal
+limits.
+"""
 
 _DEFAULTS: Final = {
     "default-user": Entity(user=DEFAULT),
@@ -41,22 +43,22 @@ _KNOWN: Final = ("version", "owns", "protect", *_ORDER, _THROTTLES, _UNREADABLE)
 
 
 def read(text: str, name: str) -> Document:
-    """Parse the document in `text`. Errors use `name`.
+    """Parse the document in `text`. Error messages begin with `name`, the file.
 
-    Raises Invalid, with line and column, for everything that is not understood exactly: unknown and repeated keys,
-    invalid values, anchors, tags.
+    Raises Invalid, with line and column, for everything that kquota does not understand exactly: unknown and repeated
+    keys, invalid values, anchors, tags.
     """
     return _Reading(Source(text, name)).document()
 
 
 class _Reading:
-    """One pass over one document."""
+    """Parses one document in a single pass."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._throttles: dict[Resource, Mapping[str, str]] = {}
         self._limits: dict[Entity, Limits] = {}
-        self._equal: dict[tuple[tuple[str, float], ...], Limits] = {}  # Many entities have the same limits.
+        self._equal: dict[tuple[tuple[str, float], ...], Limits] = {}
         self._owns: Scope | None = None
         self._protect = NOBODY
         self._unreadable: tuple[str, ...] = ()
@@ -82,7 +84,7 @@ class _Reading:
         if key.text == "version":
             version = self._source.scalar("version")
             if version.text != VERSION:
-                self._refuse(version, f"version {version.text!r}: this kquota reads version {VERSION}")
+                self._refuse(version, f"version {version.text!r} is not supported. This kquota reads version {VERSION}")
         elif key.text == "owns":
             self._owns = self._scope("owns")
         elif key.text == "protect":
@@ -236,7 +238,7 @@ def as_json(document: Document) -> str:
 
 
 _Tree = dict[str, Any]
-"""The nesting of the document: names to trees, to the number of a limit, or to the text of a throttle."""
+"""The nested keys of a document. A value is another tree, the number of a limit, or the text of a throttle."""
 
 
 def _tree(limits: Mapping[Entity, Limits]) -> _Tree:

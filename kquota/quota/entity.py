@@ -35,14 +35,14 @@ class Entity:
             _must_be_a_name(entity_type, name)
 
     def parts(self) -> Iterator[tuple[str, Name]]:
-        """(entity type, name) for each part that is present, in the order of ENTITY_TYPES."""
+        """Yield (entity type, name) for each part that is present, in the order of ENTITY_TYPES."""
         for entity_type, name in ((USERS, self.user), (CLIENTS, self.client_id), (IPS, self.ip)):
             if name is not None:
                 yield entity_type, name
 
     def order(self) -> tuple[tuple[int, str], ...]:
-        """The display order of entities: ips, then clients, then users. Within these, the default comes first, then
-        names.
+        """Return the sort key for display: IPs first, then clients, then users. Within each type, the default comes
+        before the names.
         """
         return _rank(self.user), _rank(self.client_id), _rank(self.ip)
 
@@ -85,7 +85,7 @@ EVERY: Final = Every()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """The entities to describe. As in kafka-configs, an entity matches only if it lacks each part that is None.
+    """The entities to describe. As in kafka-configs, a part that is None matches only entities without this part.
 
     Raises Invalid for names that an Entity cannot have.
     """
@@ -99,7 +99,7 @@ class Filter:
             _must_be_a_name(entity_type, name)
 
     def entity(self) -> Entity | None:
-        """The only entity that this filter can match, or None if it can match several."""
+        """Return the only entity that this filter can match, or None if it can match several."""
         if isinstance(self.user, Every) or isinstance(self.client_id, Every) or isinstance(self.ip, Every):
             return None
         return Entity(user=self.user, client_id=self.client_id, ip=self.ip)

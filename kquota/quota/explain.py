@@ -21,10 +21,10 @@ NOTHING_KNOWN: Final = Capacity(brokers=None)
 class KeyAnswer:
     """The answer for one key. `limit` is None if unlimited. Every other figure is None if unlimited or unknown.
 
-    `static` names the broker config that sets the limit if no level does. `exceptions` are quotas that take precedence
-    for some of the names that were left open. `cluster` is the total that all live brokers allow. `burst` is the amount
-    that passes at once, in the unit of the limit times seconds, and `burst_seconds` is the time that an empty bucket
-    takes to fill.
+    `static` names the broker config that sets the limit if no level does. `exceptions` are the entities that take
+    precedence for some names of a client whose user or client-id is unknown. `cluster` is the total that all live
+    brokers allow. `burst` is the amount that can pass at once: `limit` times `burst_seconds`. An empty token bucket
+    fills in `burst_seconds`.
     """
 
     key: str
@@ -40,12 +40,12 @@ class KeyAnswer:
 
     @property
     def row(self) -> QuotaKey:
-        """The row of the key in the table."""
+        """The row of this key in QUOTA_KEYS."""
         return QUOTA_KEYS[self.key]
 
     @property
     def winner(self) -> Rung | None:
-        """The level that applies, or None if none is set."""
+        """The level that applies, or None if no level does."""
         return winner(self.rungs)
 
 
@@ -63,7 +63,7 @@ class Explanation:
 def explain(quotas: Quotas, cluster: Capacity, *, client: Client | None, ip: str | None = None) -> Explanation:
     """Explain every key that can apply to this client, this IP, or both.
 
-    Raises Invalid for a text that is not an IP address.
+    Raises Invalid if `ip` is not an IP address.
     """
     answers = [] if client is None else [_client_answer(quotas, cluster, client, key) for key in quotas_of([USERS])]
     unresolved: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ def explain(quotas: Quotas, cluster: Capacity, *, client: Client | None, ip: str
 
 
 def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Parse the address in a text. Return None for a host name. An IPv4 address in IPv6 form is returned as IPv4.
+    """Parse an IP address. Return None for a host name. An IPv4 address in IPv6 form is returned as IPv4.
 
     A scoped address (`fe80::1%eth0`) is valid only on one machine, so a broker can never see it, and the result is
     None.

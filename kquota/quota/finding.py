@@ -10,10 +10,10 @@ from kquota.quota.limits import QuotaChange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaFinding:
-    """A quota to check: its entity and key, and how to correct it. Without a key, it is about the whole entity, and
-    without an entity about the brokers.
+    """A quota to check: what is wrong, why, and how to correct it. Without a key, the finding is about the whole
+    entity. Without an entity, it is about the brokers.
 
-    `cure` are the changes that carry out `do`, in order. It is empty if only a person can know the intended value.
+    `cure` has the changes that carry out `do`, in order. It is empty if only a person can know the intended value.
     """
 
     rule: str

@@ -1,4 +1,4 @@
-"""Documents of other tools: the part of the quotas that a format cannot hold, and the numbers that it holds."""
+"""Quotas in the formats of other tools: the quotas that a format cannot hold, and the text of a limit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignText:
-    """A document in the format of another tool. It does not contain the losses."""
+    """A document in the format of another tool. The text does not contain the quotas in `losses`."""
 
     text: str
     losses: tuple[Loss, ...]
@@ -42,7 +42,7 @@ def divided(
     """Return the entities that a format can hold, in display order, and the losses.
 
     `wrong` returns the reason why the format cannot hold an entity, or None. An entity is never held in part, because
-    other tools remove the limits of an entity that their document does not have.
+    other tools remove the limits of an entity that are not in their document.
     """
     broken = dict(unfit(document.limits))
     held: dict[Entity, Limits] = {}
@@ -78,7 +78,7 @@ class LimitReader:
         self.limits: dict[Entity, Limits] = {}
 
     def add(self, at: YamlNode, entity: Entity, limits: Limits) -> None:
-        """Keep the limits of an entity. Raises Invalid if it already has some."""
+        """Keep the limits of an entity. Raises Invalid if the entity is listed twice."""
         if entity in self.limits:
             self.refuse(at, f"{entity} is listed twice")
         self.limits[entity] = limits

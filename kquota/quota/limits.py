@@ -23,7 +23,7 @@ _LONG_MAX: Final = float(2**63 - 1)
 
 
 def value(key: str, text: str, named: str | None = None) -> float:
-    """Parse one limit. Byte rates accept units. Errors use `named`, otherwise the key.
+    """Parse one limit. A byte rate can have a unit. Error messages begin with `named`, or with the key.
 
     Raises Invalid for 0, a negative number, NaN, infinity and fractions of a byte.
     """
@@ -55,8 +55,8 @@ def plain(value: float) -> str:
     ('1048576', '12.5')
     """
     if value == _LONG_MAX:
-        # A double cannot represent 2^63 - 1, Kafka's "no limit". The next value is not a long, and a broker could not
-        # read it.
+        # 2^63 - 1 means no limit in Kafka. A double rounds it up to 2^63, which is not a long, so a broker could not
+        # read that value.
         return str(2**63 - 1)
     return str(int(value)) if value.is_integer() else repr(value)
 
@@ -82,8 +82,8 @@ class QuotaChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """The new limits of an entity. `before` was read, and `after` will be set. With `pruned`, the document does not
-    name the entity.
+    """The replacement of all limits of an entity: `before` was read, and `after` will be set. With `pruned`, the
+    document does not name the entity.
     """
 
     entity: Entity
@@ -92,7 +92,7 @@ class Replacement:
     pruned: bool = False
 
     def differing(self) -> Iterator[tuple[str, float | None, float | None]]:
-        """Return (key, old, new) of each key that changes, sorted. None means not set."""
+        """Yield (key, old, new) for each key that changes, sorted. None means not set."""
         for key in sorted({*self.before, *self.after}):
             old, new = self.before.get(key), self.after.get(key)
             if old != new:
@@ -109,7 +109,7 @@ class Replacement:
         )
 
     def stands(self, now: Limits) -> bool:
-        """True if `now` is still equal to `before`. Here a NaN, which brokers accept, is equal to itself."""
+        """True if `now` is still equal to `before`. NaN, which brokers accept, counts as equal to itself."""
         return _spelt(now) == _spelt(self.before)
 
     def seen(self, now: Limits) -> bool:

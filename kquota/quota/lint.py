@@ -1,4 +1,4 @@
-"""Find mistakes and limits without effect in a whole set of quotas, rule by rule."""
+"""Lint rules for quotas: each finds one kind of mistake, or limits that have no effect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _KAFKAS_BATCH: Final = 1_048_588
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintedValue:
-    """One value, with all other values for comparison."""
+    """One limit to check, with all quotas and the settings of the brokers for comparison.
+
+    `clients_of_default_user` are the client-ids for which the default user has a limit with the same key.
+    """
 
     entity: Entity
     key: str
@@ -48,7 +51,7 @@ def _unreachable(one: LintedValue) -> Iterator[QuotaFinding]:
         yield one.finding(
             "only-without-client-id",
             "applies only to clients that send no client-id",
-            f"{found.hidden_by} takes precedence for every client that sends one",
+            f"{found.hidden_by} takes precedence for every client that sends a client-id",
             "remove it if all your clients send a client-id",
             one.removed(),
         )
@@ -69,17 +72,17 @@ def _redundant(one: LintedValue) -> Iterator[QuotaFinding]:
             "redundant",
             "changes nothing",
             f"without it, {heir} gives the same limit in the same bucket",
-            "remove it, unless it must stay when the other limit changes",
+            "remove it, unless it must still apply after the other limit changes",
             one.removed(),
         )
 
 
 def _stand_in(quotas: Quotas, entity: Entity, key: str, client_ids: Iterable[str]) -> Entity | None:
-    """Return the entity that would give every client the same limit from the same bucket. None if a client would notice
-    a change.
+    """Return the entity that would give every client the same limit from the same bucket if this limit were removed.
+    None if the removal would change the limit or the bucket of any client.
 
-    `client_ids` are those that a default user's quota of this key names, because they differ between the clients of a
-    user. An equal limit in another bucket is a difference, because clients begin to share it.
+    `client_ids` are the client-ids for which the default user has a limit with this key, because there another limit
+    may apply. The same limit in another bucket is a change, because clients then share that bucket.
     """
     if entity.ip is not None:
         default = Entity(ip=DEFAULT)
@@ -97,8 +100,8 @@ def _stand_in(quotas: Quotas, entity: Entity, key: str, client_ids: Iterable[str
 
 
 def _client(entity: Entity, client_id: str | None) -> Client:
-    """Return a client that the entity covers. A part that the entity leaves open has this client-id, or a name without
-    quota.
+    """Return a client that the entity covers. If the entity names no client-id, the client has `client_id` (None: any
+    name without a quota).
     """
     return Client(
         user=entity.user if isinstance(entity.user, str) else None,
@@ -112,7 +115,9 @@ def _binds_others(quotas: Quotas, entity: Entity, key: str, client: Client) -> b
 
 
 def _heir(quotas: Quotas, entity: Entity, key: str, client: Client) -> Entity | None:
-    """Return the entity that would apply to this client instead, if it has the same limit in the same bucket."""
+    """Return the entity that would apply to this client without `entity`, if it gives the same limit in the same
+    bucket. Otherwise None, also if `entity` does not apply to this client.
+    """
     found = rungs(quotas, client, key)
     won = winner(found)
     if won is None or won.entity != entity:
@@ -132,7 +137,10 @@ def _no_limit(one: LintedValue) -> Iterator[QuotaFinding]:
             "a rate must be more than 0; for other values, the effect is not defined",
         )
     else:
-        what, why = "does not limit anything", "it takes precedence over the levels below it, and limits nothing"
+        what, why = (
+            "does not limit anything",
+            "the value takes precedence over the levels below it, and limits nothing",
+        )
     yield one.finding("not-a-rate", what, why, "remove it, or set a rate", one.removed())
 
 
@@ -145,7 +153,7 @@ def _low_rate(one: LintedValue) -> Iterator[QuotaFinding]:
     assumed = " (Kafka's defaults; the brokers' settings are unknown)" if window is None else ""
     yield one.finding(
         "low-rate",
-        "is lower than one batch needs; a unit may be missing",
+        "is too low for one batch, so a unit may be missing",
         f"one batch of message.max.bytes={batch} uses more than {seconds} s of this rate{assumed}",
         "if the unit should be kB/s:",
         (QuotaChange(entity=one.entity, add={one.key: one.value * 1000}),),
@@ -202,7 +210,7 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 def lint(quotas: Quotas, cluster: Capacity) -> tuple[QuotaFinding, ...]:
-    """Return all findings: first those of the whole cluster, then by entity in display order, and by key."""
+    """Return all findings: first about the whole cluster, then by entity in display order, and by key."""
     found = [*_callback(cluster), *_of_values(quotas, cluster)]
     for entity, limits in quotas.items():
         found += [finding for rule in lint_names.RULES for finding in rule(entity, limits, quotas)]
@@ -242,6 +250,6 @@ def _callback(cluster: Capacity) -> Iterator[QuotaFinding]:
             entity=None,
             key=None,
             what=f"the brokers have client.quota.callback.class={cluster.callback}",
-            why="it decides instead of Kafka, and may ignore these quotas (KIP-257)",
-            do="read its documentation; the other findings describe what Kafka itself does",
+            why="this class decides instead of Kafka, and may ignore these quotas (KIP-257)",
+            do="read the documentation of the class. The other findings describe Kafka without it",
         )

@@ -1,4 +1,4 @@
-"""Rules about names: those that look like mistakes, those that brokers resolve, and those that look alike."""
+"""Lint rules for names: names that look like mistakes, host names, and names that look alike."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _typed(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFindi
             limits,
             among,
             _with(entity, USERS, meant),
-            "has the type of its principal in its name",
+            "has the principal type in its name",
             "quotas use only the name of the principal, for example 'alice' for User:alice",
         )
 
@@ -64,7 +64,7 @@ def _spaced(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFind
                 key=None,
                 what=f"has only white space as its {kind[:-1]}",
                 why=why,
-                do="remove it, unless this really is a name",
+                do="remove it, unless this name is intended",
                 cure=(QuotaChange(entity=entity, delete=tuple(limits)),),
             )
 
@@ -95,7 +95,7 @@ def _renamed(
         key=None,
         what=what,
         why=why,
-        do=f"{meant} already has {', '.join(stands)}. Check which one is right"
+        do=f"{meant} already has {', '.join(stands)}. Check which value is right"
         if stands
         else "if that is the intended name, move the limits to it",
         cure=(*move, QuotaChange(entity=entity, delete=tuple(limits))),
@@ -118,7 +118,7 @@ def _twins(quotas: Quotas) -> Iterator[QuotaFinding]:
                     key=None,
                     what=f"its {kind[:-1]} {name!r} differs from {alike} only by case, encoding or white space",
                     why="brokers compare names character by character",
-                    do="check whether both are intended",
+                    do="check whether each of these names is intended",
                 )
 
 
@@ -134,8 +134,8 @@ def _same_address(quotas: Quotas) -> Iterator[QuotaFinding]:
                 entity=entity,
                 key=None,
                 what=f"is the same address as {first[where]}",
-                why="brokers keep only the one that they received last",
-                do="keep only one. To remove this one:",
+                why="brokers keep only the quota that they received last",
+                do="keep only one of the two quotas. To remove this one:",
                 cure=(QuotaChange(entity=entity, delete=tuple(quotas[entity])),),
             )
         first.setdefault(where, entity)
@@ -144,8 +144,8 @@ def _same_address(quotas: Quotas) -> Iterator[QuotaFinding]:
 def _decoded(name: str) -> str | Default | None:
     """Return the name that an encoded znode name represents, or None if the name does not look encoded.
 
-    A migration to KRaft used the znode names of users as user names (KAFKA-16222), and that of the default as a user
-    (KAFKA-16411).
+    A migration to KRaft used the znode names of users as user names (KAFKA-16222), and the znode name of the default
+    entity as a user name (KAFKA-16411).
     """
     if name == WIRE_DEFAULT:
         return DEFAULT
@@ -158,7 +158,7 @@ def _decoded(name: str) -> str | Default | None:
 
 
 def _without_type(name: str) -> str | None:
-    """Return the name in `User:alice`.
+    """Return `alice` for `User:alice`, and None for a name without the type.
 
     A quota applies to the name of a principal, without its type (KafkaPrincipal).
     """
@@ -166,12 +166,14 @@ def _without_type(name: str) -> str | None:
 
 
 def _trimmed(name: str) -> str | None:
-    """Return the name without surrounding white space. None if there is no such space, or no name within it."""
+    """Return the name without surrounding white space. None if it has none, or consists only of white space."""
     return name.strip() if name.strip() not in ("", name) else None
 
 
 def _alike(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-    """Yield names that differ only by case, percent-encoding or surrounding white space, each with the others."""
+    """Return the names that differ only by case, percent-encoding or surrounding white space, each with its
+    look-alikes.
+    """
     groups: dict[str, list[str]] = {}
     for name in sorted(names):
         groups.setdefault(unquote(name, errors="replace").strip().casefold(), []).append(name)

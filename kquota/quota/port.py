@@ -1,4 +1,6 @@
-"""The interface of a cluster. `tests/quota/contract.py` defines it, and the fake and the real stores pass it."""
+"""The interface to the quotas of a cluster. `tests/quota/contract.py` defines it, and the fake and the real stores pass
+its tests.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,10 @@ class ClusterQuotas(Protocol):
         ...
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
-        """Make each replacement independently, without touching other keys. Return the reasons for those that failed.
+        """Make each replacement independently, without changing other keys. Return the reasons for those that failed.
         Over ZooKeeper, a replacement is made only if its `before` is still current at that moment. The Admin API has no
         such condition. Raises Unreachable if the answer was lost. It is then unknown whether all or part of this batch
-        was made.
+        was written.
         """
         ...
 

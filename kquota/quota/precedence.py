@@ -39,7 +39,7 @@ LEVELS: Final[tuple[tuple[LevelPart, LevelPart], ...]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """One client as a broker sees it. None means any name that no quota names.
+    """One client as a broker sees it. None stands for any name that no quota names.
 
     A client without a client-id has client_id "", and a client that does not authenticate has user `ANONYMOUS`.
     """
@@ -59,8 +59,8 @@ class LevelState(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """One level: its entity for this client, the value that is set there, and its effect. The entity is None if there
-    can be none.
+    """One level of precedence for a client: its entity, the value set there, and its effect. The entity is None if no
+    entity can match the client on this level.
     """
 
     level: int
@@ -75,17 +75,17 @@ def level_of(entity: Entity) -> int:
 
 
 def rungs(quotas: Quotas, client: Client, key: str) -> tuple[Rung, ...]:
-    """Return all eight levels for this client and key, level 1 first. At most one wins, and without a winner the client
-    is unlimited.
+    """Return all eight levels for this client and key, level 1 first. At most one level wins. Without a winner, the
+    client is unlimited.
 
-    A level with a client-id, even the default one, never applies to a client that sends no client-id. Brokers then look
-    up its limit under the user alone (ClientQuotaManager.DefaultQuotaCallback).
+    A level with a client-id, even the default one, never applies to a client that sends no client-id. For such a
+    client, brokers look up the limit under the user alone (ClientQuotaManager.DefaultQuotaCallback).
     """
     return _ladder(quotas, _levels(client), key)
 
 
 def ip_rungs(quotas: Quotas, own: Entity | None, key: str) -> tuple[Rung, ...]:
-    """Return the two levels of an IP: its own quota, if it has one, then the default of all IPs (KIP-612)."""
+    """Return the two levels of an IP: its own quota, if it has one, then the default quota of all IPs (KIP-612)."""
     return _ladder(quotas, [(own, own is not None), (Entity(ip=DEFAULT), True)], key)
 
 
@@ -96,10 +96,9 @@ def winner(found: Iterable[Rung]) -> Rung | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """The clients that a setting can apply to. `hidden_by` is the entity that takes precedence for all of them, or
-    None.
+    """Whether a quota can apply to any client. `hidden_by` is the entity that always takes precedence over it, or None.
 
-    With `nameless`, the setting applies only to clients that send no client-id.
+    With `nameless`, the quota still applies to clients that send no client-id.
     """
 
     hidden_by: Entity | None
@@ -110,7 +109,7 @@ def reach(quotas: Quotas, entity: Entity, key: str) -> Reach:
     """Return whether the quota of this entity can apply to any client.
 
     The test uses a client that no other quota names. An entity that takes precedence for this client takes precedence
-    for all.
+    for every client that `entity` covers.
     """
     client = Client(user=_name(entity.user), client_id=_name(entity.client_id))
     first = winner(rungs(quotas, client, key))
@@ -121,7 +120,9 @@ def reach(quotas: Quotas, entity: Entity, key: str) -> Reach:
 
 
 def exceptions(quotas: Quotas, client: Client, key: str) -> tuple[Entity, ...]:
-    """Return the entities that would take precedence if the open part (None) of `client` had a known name."""
+    """Return the entities that would take precedence if an unknown part (None) of `client` had the name that they
+    give.
+    """
     bound = winner(rungs(quotas, client, key))
     below = len(LEVELS) + 1 if bound is None else bound.level
     found = [
@@ -154,10 +155,12 @@ def _ladder(quotas: Quotas, levels: Iterable[tuple[Entity | None, bool]], key: s
     return tuple(found)
 
 
-# All rules about one entity use the same client.
+# Cached, because all rules about one entity use the same client.
 @functools.lru_cache(maxsize=64)
 def _levels(client: Client) -> tuple[tuple[Entity | None, bool], ...]:
-    """Return each level's entity for this client and whether it applies. The entity is None if no quota can name it."""
+    """Return the entity of each level for this client, and whether the level applies. The entity is None if the client
+    has no name that a quota on this level could use.
+    """
     found = []
     for user, client_id in LEVELS:
         unnamed = (user is LevelPart.NAMED and not client.user) or (
@@ -188,7 +191,7 @@ def _name(name: Name | None) -> str | None:
 
 
 class Per(enum.Enum):
-    """The identity by which a bucket counts, with the name of the tags in the broker's quota metric."""
+    """The identity that has its own bucket, as the tags of the broker's quota metric name it."""
 
     USER_AND_CLIENT = "user and client-id"
     USER = "user"
@@ -197,7 +200,7 @@ class Per(enum.Enum):
 
 
 def per(level: int) -> Per:
-    """Return the identity by which the bucket of a level, 1 to 8, counts (ClientQuotaManager's metric tags)."""
+    """Return the identity that has its own bucket on a level, 1 to 8 (the metric tags of ClientQuotaManager)."""
     user, client_id = LEVELS[level - 1]
     if user is LevelPart.ABSENT:
         return Per.CLIENT
@@ -205,13 +208,15 @@ def per(level: int) -> Per:
 
 
 def bucket(level: int, client: Client) -> tuple[str | None, str | None]:
-    """Return the (user, client-id) that identify the bucket of this level. A part that the level ignores is ""."""
+    """Return the (user, client-id) that identifies a client's bucket on a level. A part that the level ignores is
+    empty.
+    """
     by = per(level)
     return ("" if by is Per.CLIENT else client.user, "" if by is Per.USER else client.client_id)
 
 
 _SHARED: Final = (
-    "all connections of {user} with {client}; no other client uses it",
+    "all connections of {user} with {client}; no other client uses this bucket",
     "all connections of {user} with {client}; each client-id of this user has a bucket of its own",
     "all clients of {user} together, except clients with a limit on a level above",
     "all connections of {user} with {client}; each user has a bucket of its own",

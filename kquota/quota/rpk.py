@@ -15,13 +15,13 @@ from kquota.quota_keys import quotas_of
 from kquota.terms import CLIENTS, DEFAULT, IPS, USERS, WIRE_DEFAULT
 
 TYPES: Final = {USERS: "user", CLIENTS: "client-id", IPS: "ip"}
-"""The word of each type of entity."""
+"""rpk's name for each entity type."""
 _PARTS: Final = {"user": "user", "client-id": "client_id", "ip": "ip"}
-"""The part of an `Entity` for each word."""
+"""The part of an `Entity` for each of rpk's names."""
 
 
 def write(document: Document) -> ForeignText:
-    """Return the document that `rpk cluster quotas import` reads. The name `<default>` is the default entity."""
+    """Return the document that `rpk cluster quotas import` reads. In it, the name `<default>` is the default entity."""
     held, losses = divided(document, _wrong)
     lines = ["quotas:" if held else "quotas: []"]
     for entity, limits in held.items():
@@ -47,10 +47,11 @@ def _quota(entity: Entity, limits: Limits) -> Iterator[str]:
 
 
 def read(text: str, name: str) -> Document:
-    """Parse the output of `rpk cluster quotas describe --format yaml` or `json`. Errors use `name`.
+    """Parse the output of `rpk cluster quotas describe --format yaml` or `json`. Error messages begin with `name`, the
+    file.
 
-    Entities of types that Kafka does not have, for example `client-id-prefix`, are in `unreadable`. Raises Invalid for
-    everything else that is not understood exactly.
+    The document describes entities of types that Kafka does not have, for example `client-id-prefix`, in `unreadable`.
+    Raises Invalid for everything else that kquota does not understand exactly.
     """
     source = Source(text, name)
     found = _Quotas(source)
@@ -65,7 +66,7 @@ def read(text: str, name: str) -> Document:
 
 
 class _Quotas(LimitReader):
-    """Collects the quotas of a file, and those of types that Kafka does not have."""
+    """Collects the quotas of a file. `others` describes the quotas of entity types that Kafka does not have."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
@@ -86,7 +87,7 @@ class _Quotas(LimitReader):
             else:
                 parts[_PARTS[kind]] = DEFAULT if written == WIRE_DEFAULT else written
         if unknown:
-            self.others.append(f"{' '.join(unknown)}: Kafka has no such type of entity")
+            self.others.append(f"{' '.join(unknown)}: Kafka does not have this entity type")
         else:
             self._add(node, parts, fields["values"])
 

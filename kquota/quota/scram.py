@@ -34,8 +34,8 @@ _SALT_BYTES: Final = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScramKeys:
-    """The keys of one credential. Its password cannot be computed from them, but a client can log in with them, so they
-    are not in its repr.
+    """The keys of one credential. The password cannot be calculated from them, but a client can log in with them, so
+    `repr` does not show them.
     """
 
     mechanism: str
@@ -44,7 +44,9 @@ class ScramKeys:
     salted_password: bytes = field(repr=False)
 
     def stored(self) -> str:
-        """Return the text in ZooKeeper (ScramCredentialUtils): the keys of RFC 5802 that a broker needs for a login."""
+        """Return the credential as Kafka stores it in ZooKeeper (ScramCredentialUtils), with the keys of RFC 5802 that
+        a broker needs for a login.
+        """
         algorithm = MECHANISMS[self.mechanism].algorithm
         client_key = hmac.digest(self.salted_password, b"Client Key", algorithm)
         stored_key = hashlib.new(algorithm, client_key).digest()
@@ -81,7 +83,7 @@ def must_be_iterations(mechanism: str, iterations: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScramChange:
-    """Credentials of one user to set, and mechanisms whose credentials to delete."""
+    """The credentials of one user to set, and the mechanisms whose credentials are to be deleted."""
 
     user: str
     add: tuple[ScramKeys, ...] = ()

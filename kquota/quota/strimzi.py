@@ -33,11 +33,13 @@ _RESOURCE_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-
 _LONGEST_NAME: Final = 253
 _TLS_PREFIX: Final = "CN="
 _TLS: Final = ("tls", "tls-external")
-"""The kinds of authentication with which the name of the Kafka user is `CN=` and the name of the resource."""
+"""The authentication types for which the Kafka user is named `CN=` and the name of the resource."""
 
 
 def write(document: Document) -> ForeignText:
-    """Return one KafkaUser for each user. It has no authorization, and authentication only if the name needs it."""
+    """Return one KafkaUser for each user. It has no authorization, and authentication only if the user name begins with
+    CN=.
+    """
     held, losses = divided(document, _wrong)
     names = {_resource_name(str(entity.user)) for entity in held}
     double = {name for name in names if {Entity(user=name), Entity(user=_TLS_PREFIX + name)} <= held.keys()}
@@ -53,7 +55,7 @@ def write(document: Document) -> ForeignText:
 
 def _wrong(entity: Entity, limits: Limits) -> str | None:
     if not isinstance(entity.user, str) or entity.client_id is not None:
-        return "a KafkaUser holds only the quotas of one user with a name"
+        return "a KafkaUser can hold only the quotas of one named user"
     name = _resource_name(entity.user)
     if len(name) > _LONGEST_NAME or not _RESOURCE_NAME.fullmatch(name):
         return "the name is not a valid name of a Kubernetes resource"
@@ -83,10 +85,10 @@ def _resource(user: str, limits: Limits) -> Iterator[str]:
 
 
 def read(text: str, name: str) -> Document:
-    """Parse KafkaUser resources: one, several, or a List of kubectl. Errors use `name`.
+    """Parse KafkaUser resources: one, several, or a List of kubectl. Error messages begin with `name`, the file.
 
-    A KafkaUser without `quotas` is not part of the document. Resources of other kinds are in `unreadable`. Raises
-    Invalid for limits that are not valid, and for a user that is listed twice.
+    A KafkaUser without `quotas` is not part of the document. The document describes resources of other kinds in
+    `unreadable`. Raises Invalid for limits that are not valid, and for a user that is listed twice.
     """
     source = Source(text, name)
     found = _Users(source)
@@ -97,7 +99,7 @@ def read(text: str, name: str) -> Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _QuotaUser:
-    """The limits of a KafkaUser, and the place of its resource."""
+    """The limits of a KafkaUser, and the position of its resource in the file."""
 
     at: YamlNode
     entity: Entity
@@ -114,7 +116,9 @@ class _Users(LimitReader):
         self._wrong: Invalid | None = None
 
     def item(self, node: YamlNode) -> None:
-        """Read an item of a document. It counts only in a List, and kubectl writes `kind` after the items."""
+        """Read an item before the kind of its document is known, because kubectl writes `kind` after the items.
+        `document` keeps it only if the document is a List.
+        """
         if self._wrong is None:
             try:
                 self._listed += self._resources(node)
@@ -122,7 +126,9 @@ class _Users(LimitReader):
                 self._wrong = error
 
     def document(self, node: YamlNode) -> None:
-        """Keep the resources of a document whose items were read. Raises Invalid."""
+        """Keep the resources of a document after all its items were read. Raises Invalid for a resource that is not
+        valid.
+        """
         listed, wrong, self._listed, self._wrong = self._listed, self._wrong, [], None
         resources = list(self._resources(node))
         if self._is_list(node):
@@ -140,7 +146,9 @@ class _Users(LimitReader):
         return self._named(node, fields, "kind") in _LISTS and "items" in fields
 
     def _resources(self, node: YamlNode) -> Iterator[_QuotaUser | str]:
-        """Yield the user of a resource, or the users of a List. A text describes a resource of another kind."""
+        """Yield the user of a resource, or the users of a List. For a resource of another kind, yield a text that
+        describes it.
+        """
         fields = self._source.keys(node, "a resource")
         if self._is_list(node):
             for item in self._source.items(fields["items"], "items"):
@@ -165,7 +173,7 @@ class _Users(LimitReader):
             if key is None:
                 self.refuse(at, f"KafkaUser {name!r}: unknown quota {field!r}. Valid keys: {', '.join(_KEYS)}")
             limits[key] = self.number(at, f"KafkaUser {name!r}", key)
-        place = YamlNode("", node.line, node.column)  # without the content, which the caller need not keep
+        place = YamlNode("", node.line, node.column)  # without the content, because only the position is used
         yield _QuotaUser(at=place, entity=entity, limits=limits)
 
     def _has_certificate(self, settings: dict[str, YamlNode]) -> bool:

@@ -16,13 +16,13 @@ from kquota.quota.limits import Limits
 from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 
 TYPES: Final = {USERS: "user", CLIENTS: "client-id", IPS: "ip"}
-"""The word of each type of entity."""
+"""The provider's name for each entity type."""
 ONE: Final = "kafka_quota"
-"""The resource for an entity of one part."""
+"""The resource type for an entity with one part."""
 TWO: Final = "kafka_quota_composite"
-"""The resource for a user with a client-id, in newer releases of the provider."""
+"""The resource type for a user with a client-id, in newer releases of the provider."""
 DEFAULT_ID: Final = "entity-default"
-"""A default entity in the id of a resource. In the resource itself it has no name."""
+"""The name of a default entity in the id of a resource. The resource itself leaves the name out."""
 _LABEL: Final = re.compile(r"[^A-Za-z0-9_-]+", re.A)
 _LONGEST_LABEL: Final = 40
 _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
@@ -56,7 +56,9 @@ def _wrong(entity: Entity, limits: Limits) -> str | None:
 
 
 def _label(entity: Entity, used: dict[str, int]) -> str:
-    """Return a label from the names, with a number if it is in use. `used` has the highest number of each label."""
+    """Return a unique label from the names of the entity, with a number if the label is already used. `used` has the
+    highest number of each label.
+    """
     words = "_".join("default" if name is DEFAULT else str(name) for _, name in entity.parts())
     kinds = "_".join(TYPES[kind] for kind, _ in entity.parts())
     label = base = _LABEL.sub("_", f"{kinds}_{words}")[:_LONGEST_LABEL].strip("_")

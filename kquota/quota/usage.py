@@ -21,7 +21,7 @@ class QuotaBucket:
 
     @property
     def per(self) -> Per:
-        """The identity by which the bucket counts. Raises ValueError without a tag, as no client has such a bucket."""
+        """The identity that has this bucket. Raises ValueError without a tag, because no client has such a bucket."""
         if self.user is not None:
             return Per.USER if self.client_id is None else Per.USER_AND_CLIENT
         if self.client_id is None:
@@ -33,8 +33,8 @@ class QuotaBucket:
 class BucketUse:
     """The metrics of a bucket on one broker. None means that the broker does not report the value.
 
-    `used` has the unit of the key, `throttle_ms` is the mean throttle time, and `tokens` are those of KIP-599's bucket,
-    negative while the controller rejects.
+    `used` is in the unit of the key, `throttle_ms` is the mean throttle time, and `tokens` is the level of KIP-599's
+    token bucket, which is negative while the controller rejects mutations.
     """
 
     broker: str
@@ -51,7 +51,7 @@ class BucketUse:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """A bucket with its limit, and its readings by broker. `level`, `entity`, `limit` and `shared_by` are None if no
-    quota limits it.
+    quota limits the bucket.
     """
 
     bucket: QuotaBucket
@@ -63,7 +63,7 @@ class Usage:
 
     @property
     def worst(self) -> BucketUse:
-        """The reading that is nearest to the limit. A throttled one comes before all others."""
+        """The reading with the highest use. A throttled reading comes before all others."""
         return max(self.readings, key=lambda one: (one.throttled, one.used or 0.0))
 
     @property
@@ -77,14 +77,14 @@ class Usage:
         return any(one.throttled for one in self.readings)
 
     def order(self) -> tuple[bool, float, float, str, str, str]:
-        """The order for display: throttled ones first, then by the share of the limit, then by use and name."""
+        """The sort key for display: throttled buckets first, then by share of the limit, by use and by name."""
         used = max((one.used or 0.0 for one in self.readings), default=0.0)
         bucket = self.bucket
         return (not self.throttled, -(self.share or 0.0), -used, bucket.key, bucket.user or "", bucket.client_id or "")
 
 
 def share(reading: BucketUse, limit: float | None) -> float | None:
-    """Return the use as a share of the limit. None without a limit or a reported use, or if it is not a number."""
+    """Return the use as a share of the limit. None without a limit or a reported use, or if the share is not finite."""
     if limit is None or not limit > 0 or reading.used is None:
         return None
     found = reading.used / limit
@@ -101,7 +101,7 @@ def joined(quotas: Quotas, found: Iterable[tuple[QuotaBucket, BucketUse]]) -> tu
 
 def _joined(quotas: Quotas, bucket: QuotaBucket, readings: Sequence[BucketUse]) -> Usage:
     client = Client(user=bucket.user, client_id=bucket.client_id)
-    # The tags show on which levels the limit can be: brokers leave out the parts that the level ignores.
+    # The tags show which levels can set the limit, because brokers leave out the parts that a level ignores.
     limits = (
         rung
         for rung in rungs(quotas, client, bucket.key)

@@ -1,6 +1,6 @@
 """The lines of a usage snapshot: the use of each key by each client on each broker, at one time.
 
-Each line has the time that it covers, so a job needs no other line to weight it.
+Each line has the time that it covers, so a job can weight it without any other line.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from kquota.sizes.snapshot import STAMP
 from kquota.terms import FULL_SAMPLES_MS
 
 USAGE_VERSION: Final = 1
-"""The version of the lines, the first key of each."""
+"""The version of the line format, which is the first key of each line."""
 LONGEST_SECONDS: Final = 3_600
-"""The maximum number of seconds that one reading covers. A reading says little about a longer gap before it."""
+"""The maximum number of seconds that one reading covers, because it says little about a longer time before it."""
 _FIRST_SECONDS: Final = FULL_SAMPLES_MS // 1_000
-"""The seconds of a reading without an earlier one: the quota window, over which brokers measure."""
+"""The seconds that the first reading covers: the quota window, over which brokers measure."""
 
 
 def weight(time: datetime, before: datetime | None) -> int:
@@ -32,8 +32,8 @@ def weight(time: datetime, before: datetime | None) -> int:
 def usage_lines(
     cluster_id: str, time: datetime, seconds: int, found: Iterable[tuple[QuotaBucket, BucketUse]]
 ) -> Iterator[str]:
-    """Yield one line for each bucket and broker. null means that the broker did not report the value, or, for a user or
-    a client-id, that the bucket does not depend on it.
+    """Yield one line for each bucket and broker. A value that the broker does not report is null. A user or a client-id
+    is null if the bucket does not depend on it.
     """
     stamp = time.astimezone(UTC).strftime(STAMP)
     for bucket, use in found:

@@ -1,4 +1,4 @@
-"""The subset of YAML for documents: mappings, lists and text, each with its line and column.
+"""The subset of YAML that kquota reads: mappings, lists and text, each with its line and column.
 
 Plain text is used as it is written: `007` and `yes` are names, like `alice`. Features of YAML that surprise readers are
 refused.
@@ -22,7 +22,7 @@ LARGEST: Final = 16 * 2**20
 
 _DEEPEST: Final = 50
 _MOST_VALUES: Final = 100_000
-"""The most values of a document, or of an item that is read alone. They take 20 MB."""
+"""The maximum number of values of a document, or of an item that is read alone. They take 20 MB of memory."""
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
@@ -51,9 +51,10 @@ class YamlNode:
 
 
 def _joined(text: str) -> str:
-    """Join the two escapes with which JSON may write a character above U+FFFF, because YAML refuses them.
+    """Replace the pair of escapes with which JSON may write a character above U+FFFF by the character, because YAML
+    refuses such escapes.
 
-    In JSON they occur only in strings.
+    Text that is not JSON is returned unchanged.
     """
     if not _PAIR.search(text):
         return text
@@ -93,13 +94,14 @@ class Source:
         """Raise Invalid for a second document in the same file."""
         self._next()
         if not isinstance(event := self._next(), yaml.StreamEndEvent):
-            self._refuse(event, "a second document begins, and a file can contain only one")
+            self._refuse(event, "a second document begins here, but a file can contain only one document")
 
     def documents(self, listed: str, each: Callable[[YamlNode], None]) -> Iterator[YamlNode]:
         """Yield every document of the file that has content. Raises Invalid if there is none.
 
         If a document is a mapping with a list under the key `listed`, `each` receives the items of the list one by one,
-        before the document, whose list is then empty. A whole list would take 50 times as much memory as its text.
+        before the document is yielded. The list of the document is then empty, because a whole list would take 50 times
+        as much memory as its text.
         """
         self._next()
         any_content = False
@@ -230,7 +232,7 @@ _WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y
 
 
 def quoted(text: str) -> str:
-    """Quote text as a YAML scalar that every reader of YAML 1.1 and 1.2 reads as the same text."""
+    """Quote text as a YAML scalar that every parser of YAML 1.1 and 1.2 reads as the same text."""
     if _SAFE.fullmatch(text) and text.lower() not in _WORDS:
         return text
     return '"' + "".join(map(_escaped, text)) + '"'

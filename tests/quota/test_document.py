@@ -222,7 +222,7 @@ REFUSED = {
     "nothing": ("", "1:1: the document is empty"),
     "only a comment": ("# x\n", "the document is empty"),
     "no version": ("users: {}", "1:1: the version is missing"),
-    "a later version": ("version: 2", "1:10: version '2': this kquota reads version 1"),
+    "a later version": ("version: 2", "1:10: version '2' is not supported. This kquota reads version 1"),
     "a list": ("- version: 1", "1:1: the document: must be a mapping"),
     "one word": ("version", "1:1: the document: must be a mapping"),
     "an unknown section": ("version: 1\nuser: {}", "2:1: unknown key 'user'. Valid keys: version, owns, protect, "),

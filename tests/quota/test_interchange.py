@@ -137,7 +137,7 @@ spec:
 def test_strimzi_holds_users_with_a_name() -> None:
     found = strimzi.write(EVERYTHING)
     assert found.text == STRIMZI
-    why = "a KafkaUser holds only the quotas of one user with a name"
+    why = "a KafkaUser can hold only the quotas of one named user"
     assert {(loss.what, loss.why) for loss in found.losses} == {
         (str(entity), why)
         for entity in EVERYTHING.limits
@@ -195,7 +195,7 @@ LOST: dict[str, tuple[str, Entity, Limits, str]] = {
     "too large": ("strimzi", Entity(user="a"), {PRODUCER_BYTE_RATE: 2.0**31}, "at most 2147483647, and the limit is "),
     "a name with capitals": ("strimzi", Entity(user="Alice"), {}, "not a valid name of a Kubernetes resource"),
     "a long name": ("strimzi", Entity(user="x" * 254), {}, "not a valid name of a Kubernetes resource"),
-    "a client-id": ("strimzi", Entity(client_id="a"), {}, "only the quotas of one user"),
+    "a client-id": ("strimzi", Entity(client_id="a"), {}, "only the quotas of one named user"),
     "no limits": ("terraform", Entity(user="a"), {}, "cannot create a quota without a limit"),
     "a separator": ("terraform", Entity(user="a|b"), {REQUEST_PERCENTAGE: 1.0}, "cannot have a name with |"),
     "NUL": ("terraform", Entity(user="a\0b"), {REQUEST_PERCENTAGE: 1.0}, "does not accept the character NUL"),
@@ -347,7 +347,7 @@ def test_the_output_of_rpk_with_every_field() -> None:
         Entity(client_id=DEFAULT): {CONSUMER_BYTE_RATE: 1048576, PRODUCER_BYTE_RATE: 2e6},
         Entity(user="alice", client_id="etl"): {CONTROLLER_MUTATION_RATE: 2.5},
     }
-    assert found.unreadable == ("client-id-prefix 'mobile-': Kafka has no such type of entity",)
+    assert found.unreadable == ("client-id-prefix 'mobile-': Kafka does not have this entity type",)
     assert rpk.read(json.dumps(yaml.safe_load(RPK)), "f") == found
 
 
