@@ -1,4 +1,4 @@
-"""Elections in batches, with a pause and a check of the cluster's health between them."""
+"""Elections in batches, with a pause and a check of the cluster's health between two batches."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class BatchRules:
 
 @dataclass(slots=True, kw_only=True)
 class ElectionResults:
-    """The result for each partition so far: None if its leader was elected, otherwise the reason.
+    """The results of the elections so far. `outcomes` has None for each elected leader, otherwise the reason.
 
-    `unknown` were sent, but not answered. `left` were not sent. `unsettled` were unhealthy, or still lacked their new
-    leader, when the elections stopped.
+    `unknown` are the partitions of a request without an answer. `left` are the partitions whose election was not
+    requested. `unsettled` are those that were unhealthy, or still lacked their new leader, when the elections stopped.
     """
 
     outcomes: dict[TopicPartition, Failure | None] = field(default_factory=dict)
@@ -50,12 +50,12 @@ class ElectionResults:
 
     @property
     def not_needed(self) -> list[TopicPartition]:
-        """The partitions that had a valid leader before."""
+        """The partitions that already had a valid leader."""
         return [name for name, failure in self.outcomes.items() if failure and failure.code == NOT_NEEDED]
 
     @property
     def failed(self) -> Mapping[TopicPartition, Failure]:
-        """The partitions that could not be elected, with the reasons."""
+        """The partitions whose election failed, with the reasons."""
         return {name: failure for name, failure in self.outcomes.items() if failure and failure.code != NOT_NEEDED}
 
 
@@ -69,11 +69,11 @@ def elect(
     results: ElectionResults,
     on_batch: Callable[[int, int], None] = lambda *_: None,
 ) -> None:
-    """Elect leaders batch by batch, and add to `results`, which is also correct if this ends early.
+    """Elect leaders batch by batch. `results` is updated after each batch, so it is also correct after an error.
 
-    `partitions` is the state before. The elections stop if the cluster does not become healthy again between two
-    batches. `on_batch` receives the number of finished batches and the number of all batches. Raises Unreachable and
-    Refused as the port does.
+    `partitions` is the state before the elections. The elections stop if the cluster does not become as healthy as
+    before between two batches. `on_batch` receives the number of finished batches and the number of all batches. Raises
+    Unreachable and Refused as the port does.
     """
     todo = list(batches(names, partitions, rules.size))
     results.left = [name for batch in todo for name in batch]

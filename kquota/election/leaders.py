@@ -1,4 +1,4 @@
-"""The partitions of an election: those that need one, their order, and the file that lists them."""
+"""Selects the partitions that need an election, puts them in order, and reads the file that lists them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def parse(text: str, where: str) -> tuple[TopicPartition, ...]:
 
 
 def _plain(entry: dict[str, object]) -> TopicPartition | dict[str, object]:
-    """Return the partition of a valid entry, or any other object unchanged. A file may have 100,000 entries."""
+    """Return the partition of a valid entry, or any other object unchanged. This saves memory for 100,000 entries."""
     topic, number = entry.get("topic"), entry.get("partition")
     if not isinstance(topic, str) or type(number) is not int or not 0 <= number <= HIGHEST_ID:
         return entry
@@ -73,8 +73,8 @@ def _needs(kind: ElectionType, state: Partition) -> bool:
 def batches(
     names: Iterable[TopicPartition], partitions: Mapping[TopicPartition, Partition], size: int | None
 ) -> Iterator[Sequence[TopicPartition]]:
-    """Divide the partitions into batches of at most `size`, or into one. Each batch is spread over the preferred
-    leaders.
+    """Divide the partitions into batches of at most `size`, or into one batch if it is None. Each batch is spread over
+    the preferred leaders.
 
     A broker that becomes the leader of many partitions at once delays their clients (KIP-1358), so the brokers take
     turns. Partitions of the same broker keep their order.

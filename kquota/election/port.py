@@ -20,7 +20,7 @@ class ElectionType(Enum):
     PREFERRED = 0
     """The first replica becomes the leader if it is in sync."""
     UNCLEAN = 1
-    """A partition without a leader gets one that may be out of sync, so acknowledged messages can be lost."""
+    """An out-of-sync replica may become the leader of a partition without a leader, which can lose messages."""
 
 
 class Elections(Protocol):
@@ -36,10 +36,10 @@ class Elections(Protocol):
     def elect(
         self, kind: ElectionType, partitions: Collection[TopicPartition], seconds: float
     ) -> Mapping[TopicPartition, Failure | None]:
-        """Request elections in one request, with a timeout of `seconds`. A result of None means that the leader was
+        """Elect leaders with one request that has a timeout of `seconds`. A result of None means that the leader was
         elected.
 
-        A partition that needs no election fails with NOT_NEEDED. Raises Unreachable if no answer came, and the result
-        is then unknown. Raises Refused if the brokers refuse the whole request.
+        A partition that needs no election fails with NOT_NEEDED. Raises Unreachable if no answer came, so the results
+        are unknown. Raises Refused if the brokers refuse the whole request.
         """
         ...

@@ -29,7 +29,7 @@ def test_a_sandbox_from_up_to_down(name: str) -> None:
     up = kquota("sandbox", "up", name, "--zookeeper-only")
     assert (up.code, up.out) == (0, "")
     assert up.err.startswith("kquota: starting ZooKeeper\n")
-    assert up.err.endswith(f'use it with: eval "$(kquota sandbox env {name})"\n')
+    assert up.err.endswith(f'Use it with: eval "$(kquota sandbox env {name})"\n')
 
     env = kquota("sandbox", "env", name)
     assert (env.code, env.err) == (0, "")
@@ -79,9 +79,9 @@ BAD = {
     "too many brokers": (["up", "--brokers", "10"], 2, "--brokers 10: a sandbox has 1 to 9 brokers"),
     "brokers that are not a number": (["up", "--brokers", "x"], 2, "--brokers"),
     "an unknown version": (["up", "--kafka", "1.0"], 2, "--kafka 1.0: the sandbox runs 4.3.1, 3.9.1, 2.8.2"),
-    "Kafka without Kafka": (["up", "--zookeeper-only", "--kafka", "4.3.1"], 2, "--zookeeper-only starts no Kafka"),
-    "tiered topics without Kafka": (["up", "--zookeeper-only", "--tiered"], 2, "--zookeeper-only starts no Kafka"),
-    "metrics without Kafka": (["up", "--zookeeper-only", "--metrics"], 2, "--zookeeper-only starts no Kafka"),
+    "Kafka without Kafka": (["up", "--zookeeper-only", "--kafka", "4.3.1"], 2, "--zookeeper-only does not start Kafka"),
+    "tiered topics without Kafka": (["up", "--zookeeper-only", "--tiered"], 2, "--zookeeper-only does not start Kafka"),
+    "metrics without Kafka": (["up", "--zookeeper-only", "--metrics"], 2, "--zookeeper-only does not start Kafka"),
     "tiered topics of an old release": (
         ["up", "--kafka", "3.9.1", "--tiered"],
         2,

@@ -1,4 +1,4 @@
-"""`kquota complete`: its option, and its registration."""
+"""`kquota complete`: its options, and its registration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kquota.cli.connection import Unrecorded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompleteOptions:
-    """Print the topics and brokers of a cluster for shell completions, or nothing; it never prompts and never fails."""
+    """Print the topics and brokers of a cluster for shell completions, without prompts and error messages."""
 
     connection: Unrecorded
 

@@ -1,4 +1,4 @@
-"""`kquota complete` (hidden): the topics and brokers that completions offer. The next TAB reads them from a cache."""
+"""`kquota complete` (hidden): print the names that completions offer, and cache them for the next TAB."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from kquota.settings.resource import BROKERS, TOPICS
 from kquota.terms import BrokerId
 
 SECONDS: Final = 2.0
-"""The maximum number of seconds that a TAB may take if the cluster does not answer. KQUOTA_COMPLETE_SECONDS overrides
-it.
-"""
+"""The maximum time of a TAB in seconds if the cluster does not answer. KQUOTA_COMPLETE_SECONDS overrides it."""
 
 
 def run(options: CompleteOptions) -> Lines:
@@ -32,7 +30,7 @@ def run(options: CompleteOptions) -> Lines:
     named = [str(value or "") for value in given.values()]
     kept = world.completion_file(named)
     before = kept.recall()
-    # Record the failure first: however this process ends, the next TAB does not wait for it again.
+    # Record a failure first, because then the next TAB does not wait again, even if this process is killed.
     kept.keep_failed(before)
     _end_in_time()
     with contextlib.redirect_stderr(io.StringIO()):
@@ -42,7 +40,7 @@ def run(options: CompleteOptions) -> Lines:
 
 
 def _end_in_time() -> None:
-    """Let the system end this process, because a name server that does not answer blocks the whole interpreter."""
+    """Let SIGALRM end this process, because a name server that does not answer blocks the whole interpreter."""
     given = os.environ.get("KQUOTA_COMPLETE_SECONDS", "")
     try:
         seconds = float(given)

@@ -24,7 +24,7 @@ class PartitionElection(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionAnswer(Answer):
-    """The result for each partition, by name. `lines` are the text."""
+    """The result for each partition, sorted by topic and number. `lines` are the text output."""
 
     election_type: str
     partitions: tuple[PartitionElection, ...]
@@ -37,7 +37,7 @@ class ElectionAnswer(Answer):
 def answered(
     kind: ElectionType, results: ElectionResults, *, closing_notes: tuple[str, ...], code: int
 ) -> ElectionAnswer:
-    """Return the results so far. Partitions without a result appear only in the JSON document and in a note."""
+    """Return the answer so far. Partitions without a result appear only in the JSON document and in a note."""
     names = {
         "elected": results.elected,
         "not needed": results.not_needed,
@@ -56,7 +56,7 @@ def answered(
 
 
 def planned(kind: ElectionType, names: Sequence[TopicPartition], notes: tuple[str, ...]) -> ElectionAnswer:
-    """Return the partitions that would be elected."""
+    """Return the answer to a dry run: the partitions whose leaders would be elected."""
     listed = ", ".join(map(str, sorted(names)))
     return ElectionAnswer(
         election_type=kind.name.lower(),

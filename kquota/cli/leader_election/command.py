@@ -13,9 +13,9 @@ from kquota.cli.actions import StrictCommand, flag, value
 from kquota.cli.connection import ThroughBrokers
 from kquota.cli.options import DryRun, Output, OutputFormat, WritingOptions, Yes
 
-EPILOG: Final = """With --batch, kquota waits after each batch until the new leaders are visible, and until no more
-partitions than before are without a leader or have an out-of-sync replica. Exit codes: 0 done, 1 some partitions were
-not elected (they are named).
+EPILOG: Final = """With --batch, kquota waits between two batches until the new leaders are visible and the cluster is
+as healthy as before. A partition is unhealthy if it has no leader or an out-of-sync replica. Exit codes: 0 done; 1 some
+leaders were not elected (the output names their partitions).
 
 Examples:
   kquota leader-election --bootstrap-server localhost:9092 --election-type preferred --all-topic-partitions --batch 50
@@ -41,8 +41,8 @@ class LeaderElectionOptions(WritingOptions):
         value(
             "election-type",
             "[preferred|unclean]",
-            "preferred: the first replica becomes the leader. unclean: a partition without a leader gets one that may "
-            "be out of sync, which can lose messages.",
+            "preferred: the first replica becomes the leader. unclean: an out-of-sync replica may become the leader of "
+            "a partition without a leader, which can lose messages.",
         ),
     ] = None
     topic: Annotated[str | None, value("topic", "NAME", "Topic of the partition; needs --partition.")] = None
@@ -51,7 +51,7 @@ class LeaderElectionOptions(WritingOptions):
     ] = None
     path_to_json_file: Annotated[
         Path | None,
-        value("path-to-json-file", "FILE", 'The partitions: {"partitions":[{"topic":"foo","partition":1}]}.'),
+        value("path-to-json-file", "FILE", 'The file of partitions: {"partitions":[{"topic":"foo","partition":1}]}.'),
     ] = None
     all_topic_partitions: Annotated[
         bool, flag("all-topic-partitions", "Every partition that needs an election of this type.")
@@ -59,7 +59,10 @@ class LeaderElectionOptions(WritingOptions):
     batch: Annotated[
         int | None,
         typer.Option(
-            "--batch", metavar="N", min=1, help="Partitions in one request. [default: all partitions at once]"
+            "--batch",
+            metavar="N",
+            min=1,
+            help="Maximum number of partitions in one request. [default: all partitions at once]",
         ),
     ] = None
     pause: Annotated[
@@ -70,7 +73,7 @@ class LeaderElectionOptions(WritingOptions):
         value(
             "settle",
             "TIME",
-            "With --batch: how long the cluster may take to become healthy after a batch. [default: 60s]",
+            "With --batch: maximum wait for the cluster to become healthy after a batch. [default: 60s]",
         ),
     ] = None
     yes: Yes = False

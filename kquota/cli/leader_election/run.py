@@ -54,7 +54,7 @@ def _rules(options: LeaderElectionOptions) -> BatchRules:
 
 
 def _wanted(options: LeaderElectionOptions) -> tuple[TopicPartition, ...] | None:
-    """Return the given partitions, or None for all that need an election."""
+    """Return the given partitions, or None for all partitions that need an election."""
     given = (options.topic is not None, options.all_topic_partitions, options.path_to_json_file is not None)
     if sum(given) != 1:
         raise Invalid(
@@ -70,7 +70,7 @@ def _wanted(options: LeaderElectionOptions) -> tuple[TopicPartition, ...] | None
 
 
 def _connection(options: LeaderElectionOptions) -> Connection:
-    """Return the connection. It also accepts the old name of the option from Kafka's tool."""
+    """Return the connection. --admin.config is the name of --command-config in older Kafka tools."""
     if options.admin_config is None:
         return options.connection
     if options.connection.command_config is not None:
@@ -109,8 +109,8 @@ def _elected(
 def _must_exist(wanted: Sequence[TopicPartition] | None, partitions: Mapping[TopicPartition, Partition]) -> None:
     if missing := [name for name in wanted or () if name not in partitions]:
         raise Refused(
-            f"{counted(len(missing), 'partition')} of the election: not found ({few(missing, _SHOWN)}). "
-            "Nothing was sent"
+            f"{agreeing(len(missing), 'partition', 'does', 'do')} not exist ({few(missing, _SHOWN)}). No election was "
+            "requested"
         )
 
 
@@ -133,10 +133,10 @@ def _complaints(results: ElectionResults, rules: BatchRules) -> Iterator[str]:
     if results.failed:
         yield f"error: {len(results.failed)} replica(s) could not be elected"
     if results.unsettled:
-        those = agreeing(len(results.unsettled), "partition", "has", "have")
+        those = agreeing(len(results.unsettled), "partition", "is", "are")
         yield (
-            f"error: {human_duration(rules.settle)} after a batch, {those} no new leader or an out-of-sync replica "
-            f"({few(results.unsettled, _SHOWN)})"
+            f"error: {those} still unhealthy {human_duration(rules.settle)} after a batch, without a new leader or "
+            f"with an out-of-sync replica ({few(results.unsettled, _SHOWN)})"
         )
     if results.unknown:
         those = agreeing(len(results.unknown), "partition", "has", "have")
@@ -145,7 +145,7 @@ def _complaints(results: ElectionResults, rules: BatchRules) -> Iterator[str]:
             f"Check the leaders with {suggested('topics --describe')}"
         )
     if results.left:
-        those = agreeing(len(results.left), "partition", "was", "were")
         yield (
-            f"error: {those} not sent ({few(results.left, _SHOWN)}). Run the command again when the cluster is healthy"
+            f"error: no election was requested for {counted(len(results.left), 'partition')} "
+            f"({few(results.left, _SHOWN)}). Run the command again when the cluster is healthy"
         )

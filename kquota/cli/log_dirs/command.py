@@ -1,4 +1,4 @@
-"""`kquota log-dirs`: kafka-log-dirs, with snapshots for a history."""
+"""`kquota log-dirs`: like kafka-log-dirs, but it also records the sizes in a history."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kquota.cli.connection import ThroughBrokers
 from kquota.cli.engine_options import Conf, Debug
 from kquota.cli.options import Output, OutputFormat
 
-EPILOG: Final = """Each snapshot file is named after its cluster and time, so a folder that cron fills becomes a
-history. --compact prints the snapshots that are compacted and can be deleted: all but the newest.
+EPILOG: Final = """The name of a snapshot file contains its cluster and its time, so the snapshots of a cron job can
+share one folder. --compact prints the compacted snapshots that you can delete: all except the newest.
 
 Examples:
   kquota log-dirs --bootstrap-server localhost:9092 --describe --topic-list orders,payments
@@ -39,7 +39,8 @@ class LogDirsOptions:
         False
     )
     snapshot: Annotated[
-        Path | None, typer.Option("--snapshot", metavar="DIR", help="Write all sizes into a new file in DIR.")
+        Path | None,
+        typer.Option("--snapshot", metavar="DIR", help="Write the replica sizes into a new snapshot file in DIR."),
     ] = None
     compact: Annotated[
         Path | None,

@@ -1,4 +1,4 @@
-"""`kquota log-dirs --compact DIR`: roll snapshots into a Parquet batch of the history."""
+"""`kquota log-dirs --compact DIR`: compact snapshots into a Parquet batch of the history."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def compacted(directory: Path, engine: Engine) -> Lines:
-    """Roll the waiting snapshots in `directory`, and return all snapshots that can be deleted.
+    """Compact the new snapshots in `directory`, and return all snapshots that can be deleted.
 
     Raises Invalid for a folder that does not exist, or has no snapshot.
     """
@@ -32,7 +32,7 @@ def compacted(directory: Path, engine: Engine) -> Lines:
         raise Invalid(f"--compact {directory}: the folder contains no snapshot. ", NextStep.TAKE_SNAPSHOT)
     if found.waiting:
         with local_files.rolling(directory) as batch:
-            # Another process may have rolled them in the meantime.
+            # List again, because another process may have compacted them in the meantime.
             found = local_files.listing([directory])
             _roll(found, batch, engine)
             found = local_files.listing([directory])
@@ -40,8 +40,8 @@ def compacted(directory: Path, engine: Engine) -> Lines:
         say("nothing to compact: all snapshots are already compacted")
     for path in found.late:
         world.warn(
-            f"{path} is older than the compacted snapshots of its cluster, and is left out. Delete it. If you still "
-            f"have all snapshots, you can instead delete {directory / 'rolled'} and run the same command again"
+            f"{path} is older than the compacted snapshots of its cluster, so kquota leaves it out. Delete it. If you "
+            f"still have all snapshots, you can instead delete {directory / 'rolled'} and run the same command again"
         )
     free = local_files.spent_snapshots(directory, found.held)
     note = f"compacted snapshots that can be deleted: {len(free)} (all except the newest)"
@@ -60,7 +60,7 @@ def _roll(found: Listing, batch: HistoryBatch, engine: Engine) -> None:
 
                 made = tables(Reader(spark=spark, scratch=scratch), laid, found, batch.unfinished)
         except Refused:
-            # Spark does not report which file is damaged.
+            # Look for the damaged file here, because Spark does not report which file is damaged.
             local_files.check_snapshots(found.waiting)
             raise
     taken = set(found.waiting.values())

@@ -1,4 +1,4 @@
-"""`kquota log-dirs`: print what brokers report about their log dirs, or write it as a snapshot."""
+"""`kquota log-dirs`: print the log dirs that brokers report, or write them as a snapshot."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ class LogDirsShown(Answer):
         yield "Querying brokers for log directories information"
         yield f"Received log directory information from brokers {','.join(str(one.broker) for one in self.brokers)}"
         text = document(self).rstrip("\n")
-        # Joining single characters needs nine times the memory of the text.
+        # Join single characters only if necessary, because this needs nine times the memory of the text.
         yield text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def run(options: LogDirsOptions) -> Answer:
-    """Run the action. Raises Invalid unless exactly one is given, and for options that it does not take."""
+    """Run the action. Raises Invalid unless exactly one action is given, and for options that it does not accept."""
     if [options.describe, options.snapshot is not None, options.compact is not None].count(True) != 1:
         raise Invalid("give exactly one of --describe, --snapshot DIR and --compact DIR")
     if options.compact is not None:
@@ -102,7 +102,7 @@ def _snapshot(
 ) -> Lines:
     detailed = cluster.detailed(described)
     for warning in hidden(detailed):
-        world.warn(f"{warning}; it is missing from the snapshot")
+        world.warn(f"{warning}. The snapshot does not contain these replicas")
     path = local_files.snapshot(directory, cluster.cluster_id, time, detailed)
     count = sum(len(log_dir.replicas) for log_dir in detailed)
     return Lines(lines=(str(path),), notes=(f"{count} replicas of {len(brokers)} brokers",))

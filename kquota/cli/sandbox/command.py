@@ -18,7 +18,7 @@ EPILOG: Final = """Examples:
 Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="Name of the sandbox.")]
 
 
-UP_EPILOG: Final = """The first start of a Kafka release downloads it (40 MB), except with --zookeeper-only.
+UP_EPILOG: Final = """kquota downloads a Kafka release (40 MB) before its first start. ZooKeeper needs no download.
 
 Examples:
   kquota sandbox up
@@ -27,7 +27,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """Start real servers on loopback. They run until `sandbox down`."""
+    """Start real servers on the loopback address. They run until `kquota sandbox down` stops them."""
 
     name: Name = "default"
     kafka: Annotated[
@@ -50,7 +50,7 @@ class UpOptions:
     ] = False
     properties: Annotated[
         list[str] | None,
-        typer.Option("--property", metavar="KEY=VALUE", help="Setting of every broker. Repeatable."),
+        typer.Option("--property", metavar="KEY=VALUE", help="Config to set on every broker. Repeatable."),
     ] = None
     output: OutputFormat = Output.text
 
@@ -71,7 +71,8 @@ class SandboxStatusOptions:
 
 
 ENV_EPILOG: Final = """\
-It sets KQUOTA_BOOTSTRAP_SERVER and KQUOTA_ZOOKEEPER, so that you can leave out the cluster options.
+The variables are KQUOTA_BOOTSTRAP_SERVER, KQUOTA_ZOOKEEPER and KQUOTA_METRICS, as far as the sandbox has
+these servers. With them, you can leave out the cluster options.
 Exit code 1: the sandbox is not running.
 
 Examples:
@@ -81,7 +82,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvOptions:
-    """Print the variables that make a shell use a sandbox."""
+    """Print environment variables that make kquota use a sandbox."""
 
     name: Name = "default"
 
@@ -96,12 +97,12 @@ class DownOptions:
     """Stop the servers of a sandbox and remove its data, also after a crash."""
 
     name: Name = "default"
-    all_of_them: Annotated[bool, typer.Option("--all", help="All sandboxes.")] = False
+    all_of_them: Annotated[bool, typer.Option("--all", help="Stop all sandboxes.")] = False
 
 
 DEMO_EPILOG: Final = """\
 The demo takes about 90 seconds and removes its sandbox at the end. Exit codes: 0 all steps worked,
-8 only the steps without Kafka were shown, because Kafka cannot be downloaded.
+8 only the steps without Kafka were shown, because Kafka could not be downloaded.
 
 Examples:
   kquota sandbox demo
@@ -110,7 +111,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoOptions:
-    """Show kquota on a fresh sandbox: a throttled client, a predicted move, and no throttle left behind."""
+    """Show kquota on a new sandbox: throttle a client, estimate and run a move, and restore the throttle."""
 
 
 app = typer.Typer(

@@ -26,7 +26,7 @@ COMMANDS: Final[Mapping[DemoCommand, str]] = {
     DemoCommand.ESTIMATE: _ESTIMATE,
     DemoCommand.ESTIMATE_AS_JSON: f"{_ESTIMATE} --output json",
     DemoCommand.MOVE: f"move run plan.json --throttle {THROTTLE} --reason '{REASON}'",
-    # A state folder represents a host, so another folder is another host.
+    # Another state folder acts as another host, because journals belong to one host.
     DemoCommand.STATUS_ELSEWHERE: "move status --state-dir other-host",
     DemoCommand.REPORT: "move report --state-dir other-host",
     DemoCommand.SET_QUOTAS_OF_USER: (
@@ -37,7 +37,7 @@ COMMANDS: Final[Mapping[DemoCommand, str]] = {
 }
 
 
-def run(options: DemoOptions) -> Lines:  # noqa: ARG001 - it has none
+def run(options: DemoOptions) -> Lines:  # noqa: ARG001 - the command has no options
     """Run the demo. The exit code is 8 if Kafka cannot be downloaded."""
     with downloading() as tell:
         whole = demo(Story(line=_line, progress=tell, commands=COMMANDS))

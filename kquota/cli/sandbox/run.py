@@ -26,7 +26,7 @@ def _log_dirs(broker: SandboxBroker | None) -> dict[str, object] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerShown(Part):
-    """A ZooKeeper or a broker. `pid` is None if it is not running."""
+    """A ZooKeeper server or a broker. `pid` is None if it is not running."""
 
     server: str
     broker: SandboxBroker | None = spread(_of_broker)
@@ -53,7 +53,7 @@ class SandboxShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandboxes(Answer):
-    """Sandboxes by name."""
+    """The answer of `sandbox status`: the sandboxes and their servers."""
 
     INDENT = 2
     ASCII = True
@@ -84,7 +84,6 @@ def status(options: SandboxStatusOptions) -> Sandboxes:
 
 
 def _shown(found: Sandbox) -> SandboxShown:
-    """Describe a sandbox."""
     return SandboxShown(
         name=found.name,
         kafka=found.kafka,
@@ -119,18 +118,18 @@ def _addresses(found: Sandbox) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartedSandbox(Sandboxes):
-    """The sandbox that was started."""
+    """The sandbox that was started. Without text, because a note on stderr describes it."""
 
     def text(self) -> Iterator[str]:
         yield from ()
 
 
 def up(options: UpOptions) -> StartedSandbox:
-    """Start a sandbox. Raises Invalid for options of Kafka together with --zookeeper-only."""
+    """Start a sandbox. Raises Invalid for Kafka options together with --zookeeper-only."""
     of_kafka = (options.kafka, options.brokers, options.properties, options.tiered or None, options.metrics or None)
     if options.zookeeper_only and any(value is not None for value in of_kafka):
         raise Invalid(
-            "--zookeeper-only starts no Kafka. Leave out --kafka, --brokers, --tiered, --metrics and --property"
+            "--zookeeper-only does not start Kafka. Leave out --kafka, --brokers, --tiered, --metrics and --property"
         )
     with downloading() as tell:
         started = cluster.up(
@@ -142,9 +141,9 @@ def up(options: UpOptions) -> StartedSandbox:
             metrics=options.metrics,
             tell=tell,
         )
-    use = f'use it with: eval "$(kquota sandbox env {options.name})"'
+    use = f'Use it with: eval "$(kquota sandbox env {options.name})"'
     return StartedSandbox(
-        sandboxes=(_shown(started),), notes=(f"sandbox {options.name} is up: {_addresses(started)}; {use}",)
+        sandboxes=(_shown(started),), notes=(f"sandbox {options.name} is up: {_addresses(started)}. {use}",)
     )
 
 
@@ -156,7 +155,7 @@ def _property(text: str) -> tuple[str, str]:
 
 
 def env(options: EnvOptions) -> Lines:
-    """Print the variables. Prints nothing for a sandbox that is not running."""
+    """Return the lines that set the variables. Without a running sandbox there are none, and the exit code is 1."""
     found = cluster.find(options.name)
     if found is None or not found.running:
         hint = f"sandbox {options.name} is not running. Start it with: kquota sandbox up {options.name}"
