@@ -391,11 +391,11 @@ O	kquota leader-election	--command-config	once	files	Java properties with the cl
 O	kquota leader-election	--election-type	once	preferred|unclean	preferred: the first replica becomes the leader
 O	kquota leader-election	--topic	once	topics	Topic of the partition; needs --partition
 O	kquota leader-election	--partition	once	free	Partition of the topic
-O	kquota leader-election	--path-to-json-file	once	files	The partitions: {"partitions":[{"topic":"foo","partition":1}]}
+O	kquota leader-election	--path-to-json-file	once	files	The file of partitions: {"partitions":[{"topic":"foo","partition":1}]}
 O	kquota leader-election	--all-topic-partitions	once	flag	Every partition that needs an election of this type
-O	kquota leader-election	--batch	once	free	Partitions in one request
+O	kquota leader-election	--batch	once	free	Maximum number of partitions in one request
 O	kquota leader-election	--pause	once	free	With --batch: time between two batches, for example 5s
-O	kquota leader-election	--settle	once	free	With --batch: how long the cluster may take to become healthy after a batch
+O	kquota leader-election	--settle	once	free	With --batch: maximum wait for the cluster to become healthy after a batch
 O	kquota leader-election	--yes	once	flag	Do not ask for confirmation
 O	kquota leader-election	--dry-run	once	flag	Print what would be written, without writing it
 O	kquota leader-election	--output	once	text|json	Format of stdout
@@ -406,7 +406,7 @@ O	kquota log-dirs	--bootstrap-server	once	free	Kafka brokers
 O	kquota log-dirs	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota log-dirs	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota log-dirs	--describe	once	flag	Print the size of every replica in bytes, as JSON
-O	kquota log-dirs	--snapshot	once	folders	Write all sizes into a new file in DIR
+O	kquota log-dirs	--snapshot	once	folders	Write the replica sizes into a new snapshot file in DIR
 O	kquota log-dirs	--compact	once	folders	Compact the snapshots in DIR into Parquet, with Spark
 O	kquota log-dirs	--topic-list	once	topics,	Only these topics
 O	kquota log-dirs	--broker-list	once	brokers,	Only these brokers
@@ -867,28 +867,28 @@ O	kquota record unshare	--output	once	text|json	Format of stdout
 O	kquota record unshare	--help	once	flag	Show this message and exit
 C	kquota sandbox	Run a real ZooKeeper and real Kafka on this machine
 O	kquota sandbox	--help	once	flag	Show this message and exit
-C	kquota sandbox up	Start real servers on loopback
+C	kquota sandbox up	Start real servers on the loopback address
 A	kquota sandbox up	free
 O	kquota sandbox up	--kafka	once	releases	Kafka release: 4.3.1 (KRaft), 3.9.1 or 2.8.2 (both on ZooKeeper)
 O	kquota sandbox up	--brokers	once	free	Number of brokers, 1 to 9
 O	kquota sandbox up	--zookeeper-only	once	flag	Start only ZooKeeper, without a download
 O	kquota sandbox up	--tiered	once	flag	Configure remote storage in a folder, for tiered topics (Kafka 4.3.1 only)
 O	kquota sandbox up	--metrics	once	flag	Run the Prometheus JMX exporter in each broker, for `kquota quota top`
-O	kquota sandbox up	--property	many	free	Setting of every broker
+O	kquota sandbox up	--property	many	free	Config to set on every broker
 O	kquota sandbox up	--output	once	text|json	Format of stdout
 O	kquota sandbox up	--help	once	flag	Show this message and exit
 C	kquota sandbox status	Show which sandboxes are running, and their addresses
 A	kquota sandbox status	free
 O	kquota sandbox status	--output	once	text|json	Format of stdout
 O	kquota sandbox status	--help	once	flag	Show this message and exit
-C	kquota sandbox env	Print the variables that make a shell use a sandbox
+C	kquota sandbox env	Print environment variables that make kquota use a sandbox
 A	kquota sandbox env	free
 O	kquota sandbox env	--help	once	flag	Show this message and exit
 C	kquota sandbox down	Stop the servers of a sandbox and remove its data, also after a crash
 A	kquota sandbox down	free
-O	kquota sandbox down	--all	once	flag	All sandboxes
+O	kquota sandbox down	--all	once	flag	Stop all sandboxes
 O	kquota sandbox down	--help	once	flag	Show this message and exit
-C	kquota sandbox demo	Show kquota on a fresh sandbox: a throttled client, a predicted move, and no throttle left behind
+C	kquota sandbox demo	Show kquota on a new sandbox: throttle a client, estimate and run a move, and restore the throttle
 O	kquota sandbox demo	--help	once	flag	Show this message and exit
 V	entity-types	users
 V	entity-types	clients
