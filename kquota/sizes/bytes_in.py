@@ -17,9 +17,11 @@ from kquota.sizes import prometheus
 from kquota.terms import BrokerId, is_id
 
 LARGEST: Final = 8_000_000
-"""The largest length of a file: two weeks of a hundred brokers in Prometheus, with a value every ten minutes."""
+"""The largest file in characters: enough for a hundred brokers in Prometheus with a value every ten minutes for two
+weeks.
+"""
 ENOUGH: Final = 20
-"""The number of rates below which percentiles are unknown."""
+"""The smallest number of rates from which kquota calculates percentiles."""
 _REST: Final = ("low", "high", "peak")
 _CSV: Final = "Write a header broker,bytes_in and lines like 1,3MB/s"
 _JSON: Final = 'Write {"1":"3MB/s"}, or [{"broker":1,"bytes_in":"3MB/s"}], or save a Prometheus query result'
@@ -27,7 +29,8 @@ _JSON: Final = 'Write {"1":"3MB/s"}, or [{"broker":1,"bytes_in":"3MB/s"}], or sa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BytesIn:
-    """Bytes per second: the mean and, if enough rates are known, the 5th, 95th and 99th percentile.
+    """A broker's write rate in bytes per second: the mean, and the 5th (`low`), 95th (`high`) and 99th (`peak`)
+    percentile.
 
     None means unknown, never 0.
     """
@@ -39,7 +42,7 @@ class BytesIn:
 
 
 def bytes_in(rates: Sequence[float]) -> BytesIn:
-    """Return the mean and the percentiles of rates in order of time. Fewer than ENOUGH rates have only the mean."""
+    """Return the mean and the percentiles of `rates`. The percentiles of fewer than ENOUGH rates are unknown."""
     mean = statistics.fmean(rates)
     if len(rates) < ENOUGH:
         return BytesIn(mean=mean)
@@ -48,12 +51,15 @@ def bytes_in(rates: Sequence[float]) -> BytesIn:
 
 
 def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
-    """Parse the rate of each broker, written `3=12MB/s`. Raises Invalid for another format or a repeated broker."""
+    """Parse texts like `3=12MB/s` into the rate of each broker.
+
+    Raises Invalid for another form and for a broker that is given twice.
+    """
     rates: dict[BrokerId, BytesIn] = {}
     for text in texts:
         broker, equals, rate = text.partition("=")
         if not equals or not is_id(broker):
-            raise Invalid(Parameter("bytes_in"), f" {text!r}: write a broker id and a rate, for example 1=3MB/s")
+            raise Invalid(Parameter("bytes_in"), f" {text!r}: is not a broker id with a rate. Example: 1=3MB/s")
         if BrokerId(int(broker)) in rates:
             raise Invalid(Parameter("bytes_in"), f" {text!r}: broker {int(broker)} already has a rate")
         try:
@@ -64,20 +70,21 @@ def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
 
 
 def parse(text: str, where: str) -> dict[BrokerId, BytesIn]:
-    """Parse the rate of each broker in a file: CSV with a header, JSON by broker or in rows, or a Prometheus answer.
+    """Parse the text of a file into the rate of each broker.
 
-    Raises Invalid beginning with `where`, the name of the file. Source: Prometheus' HTTP API, `/api/v1/query` (one
-    value for each broker) and `/api/v1/query_range` (mean and percentiles of its values).
+    The file is CSV with a header, a JSON object by broker, a JSON list of rows, or an answer of Prometheus' HTTP API:
+    `/api/v1/query` (one value for each broker) or `/api/v1/query_range` (the mean and the percentiles of its values).
+    Raises Invalid with a message that begins with `where`, the name of the file.
     """
     if not text.strip():
         raise Invalid(f"{where}: is empty. {_CSV}")
     if len(text) > LARGEST:
         raise Invalid(
-            f"{where}: has {len(text):,} characters, and kquota reads at most {LARGEST:,}. Query a shorter time"
+            f"{where}: has {len(text):,} characters, and kquota reads at most {LARGEST:,}. Query a shorter range"
         )
     rates = _from_json(text, where) if text.lstrip().startswith(("{", "[")) else _from_csv(text, where)
     if not rates:
-        raise Invalid(f"{where}: contains no rate of a broker")
+        raise Invalid(f"{where}: contains no rate for any broker")
     return rates
 
 
@@ -95,7 +102,7 @@ def _from_table(table: csv.DictReader[str], where: str) -> dict[BrokerId, BytesI
     if missing := [name for name in ("broker", "bytes_in") if name not in names]:
         raise Invalid(f"{where}: has no column {' and '.join(missing)}. {_CSV}")
     table.fieldnames = names
-    # A short line gives None, an empty cell an empty text. Both mean unknown.
+    # A missing cell (None) and an empty cell are both left out, because both mean unknown.
     rows = [{name: cell.strip() for name, cell in row.items() if name and cell and cell.strip()} for row in table]
     return _from_rows(rows, where)
 
@@ -112,7 +119,7 @@ def _from_json(text: str, where: str) -> dict[BrokerId, BytesIn]:
         pairs = ((broker, row if isinstance(row, dict) else {"bytes_in": row}) for broker, row in found.items())
         return _from_rows([{**row, "broker": broker} for broker, row in pairs], where)
     if not all(isinstance(row, dict) for row in found):
-        raise Invalid(f"{where}: {_JSON}")
+        raise Invalid(f"{where}: contains a list item that is not an object. {_JSON}")
     return _from_rows(found, where)
 
 
@@ -137,14 +144,14 @@ def _has(row: Mapping[str, object], name: str) -> bool:
 
 
 def _in_order(found: BytesIn, what: str) -> BytesIn:
-    """Check the order of the values, because exchanged columns would give a band that does not contain the expected
-    time.
+    """Return `found`. Raises Invalid if its values are not in order, because swapped columns would give a range of
+    times that does not contain the expected time.
     """
     rates = [("low", found.low), ("bytes_in", found.mean), ("high", found.high), ("peak", found.peak)]
     known = [(name, rate) for name, rate in rates if rate is not None]
     for (name, rate), (above, most) in itertools.pairwise(known):
         if rate > most:
-            raise Invalid(f"{what}: {name} is above {above}; the order is low, bytes_in, high, peak")
+            raise Invalid(f"{what}: {name} is above {above}. No value may exceed the next: low, bytes_in, high, peak")
     return found
 
 

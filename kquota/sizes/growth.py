@@ -1,4 +1,4 @@
-"""The bytes written between two readings of the logs: the reference for Spark, and write rates of a live cluster."""
+"""The bytes written between two readings of a log: the reference for the Spark job, and the live write rates."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import TopicPartition
 
 MOST: Final = 2**63 - 1
-"""Larger values are rejected, because a column cannot hold them."""
+"""The largest number of bytes that a column can hold. A larger result counts as unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaReading:
     """One replica in one snapshot. The size is in bytes. None means unknown.
 
-    `local_start_offset` belongs to the size: it is the first offset on the broker's disk. Snapshots of version 1 do not
-    contain it.
+    `size` counts the log from `local_start_offset`, the first offset on the broker's disk. Snapshots of version 1 do
+    not contain this offset.
     """
 
     size: int
@@ -32,9 +32,10 @@ def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
     """Return the bytes written to the replica since the previous snapshot, never negative. None if they are unknown.
 
     A log shrinks because of retention, not because of writes. The growth of a replica that is catching up is copy
-    traffic, not writes of producers. If the log was truncated at its start, or a start offset is unknown, each new
-    offset counts with the mean size of the existing ones. On a compacted topic this is an upper bound. Without a start
-    offset, the growth in size is a lower bound. Without a local start offset, the result is wrong for a tiered topic.
+    traffic, not writes of producers. If old records were deleted, or if the earlier start offset is unknown, the result
+    is the number of new offsets times the mean size of an offset in the log. This is an upper bound for a compacted
+    topic. If the current start offset is unknown, the result is the growth in size, which is a lower bound. Without a
+    local start offset, the result is wrong for a tiered topic.
     """
     if before is None or before.in_sync is False:
         return None
@@ -43,7 +44,7 @@ def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
         return gained
     written = now.end_offset - before.end_offset
     if written <= 0:
-        # The end offset went back: the log was created again, or truncated.
+        # The bytes are unknown if the end offset went back, because the log was recreated or truncated.
         return 0 if written == 0 else None
     start, earlier = _starts(before, now)
     if start is None or (gained is not None and start == earlier):
@@ -54,8 +55,10 @@ def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
 
 
 def _starts(before: ReplicaReading, now: ReplicaReading) -> tuple[int | None, int | None]:
-    """Return the first offset on disk now and before. A start offset is never above the local one, which only
-    increases.
+    """Return the first offset on disk in the current and in the earlier reading.
+
+    The start offset replaces an unknown local start offset of the earlier reading. It is never above the local start
+    offset, which only increases. Two equal offsets therefore still mean that no record was deleted.
     """
     if now.local_start_offset is None:
         return now.start_offset, before.start_offset

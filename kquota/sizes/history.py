@@ -36,7 +36,7 @@ class SnapshotKey:
 
 
 def taken(row: str | bytes, where: str) -> SnapshotKey:
-    """Return the key of a snapshot by its first row. Raises Invalid, naming `where`, if that is not a valid row."""
+    """Return the key of the snapshot that begins with `row`. Raises Invalid, naming `where`, for an invalid row."""
     try:
         return _taken(bounded.json_object(row))
     except (ValueError, KeyError) as error:
@@ -45,14 +45,14 @@ def taken(row: str | bytes, where: str) -> SnapshotKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """The time that a snapshot covers: since the previous one of its cluster. The start is None for the first one."""
+    """The time from the previous snapshot of a cluster to this one. `before` is None for the first snapshot."""
 
     taken: SnapshotKey
     before: SnapshotKey | None
 
     @property
     def seconds(self) -> int | None:
-        """The length of the span in seconds."""
+        """The length of the span in seconds, or None for the first snapshot."""
         return None if self.before is None else int((self.taken.time - self.before.time).total_seconds())
 
 
@@ -60,8 +60,8 @@ class Span:
 class Listing:
     """The files of a history.
 
-    `rolled` are folders of Parquet, `held` the snapshots in them that are known without reading them, `waiting` the
-    snapshots that are not rolled yet. `late` snapshots are older than the rolled ones of their cluster.
+    `rolled` are the Parquet folders, and `held` the snapshots that the manifests of their batches list. `waiting`
+    snapshots are not rolled yet. `late` snapshots are older than the newest rolled snapshot of their cluster.
     """
 
     rolled: tuple[str, ...]
@@ -70,13 +70,13 @@ class Listing:
     late: tuple[Path, ...] = ()
 
     def clusters(self) -> list[str]:
-        """The ids of all clusters in the listing, sorted."""
+        """Return the ids of all clusters in the listing, sorted."""
         return sorted({each.cluster for each in (*self.held, *self.waiting.values())})
 
     def of(self, asked: str | None) -> Listing:
-        """Return the part of one cluster.
+        """Return the listing of the cluster `asked`, or of the only cluster if `asked` is None.
 
-        Raises Invalid if it is missing, or if several exist and none is `asked` for.
+        Raises Invalid if that cluster is missing, or if `asked` is None and there are several clusters.
         """
         cluster = chosen(self.clusters(), asked)
         return replace(
@@ -86,7 +86,7 @@ class Listing:
         )
 
     def since(self, day: date) -> Listing:
-        """Return the same listing without the waiting snapshots of earlier days."""
+        """Return the listing without the waiting snapshots that are older than `day` (UTC)."""
         return replace(self, waiting={path: each for path, each in self.waiting.items() if each.time.date() >= day})
 
     def newest(self) -> dict[str, SnapshotKey]:
@@ -94,7 +94,7 @@ class Listing:
         return {each.cluster: each for each in sorted(self.held)}
 
     def spans(self) -> list[Span]:
-        """Return the span of each waiting snapshot, in order."""
+        """Return the span of each waiting snapshot, sorted by cluster and time."""
         before, spans = self.newest(), []
         for each in sorted(set(self.waiting.values())):
             spans.append(Span(taken=each, before=before.get(each.cluster)))
@@ -103,8 +103,9 @@ class Listing:
 
 
 def chosen(clusters: Collection[str], asked: str | None) -> str:
-    """Return the only cluster of a history, or the one that is `asked` for. Raises Invalid if it is missing or
-    ambiguous.
+    """Return the cluster `asked`, or the only cluster of a history if `asked` is None.
+
+    Raises Invalid if that cluster is missing, or if `asked` is None and there are several clusters.
     """
     known = ", ".join(clusters)
     if not clusters:
@@ -140,13 +141,16 @@ def listing(rolled: Iterable[str], held: Collection[SnapshotKey], snapshots: Map
 
 
 def batch_name(snapshots: Collection[SnapshotKey]) -> str:
-    """Return the folder of a batch: the time of its last snapshot, and a hash, so that histories can be merged."""
+    """Return the folder name of a batch: the time of its last snapshot and a hash of all its snapshots.
+
+    The hash keeps the names of two histories apart, because their folders can be merged.
+    """
     mark = hashlib.sha256("\n".join(f"{each.cluster} {each.stamp}" for each in sorted(snapshots)).encode())
     return f"batch={max(each.time for each in snapshots):%Y%m%dT%H%M%SZ}-{mark.hexdigest()[:8]}"
 
 
 def manifest(snapshots: Collection[SnapshotKey]) -> str:
-    """Return the snapshots of a batch as one JSON object."""
+    """Return the manifest of a batch: one JSON object that lists its snapshots."""
     rows = [{"cluster": each.cluster, "time": each.stamp} for each in sorted(snapshots)]
     return json.dumps({"version": VERSION, "snapshots": rows}, indent=1) + "\n"
 
@@ -159,7 +163,7 @@ def manifested(text: str, where: str) -> frozenset[SnapshotKey]:
             return frozenset(map(_taken, found["snapshots"]))
     except (ValueError, KeyError, TypeError) as error:
         raise Invalid(f"{where}: does not list the snapshots of its batch. Restore it from a backup") from error
-    raise Invalid(f"{where}: version {found['version']} is newer than this kquota. Use a newer kquota")
+    raise Invalid(f"{where}: unknown version {found['version']} (this kquota reads {VERSION}). Use a newer kquota")
 
 
 def _taken(row: Mapping[str, str]) -> SnapshotKey:

@@ -1,4 +1,4 @@
-"""The effect of a move: the bytes on each broker before and after it, and the bytes that each topic copies."""
+"""The effect of a move: the bytes on each broker before and after it, and the bytes to copy for each topic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ class MovingTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """Brokers in ascending order, the topics that copy most, the largest first, and the number of all moving topics."""
+    """The effect of a move: brokers by id, the topics with the most bytes to copy, and the number of all moving topics.
+
+    Topics are sorted by bytes, the largest first.
+    """
 
     held: tuple[BrokerBytes, ...]
     topics: tuple[MovingTopic, ...]

@@ -1,4 +1,4 @@
-"""The cluster as this room needs it. `tests/sizes/contract.py` defines it, and the fake and the real store pass it."""
+"""The interface to log dirs. `tests/sizes/contract.py` defines its behavior for the fake and for the real store."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ class LogDirs(Protocol):
         ...
 
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
-        """The log dirs of `brokers` with the replicas of `topics` (None: of all), sorted, without leaders and offsets.
+        """Return the log dirs of `brokers`, sorted, with the replicas of `topics`, but without leaders and offsets.
 
-        Without any topic in `topics`, brokers report only their log dirs, which is much faster.
+        None stands for all topics. If `topics` is empty, brokers report only log dirs, which is much faster.
         Raises Unreachable if one of the brokers does not answer.
         """
         ...
 
     def detailed(self, log_dirs: list[LogDir]) -> list[LogDir]:
-        """Add the details that brokers report: end, start and local start offsets, leaders and in-sync replicas.
+        """Return `log_dirs` with end, start and local start offsets, leaders and in-sync replicas, as brokers report.
 
-        Followers report their end and their local start, but not the start.
+        Followers report their end and local start offsets, but not their start offset.
         """
         ...
 
     def pending(self, log_dirs: list[LogDir]) -> Mapping[TopicPartition, int]:
-        """The first offset of each tiered partition that remote storage does not have yet, by its leader (KIP-1023).
+        """Return the first offset of each tiered partition that remote storage does not have yet (KIP-1023).
 
-        `log_dirs` are in detail. Partitions that are not tiered are absent. Needs Kafka 4.3.
+        The leaders report it. `log_dirs` come from `detailed`. Partitions that are not tiered are absent. Needs Kafka
+        4.3.
         """
         ...

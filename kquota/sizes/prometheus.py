@@ -15,13 +15,13 @@ _IDS: Final = ("broker_id", "kafka_broker_id", "brokerid", "node_id", "broker", 
 _NAMES: Final = ("pod", "kubernetes_pod_name", "instance", "host", "hostname", "nodename")
 _TOPIC: Final = "topic"
 _HIGHEST: Final = 2.0**63
-"""The highest rate, in bytes per second. Sums of higher ones could exceed a float."""
+"""The highest rate, in bytes per second. The sum of higher rates could exceed a float."""
 _SAVE: Final = "Save the answer of /api/v1/query or /api/v1/query_range"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Series:
-    """One series: its labels, and its values by time without NaN."""
+    """One series: its broker, its labels, and its values by time, without NaN."""
 
     broker: int
     labels: Mapping[str, str]
@@ -34,18 +34,18 @@ def is_answer(found: object) -> bool:
 
 
 def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
-    """Return the values of each broker in order of time. There are none if all of them are NaN.
+    """Return the values of each broker in order of time. The list is empty if all values are NaN.
 
-    The series of a broker may differ in their topic. The series without a topic is the total. Without it, the sum of
-    the topics counts. Raises Invalid, beginning with `where`, for series that differ in other labels, for a series
-    without a label for the broker, and for a counter.
+    The series of a broker may differ only in the label `topic`. The series without this label is the total of the
+    broker. If there is no total, the result is the sum of the topics. Raises Invalid, naming `where`, for series that
+    differ in other labels, for a series without a label for the broker, and for a counter.
     """
     if answer.get("status", "success") != "success":
         raise Invalid(f"{where}: Prometheus answered: {answer.get('error') or answer['status']}. Query again")
     data = answer.get("data", answer)
     kind = data.get("resultType") if isinstance(data, dict) else None
     if kind not in ("vector", "matrix"):
-        raise Invalid(f"{where}: contains neither a vector nor a matrix ({kind or 'nothing'}). {_SAVE}")
+        raise Invalid(f"{where}: contains neither a vector nor a matrix (resultType: {kind or 'missing'}). {_SAVE}")
     try:
         series = [_series(each, kind, where) for each in data["result"]]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
@@ -78,7 +78,7 @@ def _broker(labels: Mapping[str, str], where: str) -> int:
         if (number := _only_number(labels.get(label, ""))) is not None:
             return number
     shown = ", ".join(f'{key}="{value}"' for key, value in sorted(labels.items())) or "no label"
-    raise Invalid(f"{where}: no label names the broker ({{{shown}}}). Add one, broker_id, with label_replace()")
+    raise Invalid(f"{where}: no label names the broker ({{{shown}}}). Add the label broker_id with label_replace()")
 
 
 def _only_number(name: str) -> int | None:
@@ -94,7 +94,10 @@ def _only_number(name: str) -> int | None:
 
 
 def _checked(series: list[_Series], where: str) -> list[_Series]:
-    """Return the series whose sum is the broker's rate: the one of all topics, otherwise one for each topic."""
+    """Return the series whose sum is the broker's rate: the total, or without a total the series of each topic.
+
+    Raises Invalid if series differ in another label or have the same topic.
+    """
     differing = sorted(
         label
         for label in {label for each in series for label in each.labels}
@@ -104,7 +107,7 @@ def _checked(series: list[_Series], where: str) -> list[_Series]:
     topics = [each.labels.get(_TOPIC) for each in series]
     if differing or len(set(topics)) < len(topics):
         by = f" that differ in {', '.join(differing)}" if differing else ""
-        raise Invalid(f"{where}: broker {series[0].broker} has {len(series)} series{by}. Narrow the query to one")
+        raise Invalid(f"{where}: broker {series[0].broker} has {len(series)} series{by}. Query one series per broker")
     return whole or series
 
 

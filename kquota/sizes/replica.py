@@ -14,7 +14,7 @@ class Replica(NamedTuple):
 
     `start_offset` is the first offset that consumers can read. Only leaders report it. On a tiered topic (KIP-405),
     `size` counts only the segments on the broker's disk, and these begin at `local_start_offset`.
-    It is a tuple, because a large cluster has 300,000 of them.
+    This class is a tuple, because a large cluster has 300,000 replicas.
     """
 
     partition: TopicPartition
@@ -30,9 +30,10 @@ class Replica(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDir:
-    """One log dir: its volume's total and usable bytes (None below Kafka 3.3), or the error that hides its replicas.
+    """One log dir: its replicas and the total and usable bytes of its volume (None before Kafka 3.3).
 
-    A broker places no new replica in a `cordoned` log dir (KIP-1066, from Kafka 4.3). Snapshots do not contain this.
+    If the broker cannot read the log dir, `error` has the reason, and the replicas are missing. A broker places no new
+    replica in a `cordoned` log dir (KIP-1066, from Kafka 4.3). Snapshots do not contain `cordoned`.
     """
 
     broker: BrokerId
@@ -46,8 +47,10 @@ class LogDir:
 
 
 def without_remote(log_dirs: Iterable[LogDir], pending: Mapping[TopicPartition, int]) -> list[LogDir]:
-    """The log dirs with the bytes of tiered partitions that remote storage does not have yet: a new replica copies only
-    these if its broker has `follower.fetch.last.tiered.offset.enable` (KIP-1023). `pending` has their first offsets.
+    """Return the log dirs with the size of each tiered replica reduced to the bytes that are not in remote storage yet.
+
+    A new replica copies only these bytes if its broker sets `follower.fetch.last.tiered.offset.enable` (KIP-1023).
+    `pending` has, for each tiered partition, the first offset that is not in remote storage.
     """
     return [
         replace(log_dir, replicas=tuple(_pending_only(one, pending.get(one.partition)) for one in log_dir.replicas))
@@ -72,7 +75,10 @@ class Cordon:
 
 
 def cordons(log_dirs: Iterable[LogDir]) -> tuple[Cordon, ...]:
-    """Return the brokers with cordoned log dirs, by id. An offline log dir accepts no replica either."""
+    """Return the brokers with cordoned log dirs, by id.
+
+    For `whole`, an offline log dir counts as cordoned, because it does not accept a replica either.
+    """
     held: dict[BrokerId, list[LogDir]] = {}
     for log_dir in log_dirs:
         held.setdefault(log_dir.broker, []).append(log_dir)
@@ -88,10 +94,10 @@ def cordons(log_dirs: Iterable[LogDir]) -> tuple[Cordon, ...]:
 
 
 def hidden(log_dirs: Iterable[LogDir]) -> Iterator[str]:
-    """Return a warning for each log dir that its broker cannot read, because all sums lack its replicas."""
+    """Yield a warning for each log dir that its broker cannot read, because every sum lacks the replicas in it."""
     for log_dir in log_dirs:
         if log_dir.error is not None:
-            yield f"broker {log_dir.broker} cannot read {log_dir.path}, so its replicas are missing: {log_dir.error}"
+            yield f"broker {log_dir.broker} cannot read {log_dir.path}, so replicas in it are missing: {log_dir.error}"
 
 
 def topics(log_dirs: Iterable[LogDir]) -> frozenset[str]:
@@ -100,7 +106,7 @@ def topics(log_dirs: Iterable[LogDir]) -> frozenset[str]:
 
 
 def partition_sizes(log_dirs: Iterable[LogDir]) -> dict[TopicPartition, int]:
-    """Return the size of each partition in bytes: that of its largest replica, without copies between log dirs."""
+    """Return the bytes of the largest replica of each partition. Copies between log dirs do not count."""
     found: dict[TopicPartition, int] = {}
     for log_dir in log_dirs:
         for replica in log_dir.replicas:

@@ -41,7 +41,7 @@ def _json(row: Mapping[str, object]) -> str:
 
 
 def _of_replica(replica: Replica) -> str:
-    """Return the fields of one replica. A topic name needs no escape. Not `json`, which takes five times as long."""
+    """Return the JSON fields of one replica. `json` would take five times as long, and topic names need no escaping."""
     topic, partition = replica.partition
     start, local_start, end = replica.start_offset, replica.local_start_offset, replica.end_offset
     return (
@@ -54,7 +54,7 @@ def _of_replica(replica: Replica) -> str:
 
 
 def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
-    """Parse the log dirs in the lines of a snapshot, and sort them. A log dir without replicas has no line.
+    """Return the log dirs in the lines of a snapshot, sorted. A log dir without replicas is missing, as it has no line.
 
     Raises Invalid, naming `where` and the line, for an invalid row.
     """
@@ -65,7 +65,7 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
             row = bounded.json_object(line)
             if row["version"] not in VERSIONS:
                 raise Invalid(
-                    f"{where}: unknown version {row['version']}. Use the kquota that wrote it, or a newer one"
+                    f"{where}: unknown version {row['version']}. Use the kquota that wrote the file, or a newer kquota"
                 )
             place = (BrokerId(int(row["broker"])), str(row["log_dir"]))
             volumes[place] = (_rack(row["rack"]), _count(row["volume_total"]), _count(row["volume_usable"]))
@@ -75,7 +75,7 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
                     size=int(row["size"]),
                     offset_lag=0,
                     future=bool(row["future"]),
-                    # Snapshots of kquota 0.1.0 do not contain it.
+                    # The start offset is optional, because snapshots of kquota 0.1.0 do not contain it.
                     start_offset=_count(row.get("start_offset")),
                     local_start_offset=_count(row.get("local_start_offset")),
                     end_offset=_count(row["end_offset"]),
@@ -84,7 +84,7 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
                 )
             )
         except (ValueError, KeyError, TypeError, OverflowError) as error:
-            raise Invalid(f"{where}: line {number} is not a row of a snapshot. Take a new one") from error
+            raise Invalid(f"{where}: line {number} is not a row of a snapshot. Take a new snapshot") from error
     return [
         LogDir(
             broker=broker,

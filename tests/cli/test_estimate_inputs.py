@@ -49,7 +49,7 @@ def test_a_pipe_is_read_as_a_file(tmp_path: Path) -> None:
 
 
 def test_a_value_that_is_neither_a_file_nor_a_rate_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="write a broker id and a rate"):
+    with pytest.raises(Invalid, match="is not a broker id with a rate"):
         given(str(tmp_path))
 
 

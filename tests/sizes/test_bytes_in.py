@@ -75,16 +75,16 @@ REFUSED = {
     "null": ('{"1": null}', "rates: broker 1 has no bytes_in"),
     "low above the mean": (
         '{"1": {"bytes_in": 5, "low": 6}}',
-        "rates: broker 1: low is above bytes_in; the order is low,",
+        "rates: broker 1: low is above bytes_in. No value may exceed the next: low,",
     ),
     "high below the mean": ("broker,bytes_in,high\n1,5,4\n", "rates: broker 1: bytes_in is above high"),
-    "no broker's rate": ("[]", "rates: contains no rate of a broker"),
+    "no broker's rate": ("[]", "rates: contains no rate for any broker"),
     "an error": ('{"status":"error","error":"query timed out"}', "Prometheus answered: query timed out. Query again"),
     "a scalar": (
         '{"status":"success","data":{"resultType":"scalar","result":[0,"1"]}}',
         "contains neither a vector nor a matr",
     ),
-    "nothing found": (answered(), "rates: contains no rate of a broker"),
+    "nothing found": (answered(), "rates: contains no rate for any broker"),
     "a counter": (answered(({"__name__": "b_total"}, [0, "1"])), r"b_total is a counter, not a rate. Query rate\("),
     "an address": (
         answered(({"instance": "10.0.0.3:9404"}, [0, "1"])),
@@ -97,7 +97,7 @@ REFUSED = {
     "no label": (answered(({}, [0, "1"])), "no label names the broker ({no label})"),
     "two jobs": (
         answered(({"broker": "3", "job": "a"}, [0, "1"]), ({"broker": "3", "job": "b"}, [0, "1"])),
-        "broker 3 has 2 series that differ in job. Narrow the query to one",
+        "broker 3 has 2 series that differ in job. Query one series per broker",
     ),
     "infinity": (answered(({"broker": "3"}, [0, "+Inf"])), "rates: broker 3: inf is not a valid rate"),
     "a rate whose sum no float holds": (

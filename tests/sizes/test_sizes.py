@@ -50,7 +50,7 @@ DIRS = [
 
 
 def test_a_log_dir_that_its_broker_does_not_describe_is_reported() -> None:
-    assert list(hidden(DIRS)) == ["broker 2 cannot read /b, so its replicas are missing: KafkaStorage (56)"]
+    assert list(hidden(DIRS)) == ["broker 2 cannot read /b, so replicas in it are missing: KafkaStorage (56)"]
 
 
 def test_a_snapshot_is_read_back_unchanged() -> None:
@@ -92,7 +92,7 @@ def test_a_snapshot_of_version_1_has_no_local_start() -> None:
     del row["local_start_offset"]
     (found,) = log_dirs([json.dumps(row | {"version": 1})], "a snapshot")
     assert [(r.start_offset, r.local_start_offset) for r in found.replicas] == [(4, None)]
-    with pytest.raises(Invalid, match=r"a snapshot: unknown version 3. Use the kquota that wrote it, or a newer one"):
+    with pytest.raises(Invalid, match=r"a snapshot: unknown version 3. Use the kquota that wrote the file"):
         log_dirs([json.dumps(row | {"version": 3})], "a snapshot")
 
 

@@ -108,7 +108,7 @@ def test_a_batch_is_not_created_twice(tmp_path: Path) -> None:
     [
         ("{", "does not list the snapshots of its batch"),
         ("{}", "does not list the snapshots of its batch"),
-        ('{"version": 2}', "version 2 is newer than this kquota"),
+        ('{"version": 2}', "unknown version 2 .this kquota reads 1.. Use a newer kquota"),
         (None, "cannot be read: No such file"),
         ("\udcff", "cannot be read: it is not UTF-8. Restore the batch, or remove its folder"),
     ],
