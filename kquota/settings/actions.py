@@ -1,4 +1,4 @@
-"""The order of reads and writes for the configs of resources."""
+"""Reads and writes of configs: describe resources, check a change, write it, and wait until it is visible."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Altered:
-    """The result of a change: keys to delete that were not set, and the values that apply instead of deleted ones."""
+    """The result of a change: `absent` keys were to be deleted but not set, `behind` entries replace deleted values."""
 
     absent: tuple[str, ...]
     behind: tuple[Entry, ...]
 
 
 def describe_all(configs: Configs, kind: Kind) -> tuple[Mapping[Resource, tuple[Entry, ...]], tuple[Unreachable, ...]]:
-    """Describe every resource of a kind, or every broker and the default of all, in order, with the errors of brokers
-    that did not answer.
+    """Return the entries of every resource of a kind, in order, and the errors of brokers that did not answer.
 
-    A topic that is deleted in the meantime is left out. Raises Unreachable if no broker answers.
+    For brokers, this includes the broker default. A topic that is deleted in the meantime is left out. Raises
+    Unreachable if no broker answers.
     """
     wanted = configs.configured(kind)
     try:
@@ -40,7 +40,7 @@ def describe_all(configs: Configs, kind: Kind) -> tuple[Mapping[Resource, tuple[
         except Unreachable as error:
             lost.append(error)
     if not found:
-        # Also without another error: a broker that is not alive any more is only left out.
+        # `lost` may have only the first error, because a broker that is no longer alive is left out without an error.
         raise lost[0]
     return found, tuple(lost[1:])
 
@@ -54,7 +54,7 @@ def must_exist(kind: Kind, release: tuple[int, ...] | None) -> None:
 
 
 def ready(configs: Configs, change: ConfigChange) -> tuple[Entry, ...]:
-    """Return the entries before a change. A dry run does the same, and then writes nothing.
+    """Return the entries of the resource before a change. A dry run makes the same checks.
 
     Raises Refused for a resource that does not exist, and for loggers that the broker does not have.
     """
@@ -71,8 +71,8 @@ def ready(configs: Configs, change: ConfigChange) -> tuple[Entry, ...]:
 def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) -> Altered:
     """Write `change`, then read until it is visible, because on KRaft a read right after a write is often stale.
 
-    Each item of `attempts` allows one more read. It reads before it writes, so that it writes no value that it cannot
-    read back. Raises the errors of `ready`, and Unseen if the change was sent but never became visible.
+    Each item of `attempts` allows one more read. A first read comes before the write, because kquota must not write a
+    value that it cannot read back. Raises the errors of `ready`, and Unseen if the change does not become visible.
     """
     resource = change.resource
     before = ready(configs, change)
@@ -82,7 +82,7 @@ def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) ->
         if change.seen(before, after):
             stood = {entry.key for entry in before if entry.dynamic}
             deleted = stood & set(change.delete)
-            # A broker of 4.3.1 still reports a rate of its own that was deleted, without a synonym: it is not in force.
+            # Entries without synonyms are not in force, because Kafka 4.3.1 still reports a broker's deleted rate so.
             true = (entry for entry in after if entry.synonyms or resource.kind != BROKERS)
             behind = tuple(entry for entry in true if entry.key in deleted)
             return Altered(absent=tuple(key for key in change.delete if key not in deleted), behind=behind)

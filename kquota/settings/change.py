@@ -1,4 +1,4 @@
-"""Changes: those that an operator asks for, and conditional writes of one value."""
+"""Changes of configs: the keys that an operator sets or deletes, and conditional writes of one value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kquota.terms import EVERY_REPLICA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigChange:
-    """Keys to set and keys to delete on one resource. Raises Invalid if there are none, or if a key is in both."""
+    """Keys to set and to delete on one resource. Raises Invalid without any key, or for a key that is in both."""
 
     resource: Resource
     add: Mapping[str, str] = field(default_factory=dict)
@@ -29,9 +29,9 @@ class ConfigChange:
     def seen(self, before: Iterable[Entry], after: Iterable[Entry]) -> bool:
         """True if `after` shows this change. Other keys are ignored.
 
-        A broker reports a value as it understood it (` 0500` as `500`), and of a password only that it is set. A value
-        therefore counts as visible if it has the same meaning, or if it has changed since `before`. A logger without a
-        level of its own is still reported, with the level that it inherits, so its deletion counts as visible.
+        A broker reports a value as it parsed it (`500` for ` 0500`), and reports only that a password is set. A value
+        therefore counts as visible if it has the same meaning, or if it has changed since `before`. The deletion of a
+        logger's level always counts as visible, because the broker then reports the level that the logger inherits.
         """
         stood = {entry.key: entry for entry in before if entry.dynamic}
         now = {entry.key: entry for entry in after if entry.dynamic}
@@ -44,7 +44,7 @@ class ConfigChange:
 
 
 def meaning(text: str) -> object:
-    """Return the meaning of a value for a broker: a number, or words in any case, without blanks around list items.
+    """Return a value as a broker understands it: a number, or lower-case list items without blanks around them.
 
     >>> meaning(" 0500") == meaning("500"), meaning("compact, DELETE") == meaning("compact,delete")
     (True, True)
@@ -66,26 +66,26 @@ class Change:
     after: str | None
 
     def seen_in(self, value: str | None) -> bool:
-        """True if a value that was read shows this change, even if other clients changed the same list."""
+        """True if `value`, read after the write, shows this change. Other clients may have changed the same list."""
         if not self.setting.is_list:
             return value == self.after
         before, after, now = (set(entries(text)) for text in (self.before, self.after, value))
         if value is not None and not now and self.after is None:
             return False
-        if EVERY_REPLICA in now:  # set by another client in place of all entries, unless it is what this change removes
+        if EVERY_REPLICA in now:
+            # `*` includes every entry, because another client set it, unless this change removes `*` itself.
             return EVERY_REPLICA not in before - after
         return after - before <= now and not (before - after) & now
 
 
 def lists_first(changes: Iterable[Change]) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
-    """Sort the changes in the order of writing: lists, then rates. Lists are fewer, and take effect at once."""
+    """Return the changes of lists and of rates. Lists are written first, because they are fewer and act at once."""
     every = tuple(changes)
     return tuple(c for c in every if c.setting.is_list), tuple(c for c in every if not c.setting.is_list)
 
 
 def needed(wanted: Mapping[Setting, tuple[str, ...]], now: Mapping[Setting, str | None]) -> tuple[Change, ...]:
-    """Return the changes that put the wanted list entries and rates into force. There are none if they already are in
-    force.
+    """Return the changes that set the wanted list entries and rates. Settings that already have them need no change.
 
     Raises Refused for a list that would be too long.
     """

@@ -1,4 +1,4 @@
-"""Refuses or warns about values that brokers would ignore, before anything is written (KIP-73, KAFKA-10190)."""
+"""Checks before a write: kquota refuses values that brokers ignore, or warns about them (KIP-73, KAFKA-10190)."""
 
 from __future__ import annotations
 
@@ -34,22 +34,23 @@ class OtherKind(Invalid):
 
 
 def value(resource: Resource, key: str, text: str) -> str:
-    """Return the value to store for a text: rates as whole bytes per second, lists without blanks. Raises Invalid for a
-    key on the wrong kind of resource, for an invalid rate or list, for text that is not valid UTF-8, and for more bytes
-    than a broker can store.
+    """Return the value to store for a text: rates as whole bytes per second, lists without blanks.
+
+    Raises Invalid for a key on the wrong kind of resource, for an invalid rate or list, for text that is not valid
+    UTF-8, and for more bytes than a broker can store.
     """
     if key in BYTE_RATES:
         if resource.kind != BROKERS:
-            raise OtherKind(f"{key} is a broker's config, and {resource} would ignore it", BROKERS)
+            raise OtherKind(f"{key} is a broker config and has no effect on {resource}", BROKERS)
         return str(byte_rate(text, key))
     if key in THROTTLE_LISTS:
         if resource.kind != TOPICS:
-            raise OtherKind(f"{key} is a topic's config, and {resource} would ignore it", TOPICS)
+            raise OtherKind(f"{key} is a topic config and has no effect on {resource}", TOPICS)
         text = throttled_replicas(key, text)
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        # It may be a password, so it is not shown.
+        # The message does not contain the value, because the value may be a password.
         raise Invalid(f"{key}: the value is not valid UTF-8. Check the shell's locale") from None
     if size > LONGEST_VALUE:
         raise Invalid(
@@ -72,13 +73,12 @@ def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> t
             warned.append(f"{words}, and ZooKeeper does not store the release. Set the rate on each broker")
         elif release < DEFAULT_HAS_RATES:
             is_ = ".".join(map(str, release))
-            raise Refused(f"{words}, and these are {is_}. Nothing was written. Set the rate on each broker")
+            raise Refused(f"{words}, and the brokers are {is_}. Nothing was written. Set the rate on each broker")
     remote = [key for key in REMOTE_RATES if key in change.add]
     if remote and release is not None and release < _REMOTE_RATES_ARE_HEEDED:
         is_ = ".".join(map(str, release))
         raise Refused(
-            f"{', '.join(remote)}: brokers ignore this before Kafka 3.9 (KIP-956), and the brokers are {is_}. Nothing "
-            "was written"
+            f"{', '.join(remote)}: no effect before Kafka 3.9 (KIP-956), and the brokers are {is_}. Nothing was written"
         )
     deleted = [key for key in THROTTLE_RATES if key in change.delete]
     if deleted and release is not None and release < _DELETES_ARE_HEEDED:

@@ -1,4 +1,4 @@
-"""The interface of a cluster. `tests/settings/contract.py` defines it, and the fake and the real stores pass it."""
+"""The interface to configs. `tests/settings/contract.py` defines its behavior for the fake and for the real stores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Configs(Protocol):
         ...
 
     def configured(self, kind: Kind) -> tuple[Resource, ...]:
-        """Return the resources of a description of all, in order, the brokers' default last.
+        """Return the resources to describe if the operator names none, in order. The broker default is last.
 
         Through the Admin API these are the resources that exist. In ZooKeeper they are the resources that have configs,
         including brokers that are not alive.
@@ -27,18 +27,18 @@ class Configs(Protocol):
         ...
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
-        """Return the entries of each resource, sorted by key: through the Admin API all in force, in ZooKeeper those
-        set there.
+        """Return the entries of each resource, sorted by key.
 
-        A resource that does not exist is left out. A resource without entries has (). The result may be stale.
+        The Admin API reports all entries in force, and ZooKeeper only those that are set there. A resource that does
+        not exist is left out. A resource without entries has (). The result may be stale.
         """
         ...
 
     def alter(self, changes: Sequence[ConfigChange]) -> None:
         """Set and delete the given keys and change nothing else, whatever was set before.
 
-        Raises Refused with the cluster's message if it accepted nothing, Incomplete if it accepted a part, and
-        Unreachable if the answer was lost.
+        Raises Refused with the cluster's message if the cluster accepted nothing, Incomplete if it accepted only a
+        part, and Unreachable if the answer was lost.
         """
         ...
 

@@ -27,7 +27,7 @@ class StoredRate:
 def stored_rates(entries: Iterable[Entry], release: tuple[int, ...] | None) -> dict[str, StoredRate]:
     """Return the rates of one broker or of the default, by key.
 
-    A broker of 4.3.1 still reports a rate of its own that was deleted. It has no synonym, and is left out.
+    Rates without synonyms are left out, because Kafka 4.3.1 still reports a broker's deleted rate in this way.
     """
     return {
         entry.key: StoredRate(value=entry.value, source=entry.source, in_force=in_force(entry, release))
@@ -47,5 +47,5 @@ def in_force(entry: Entry, release: tuple[int, ...] | None) -> bool:
 
 
 def bytes_per_second(text: str) -> int | None:
-    """Parse a stored rate. None for other text, which only ZooKeeper can hold."""
+    """Return a stored rate in bytes per second, or None for other text, which only ZooKeeper accepts."""
     return int(text) if _TEXT.fullmatch(text) else None

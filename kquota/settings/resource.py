@@ -43,7 +43,7 @@ class Resource:
     def __post_init__(self) -> None:
         if isinstance(self.name, Default):
             if not ENTITIES[self.kind].has_default:
-                instead = ": set the defaults of topics on the brokers" if self.kind == TOPICS else ""
+                instead = ". Set topic defaults on the brokers" if self.kind == TOPICS else ""
                 raise Invalid(f"{self.kind} have no default entity{instead}")
         elif self.of_broker:
             if not _BROKER.fullmatch(self.name) or int(self.name) > HIGHEST_ID:
@@ -56,7 +56,7 @@ class Resource:
 
     @property
     def of_broker(self) -> bool:
-        """True if the resource belongs to one broker, which alone shows and changes its configs."""
+        """True if the resource belongs to one broker. Only that broker can show and change the configs."""
         return ENTITIES[self.kind].of_broker and self.name is not DEFAULT
 
     @property
@@ -65,7 +65,7 @@ class Resource:
         return (self.kind, self.name is DEFAULT, int(str(self.name)) if self.of_broker else 0, str(self.name))
 
     def parts(self) -> Iterator[tuple[str, str | Default]]:
-        """The kind and the name, in the form of a quota entity."""
+        """Yield the kind and the name, in the form of a quota entity."""
         yield self.kind, self.name
 
     def __str__(self) -> str:
@@ -117,7 +117,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synonym:
-    """One possible value of an entry, with Kafka's name of its source: `DEFAULT_CONFIG`, …"""
+    """One possible value of an entry. `source` is Kafka's name of its source, for example `DEFAULT_CONFIG`."""
 
     source: str
     key: str
@@ -142,7 +142,7 @@ class Entry:
 
 def _must_be_a_name(kind: Kind, name: str) -> None:
     if not name:
-        raise Invalid(f"{kind}: a name must not be empty")
+        raise Invalid(f"{kind}: the name must not be empty")
     try:
         size = len(name.encode())
     except UnicodeEncodeError:

@@ -25,7 +25,7 @@ def parts(text: str | None) -> tuple[str, ...]:
 
 
 def entries(text: str | None) -> tuple[str, ...]:
-    """Return the entries of a stored list, each once, in their order. There are none for unset and "".
+    """Return the entries of a stored list in order, each once. The result is empty for None (unset) and "".
 
     >>> entries(",0:1, 0:2,0:1")
     ('0:1', '0:2')
@@ -34,7 +34,7 @@ def entries(text: str | None) -> tuple[str, ...]:
 
 
 class EmptyValue(Invalid):
-    """The value of `key` is empty. Perhaps the operator wants to delete the key."""
+    """The error for an empty value of `key`. The operator may have wanted to delete the key."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"{key} is empty")
@@ -69,7 +69,7 @@ def throttled_replicas(key: str, text: str) -> str:
 def _must_be_a_replica(key: str, entry: str) -> None:
     if draft := _OF_THE_DRAFT.fullmatch(entry):
         raise Invalid(
-            f"{key}: {entry!r} is the form of KIP-73's draft. Write partition:broker, {':'.join(draft.groups())}"
+            f"{key}: {entry!r} has the form of KIP-73's draft. Write {':'.join(draft.groups())} (partition:broker)"
         )
     if listed_replica(entry) is None:
         raise Invalid(
@@ -88,10 +88,10 @@ def replica(setting: Setting, entry: str) -> ReplicaId | None:
 
 
 def merge(current: str | None, ours: Sequence[str]) -> str:
-    """Return the list with `ours` added: others' entries first and in order, no duplicates, no leading comma. `*`
-    stays.
+    """Return the list with `ours` added after the current entries, without duplicates or empty entries.
 
-    `*` in `ours` replaces every entry. Raises Refused if the list is longer than a broker can store.
+    A current list with `*` stays unchanged. `*` in `ours` replaces every entry. Raises Refused if the list becomes
+    longer than a broker can store.
     """
     present = entries(current)
     if EVERY_REPLICA in present:
@@ -102,14 +102,13 @@ def merge(current: str | None, ours: Sequence[str]) -> str:
     if len(merged.encode()) > LONGEST_VALUE:
         raise Refused(
             f"a throttled replica list would be {len(merged.encode()):,} bytes long, but a broker stores at most "
-            f"{LONGEST_VALUE:,}. "
-            "Split the plan into smaller ones"
+            f"{LONGEST_VALUE:,}. Split the plan into smaller plans"
         )
     return merged
 
 
 def without(current: str | None, ours: Iterable[str], prior: str | None) -> str | None:
-    """Return the list without `ours`: exactly `prior` if only its entries are left, and unset if it was unset."""
+    """Return the list without `ours`. If only the entries of `prior` are left, return `prior` itself. None is unset."""
     removed = set(ours)
     left = tuple(entry for entry in entries(current) if entry not in removed)
     if current is None or set(left) == set(entries(prior)):

@@ -1,5 +1,6 @@
-"""The values that may be written to ZooKeeper, which accepts any value. A wrong value can prevent a broker from
-starting.
+"""Checks of values before kquota writes them to ZooKeeper, which accepts any value.
+
+They matter because an invalid value can prevent a broker from starting.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ TOPIC: Final[Mapping[str, Callable[[str], bool]]] = {
     "segment.ms": _whole(1, _LONG),
     "unclean.leader.election.enable": _BOOLEAN,
 }
-"""The topic configs that all Kafka releases with a ZooKeeper have, 2.4 to 3.9, and the values that all accept."""
+"""The topic configs that every Kafka release from 2.4 to 3.9 has, with the values that every release accepts."""
 
 
 class NeedsBroker(Invalid):
@@ -73,19 +74,19 @@ def must_be_sound(change: ConfigChange) -> None:
     for key, text in change.add.items():
         if key in THROTTLE_RATES or key in THROTTLE_LISTS:
             if value(change.resource, key, text) != text:
-                raise Invalid(f"{key}={text}: not in the form that Kafka stores")
+                raise Invalid(f"{key}={text}: is not in the form that Kafka stores")
         elif change.resource.kind == BROKERS:
             raise NeedsBroker(
-                f"{key}: through ZooKeeper, only {', '.join(THROTTLE_RATES)} of a broker can be set, because "
+                f"{key}: over ZooKeeper, kquota sets only {', '.join(THROTTLE_RATES)} of a broker, because "
                 "a running broker must check all other configs"
             )
         elif key not in TOPIC:
             raise NeedsBroker(
-                f"{key}: not a topic config of every Kafka release, and brokers do not check values in ZooKeeper"
+                f"{key}: is not a topic config of every Kafka release, so kquota cannot check its value for ZooKeeper"
             )
         elif not TOPIC[key](text):
             raise Invalid(
-                f"{key}={text}: not a value that brokers accept, and brokers do not check values in ZooKeeper"
+                f"{key}={text}: is not a value that brokers accept, and ZooKeeper would store it without a check"
             )
 
 

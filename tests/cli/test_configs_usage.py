@@ -190,11 +190,11 @@ OURS_ALONE = {
     ),
     "a rate on a topic": (
         ["--alter", "--topic", "t", "--add-config", "leader.replication.throttled.rate=5"],
-        "would ignore it. Use --entity-type brokers",
+        "has no effect on topic 't'. Use --entity-type brokers",
     ),
     "a list on a broker": (
         ["--alter", "--broker", "1", "--add-config", "leader.replication.throttled.replicas=*"],
-        "would ignore it. Use --entity-type topics",
+        "has no effect on broker '1'. Use --entity-type topics",
     ),
     "an empty list": (
         ["--alter", "--topic", "t", "--add-config", "leader.replication.throttled.replicas="],

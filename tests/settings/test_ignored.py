@@ -55,13 +55,13 @@ def test_stored(resource: Resource, key: str, text: str, stored: str) -> None:
 
 
 REFUSED = {
-    "a list on a broker": (BROKER, LEADER_REPLICAS, "0:1", "a topic's config"),
-    "a list on the default of all brokers": (DEFAULT_BROKER, FOLLOWER_REPLICAS, "*", "a topic's config"),
-    "a rate on a topic": (TOPIC, LEADER_RATE, "5", "a broker's config"),
-    "the log dirs' rate on a topic": (TOPIC, LOG_DIR_RATE, "5", "a broker's config"),
-    "a rate to remote storage on a topic": (TOPIC, REMOTE_RATES[0], "5MB/s", "a broker's config"),
+    "a list on a broker": (BROKER, LEADER_REPLICAS, "0:1", "a topic config"),
+    "a list on the default of all brokers": (DEFAULT_BROKER, FOLLOWER_REPLICAS, "*", "a topic config"),
+    "a rate on a topic": (TOPIC, LEADER_RATE, "5", "a broker config"),
+    "the log dirs' rate on a topic": (TOPIC, LOG_DIR_RATE, "5", "a broker config"),
+    "a rate to remote storage on a topic": (TOPIC, REMOTE_RATES[0], "5MB/s", "a broker config"),
     "a rate to remote storage in an unknown unit": (BROKER, REMOTE_RATES[0], "10Mb/s", "bit or byte"),
-    "KIP-73's draft": (TOPIC, LEADER_REPLICAS, "0:1,0-2", "'0-2' is the form of KIP-73's draft.*0:2"),
+    "KIP-73's draft": (TOPIC, LEADER_REPLICAS, "0:1,0-2", "'0-2' has the form of KIP-73's draft.*0:2"),
     "no broker": (TOPIC, LEADER_REPLICAS, "0:", "'0:' is not partition:broker"),
     "a name": (TOPIC, LEADER_REPLICAS, "all", "'all' is not partition:broker"),
     "nothing but commas": (TOPIC, LEADER_REPLICAS, " ,,", "is empty"),
@@ -128,7 +128,7 @@ EFFECT = {
 
 
 def test_remote_rates_need_kafka_39() -> None:
-    with pytest.raises(Refused, match=r"brokers ignore this before Kafka 3.9 \(KIP-956\), and the brokers are 3.8. N"):
+    with pytest.raises(Refused, match=r"no effect before Kafka 3.9 \(KIP-956\), and the brokers are 3.8. N"):
         must_take_effect(ConfigChange(resource=BROKER, add={REMOTE_RATES[0]: "5"}), (3, 8))
 
 
