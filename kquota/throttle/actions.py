@@ -23,10 +23,10 @@ from kquota.throttle.throughput import FlowReading, MeasuredFlow, measured, read
 
 
 def read(ports: Ports) -> Standing:
-    """Read all throttles. The rates of a dead broker are missing, because only the broker or ZooKeeper reports them.
+    """Return all throttles. The rates of a dead broker are missing, because only the broker or ZooKeeper reports them.
 
-    Values are read before moves, and runs are read twice, so that a throttle that is being set now is seen to be in
-    use. Raises Unreachable, and Refused for a record that cannot be understood.
+    Values are read before moves, and runs are read twice, because a throttle that is being set now must count as used.
+    Raises Unreachable, and Refused for a record that kquota cannot parse.
     """
     before = ports.runs.unfinished()
     topics = [str(topic.name) for topic in ports.configs.configured(TOPICS)]
@@ -56,7 +56,7 @@ def read(ports: Ports) -> Standing:
 
 
 def hidden_topics(cluster: MoveCluster, log_dirs: LogDirs | None, standing: Standing) -> tuple[str, ...]:
-    """Return the topics with a log on a broker that Kafka hides from this user, so their lists are unknown.
+    """Return the topics that Kafka hides from this user although brokers report their logs. Their lists are unknown.
 
     Kafka shows a topic only to users with Describe on it. ZooKeeper (`log_dirs` is None) hides no topic. Brokers that
     did not report their rates are not asked again. Raises Unreachable.
@@ -70,11 +70,11 @@ def hidden_topics(cluster: MoveCluster, log_dirs: LogDirs | None, standing: Stan
             cluster.snapshot(missing)
     except Refused:
         return tuple(sorted(missing))
-    return ()  # they were created or deleted since the reading
+    return ()  # Kafka shows them now, because they were created or deleted after `standing` was read
 
 
 def sample(ports: Ports, standing: Standing, seconds: float, clock: Clock) -> MeasuredFlow | None:
-    """Measure the throughput of listed replicas by two readings, `seconds` apart. Return None over ZooKeeper.
+    """Return the throughput of listed replicas from two readings, `seconds` apart, or None over ZooKeeper.
 
     Raises Unreachable if a live broker does not answer.
     """
@@ -88,7 +88,10 @@ def sample(ports: Ports, standing: Standing, seconds: float, clock: Clock) -> Me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftovers:
-    """Removable values, when each was first seen, and the changes for those that are old enough."""
+    """The removable values, when each was first seen, and the changes that remove the values that are old enough.
+
+    `young` is true if some values are not old enough.
+    """
 
     values: Values
     sightings: Sightings
@@ -97,8 +100,9 @@ class Leftovers:
 
 
 def leftovers(ports: Ports, standing: Standing, clock: Clock, older_than: float) -> Leftovers:
-    """Return the values of `standing` that can be removed if they were seen for this many seconds. The sightings are
-    recorded for the next check. Raises Refused if they cannot be kept.
+    """Return the leftovers of `standing`, with the changes for those that are at least `older_than` seconds old.
+
+    The sightings are recorded for the next check. Raises Refused if they cannot be recorded.
     """
     every = removable(standing)
     sightings = seen(ports.memory.recall(), every, clock.now())
@@ -110,12 +114,12 @@ def leftovers(ports: Ports, standing: Standing, clock: Clock, older_than: float)
 
 
 def remove(ports: Ports, wanted: Sequence[Change]) -> Released:
-    """Make these changes as `write` does. Settings that may still be set are pending."""
+    """Write these changes and return the result of `write`. Settings that may still be set are pending."""
     return write(World(cluster=ports.cluster, runs=ports.runs, clock=ports.clock), wanted)
 
 
 def _reading(log_dirs: LogDirs, topics: Sequence[str], clock: Clock) -> FlowReading:
-    """Read the log ends. They are read last, so that their age matches the time of the reading."""
+    """Return one reading of these topics. Log ends are read last, because the time of the reading must match them."""
     if not topics:
         return FlowReading(at=clock.monotonic(), ends={}, starts={}, sizes={})
     detailed = log_dirs.detailed(log_dirs.describe(log_dirs.brokers(), topics))

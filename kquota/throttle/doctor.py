@@ -14,7 +14,7 @@ Rule: TypeAlias = Callable[[Standing], Iterator[Finding]]
 
 
 def ended_runs(standing: Standing) -> Iterator[Finding]:
-    """Report open runs without running moves: only their throttle is left, or they never began to move."""
+    """Report open runs without running moves: all moves have ended, or some partitions were never submitted."""
     for run in standing.runs:
         if run.purpose is not Purpose.MOVE or any(name in standing.snapshot.running for name in run.plan.targets):
             continue
@@ -27,7 +27,7 @@ def ended_runs(standing: Standing) -> Iterator[Finding]:
             else "all of its moves have ended, but the run is still open",
             effect=f"its throttle is still set on {len({(s.kind, s.name) for s in run.taken})} topics and brokers"
             if run.taken
-            else "its record stays open",
+            else "the run stays open",
             remedy=Remedy.RESUME_RUN if waiting else Remedy.END_RUN,
         )
 

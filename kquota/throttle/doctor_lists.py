@@ -17,7 +17,7 @@ _SHOWN: Final = 6
 
 
 def without_rates(standing: Standing) -> Iterator[Finding]:
-    """Report lists with replicas of brokers that have no rate on that side."""
+    """Report lists with replicas of brokers that have no rate for the same side (leader or follower)."""
     for setting in standing.lists:
         key = SIDES[setting.key]
         unlimited = {
@@ -46,7 +46,7 @@ def stale(standing: Standing) -> Iterator[Finding]:
         _is_stale,
         rule="stale-entry",
         what="no such replica",
-        effect="takes up room, and throttles the replica if it is ever created there",
+        effect="takes up space, and throttles the replica if it is created later",
     )
 
 
@@ -89,7 +89,7 @@ def wildcard(standing: Standing) -> Iterator[Finding]:
 
 
 def on_brokers(standing: Standing) -> Iterator[Finding]:
-    """Report lists that are set on a broker, as in the text of KIP-73. They are topic configs."""
+    """Report lists that are set on a broker, as in the text of KIP-73. Brokers read them only from topic configs."""
     for where, keys in standing.misplaced.items():
         yield Finding(
             rule="list-on-broker",
@@ -133,7 +133,7 @@ def malformed(standing: Standing) -> Iterator[Finding]:
 
 
 def too_long(standing: Standing) -> Iterator[Finding]:
-    """Report lists that are longer than a broker allows, or nearly so."""
+    """Report lists that are longer than a broker allows, or longer than 90 % of that."""
     for setting, text in standing.lists.items():
         size = len(text.encode())
         if size > LONGEST_VALUE * _NEARLY:
@@ -142,7 +142,7 @@ def too_long(standing: Standing) -> Iterator[Finding]:
                 rule="list-too-long" if over else "list-nearly-full",
                 where=str(setting),
                 what=f"is {size:,} bytes long (longest allowed: {LONGEST_VALUE:,})",
-                effect="brokers cannot describe the topic" if over else "the next move of this topic may not fit",
+                effect="brokers cannot describe the topic" if over else "the entries of the next move may not fit",
                 remedy=Remedy.SHORTEN_LIST,
                 topic=setting.name,
             )

@@ -43,7 +43,7 @@ def without_lists(standing: Standing) -> Iterator[Finding]:
 
 
 def removable_unread(standing: Standing) -> tuple[BrokerId, ...]:
-    """Return the brokers with unknown rates that are not needed, because no run, list or running move names them."""
+    """Return the brokers whose unknown rates are not in use, because no run, list or running move names the broker."""
     listed = {broker for key in THROTTLE_LISTS for _, broker in standing.listed(key)}
     moving = {broker for now in standing.snapshot.running.values() for broker in now.replicas}
     held = {

@@ -30,11 +30,11 @@ class Remedy(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The problem, its place, its effect and its remedy. `rule` is a fixed word for scripts.
+    """One problem: its place (`where`), its description (`what`), its effect and its remedy. Scripts can use `rule`.
 
     The remedy applies to the configs `keys` of `brokers` (or their default) or of `topic`. `values` has the rates and
-    list entries of the finding, by setting. With `fixable`, kquota may remove these values, because no recorded run
-    holds them and no running move can use them.
+    list entries of the finding, by setting. If `fixable` is true, kquota may remove these values, because no recorded
+    run holds them and no running move can use them.
     """
 
     rule: str

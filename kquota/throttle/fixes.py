@@ -24,7 +24,7 @@ def anything(_setting: Setting, _value: str) -> bool:
 
 
 def removable(standing: Standing, allowed: Callable[[Setting, str], bool] = anything) -> Values:
-    """Return every leftover that is `allowed` to be removed, in order.
+    """Return every leftover that `allowed` accepts, in display order.
 
     This includes rates that become leftovers when their lists are removed. It excludes values that a recorded run holds
     or a running move can use. After all leftovers are removed, no fixable and allowed finding remains.
@@ -44,7 +44,7 @@ def removable(standing: Standing, allowed: Callable[[Setting, str], bool] = anyt
 
 
 def changes(standing: Standing, cleared: Values) -> tuple[Change, ...]:
-    """Return the changes that remove these values: lists first, which are fewer and take effect at once."""
+    """Return the changes that remove these values. Lists come first, because they are fewer and act at once."""
     now = standing.values
     lists, rates = lists_first(
         Change(
@@ -59,13 +59,13 @@ def changes(standing: Standing, cleared: Values) -> tuple[Change, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sightings:
-    """When each leftover was first seen, without an interruption since. `doctor` keeps this between checks."""
+    """The last check (`at`), and the first of the consecutive checks that saw each leftover. `doctor` records both."""
 
     at: datetime
     first: Mapping[Setting, Mapping[str, datetime]] = field(default_factory=dict)
 
     def old(self, setting: Setting, value: str, seconds: float) -> bool:
-        """Return whether every check in that many seconds has found this leftover."""
+        """Return whether this leftover was first seen at least `seconds` ago, and by every check since."""
         first = self.first.get(setting, {}).get(value)
         return first is not None and self.at - first >= timedelta(seconds=seconds)
 
@@ -73,8 +73,8 @@ class Sightings:
 def seen(before: Sightings | None, leftovers: Values, now: datetime) -> Sightings:
     """Return the sightings to keep after a check at `now`.
 
-    A leftover that was missing, or in use, at an earlier check starts with a new time. If the clock went back, all
-    leftovers do, because a wrong clock must not make a leftover old.
+    A leftover that the previous check did not see, or saw in use, starts with a new time. If the clock went back, every
+    leftover starts with a new time, because a wrong clock must not make a leftover old.
     """
     known = before.first if before is not None and before.at <= now else {}
     first = {

@@ -1,4 +1,4 @@
-"""The ports of this room: ports of other rooms on one connection, and a memory of its own."""
+"""The ports of this room: the ports of other rooms over one connection, and the memory of `doctor`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ class Memory(Protocol):
     """The memory of `doctor` for one cluster. It survives a power failure once `keep` has returned."""
 
     def recall(self) -> Sightings | None:
-        """Return the last kept sightings. None if there are none, or if they cannot be understood."""
+        """Return the sightings of the last `keep`, or None if there are none or kquota cannot parse them."""
 
     def keep(self, sightings: Sightings) -> None:
-        """Replace the kept sightings atomically. Raises Refused."""
+        """Replace the kept sightings atomically. Raises Refused if they cannot be written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
     """One cluster through one connection. `log_dirs` is None over ZooKeeper, which does not store offsets.
 
-    `alone` is the reason why other hosts do not see the runs, or None if they do. With `hidden`, there may be recorded
-    runs that this user may not read.
+    `alone` is the reason why other hosts do not see the runs, or None if they see them. If `hidden` is true, there may
+    be recorded runs that this user cannot read.
     """
 
     cluster: MoveCluster

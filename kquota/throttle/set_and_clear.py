@@ -46,7 +46,10 @@ def prepare(
     rate: ByteRate | None,
     reason: str | None = None,
 ) -> HeldThrottle:
-    """Return the changes that set `wanted`. Raises Unreachable, and Refused for a list that becomes too long."""
+    """Return the changes that would set `wanted`, and the run that would hold them.
+
+    Raises Unreachable, and Refused for a list that becomes too long.
+    """
     open_runs = runs.unfinished()
     known = throttle_wanted.known(title, open_runs)
     now = read(cluster, wanted)
@@ -68,8 +71,8 @@ def bring(
 ) -> HeldThrottle:
     """Set `wanted`: record it, write lists before rates, and wait until each is visible. A second call changes nothing.
 
-    Raises Refused or the error of the cluster if everything written was restored, Incomplete if something is still set,
-    and Unknown if a write was not seen.
+    Raises Refused if every write was restored, Incomplete if a setting is still set, Unknown if a write did not become
+    visible, and the errors of the cluster.
     """
     held = prepare(cluster, runs, clock, title, wanted, rate, reason)
     if held.run is None:
@@ -85,7 +88,7 @@ def bring(
         run = _enforced(world, held.run, wanted)
     except Unknown as error:
         raise Unknown(error, *_stays(held.run)) from error
-    except Busy:  # another kquota owns the run now, and restores it
+    except Busy:  # nothing is restored here, because another kquota now owns the run and restores it
         raise
     except KquotaError as error:
         if known is not None:
@@ -97,20 +100,20 @@ def bring(
 def adjust(
     cluster: MoveCluster, runs: Runs, clock: Clock, run: Run, after: Run, reason: str | None = None
 ) -> HeldThrottle:
-    """Record and set the rates of an open run as in `after`. Its list entries stay. Calling it twice is safe.
+    """Record and set the rates of an open run as in `after`. List entries do not change. Calling it twice is safe.
 
-    While a run is paused, only its follower rates differ, because only copies obey them. A leader rate also limits a
-    replica of a listed partition that falls out of sync (KIP-352), and it must return while the run is paused.
+    A pause changes only the follower rates, because these limit only copies. A leader rate also limits a replica of a
+    listed partition that falls out of sync (KIP-352), and such a replica must catch up even while the run is paused.
     `reason` explains the change in the report of the run.
 
-    Raises Refused for a run without a rate, and Unknown if a write was not seen.
+    Raises Refused for a run without a rate, and Unknown if a write did not become visible.
     """
     wanted = rates_of(after)
     now = read(cluster, wanted)
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, runs.unfinished()))
     by = f"{runs.me.user}@{runs.me.host}"
     adjusted = taking(with_rate_changes(after, run, clock.now(), by, reason), wanted, now, world.others)
-    # Also if it is the same: the journal of a process that lost the lock may say that the run has ended.
+    # An unchanged run is also recorded, because a process that lost the lock may have recorded that the run has ended.
     runs.update(adjusted)
     changes = needed(wanted, now)
     return HeldThrottle(run=enforce(world, adjusted, wanted, now), changes=changes)
@@ -130,7 +133,7 @@ def rates_of(run: Run) -> Wanted:
 
 
 def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run]) -> Released:
-    """Restore the throttle of each run, value by value. A record stays open while something is pending."""
+    """Restore the throttle of each run, value by value. A run stays open while one of its settings is pending."""
     done: list[Change] = []
     pending: dict[Setting, str] = {}
     notes: list[str] = []
@@ -150,7 +153,7 @@ def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run
 def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Released:
     """Return the changes that `restore` would make if these runs ended one by one.
 
-    The settings of dead brokers are pending, because only `restore` asks the controllers.
+    The settings of dead brokers count as pending, because only `restore` asks the KRaft controllers for them.
     """
     done: list[Change] = []
     pending: dict[Setting, str] = {}
@@ -158,15 +161,15 @@ def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Re
         now = cluster.values(list(run.taken))
         done += restore_changes(run, now, others_than(run, runs.unfinished()))
         unread = [setting for setting, taken in run.taken.items() if taken.ours and setting not in now]
-        pending |= dict.fromkeys(unread, f"{UNREAD}. The controllers of KRaft are asked only to restore it")
+        pending |= dict.fromkeys(unread, f"{UNREAD}. A dry run does not ask the KRaft controllers")
     return Released(restored=tuple(done), pending=pending)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRecovery:
-    """One check of a returning broker: its replicas out of sync, and the values that were set and restored now.
+    """One check of a returning broker: its out-of-sync replicas, and the values that the check set and restored.
 
-    `unlimited` are brokers with listed replicas but no rate, because they are not alive.
+    `unlimited` are brokers with listed replicas but without a rate, because they are not alive.
     """
 
     run: Run | None
@@ -184,11 +187,11 @@ class BrokerRecovery:
 def recover(
     cluster: MoveCluster, runs: Runs, clock: Clock, broker: BrokerId, rate: ByteRate, going: Run | None = None
 ) -> BrokerRecovery:
-    """Release replicas that are in sync again, list those that are not, and end the run when all are in sync.
+    """Remove in-sync replicas from the lists, add out-of-sync replicas, and end the run when all are in sync.
 
-    Call it repeatedly. `going` is the run of the previous check of the same command. If another kquota changed its rate
-    in the meantime, that rate is kept. Raises the errors of `bring`, and Refused if another kquota has ended the run,
-    which is then not started again.
+    Call it repeatedly. `going` is the run of the previous check of the same command. If another kquota changed the rate
+    of this run in the meantime, the new rate is kept. Raises the errors of `bring`. Raises Refused, and starts no new
+    run, if another kquota has ended the run.
     """
     snapshot = cluster.snapshot(None)
     late = throttle_wanted.behind(snapshot, broker)
@@ -239,7 +242,7 @@ def _enforced(world: World, run: Run, wanted: Wanted) -> Run:
         {s: values for s, values in wanted.items() if not s.is_list},
     ):
         now = read(world.cluster, part)
-        # Others may have written since the run was prepared. The run must restore the values that are set now.
+        # The values are recorded again, because another client may have changed them, and the run must restore these.
         run = record(world, run, taking(run, part, now, world.others))
         run = enforce(world, run, part, now)
     return run
@@ -255,6 +258,6 @@ def _undone(world: World, run: Run, error: KquotaError) -> KquotaError:
     """Restore what was written for a run that could not be set, and return the error to raise."""
     released = release(world, on_record(world, run), certain=not isinstance(error, Unwitnessed))
     if not released.pending:
-        return Refused(error, "; everything that was written was restored")
+        return Refused(error, "; kquota restored everything that it had written")
     left = [str(setting) for setting in released.pending]
     return Incomplete((error, f"; still set: {', '.join(left)}", *_stays(run)), done=[], undone=left)

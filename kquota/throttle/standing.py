@@ -45,10 +45,10 @@ Where: TypeAlias = BrokerId | Default
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One reading. `limits` has every broker that could be read, and DEFAULT if the broker defaults have a rate.
+    """One reading of all throttles. `limits` has every broker that reported its rates, and DEFAULT if it has a rate.
 
-    `lists` are the lists of topics that are set, including "". `misplaced` are lists that are set on a broker, where
-    they are ignored. `runs` are the unfinished runs recorded here, oldest first. `release` is None if it is unknown.
+    `lists` are the lists that are set on topics, including "". `misplaced` are lists that are set on a broker, which
+    ignores them. `runs` are the unfinished runs recorded here, oldest first. `release` is None if it is unknown.
     """
 
     limits: Mapping[Where, Mapping[str, StoredRate]]
@@ -68,7 +68,7 @@ class Standing:
 
     @property
     def brokers(self) -> tuple[BrokerId, ...]:
-        """The brokers that could be read, by id."""
+        """The brokers that reported their rates, by id."""
         return tuple(sorted(where for where in self.limits if not isinstance(where, Default)))
 
     @property
@@ -79,7 +79,7 @@ class Standing:
 
     @property
     def values(self) -> dict[Setting, str]:
-        """Every value that can be changed: those set on one broker or one topic, without broker defaults."""
+        """Every value that is set on one broker or one topic. Broker defaults are left out."""
         own = {
             Setting.of_broker(broker, key): limit.value
             for broker in self.brokers
@@ -89,7 +89,7 @@ class Standing:
         return {**own, **self.lists}
 
     def rate(self, broker: BrokerId, key: str) -> StoredRate | None:
-        """Return the rate that limits this side of a broker, or None without a limit."""
+        """Return the rate in force on a broker for the config `key`, or None if the broker has no limit."""
         limit = self.limits.get(broker, {}).get(key) or self.limits.get(DEFAULT, {}).get(key)
         return limit if limit is not None and limit.in_force else None
 
@@ -124,7 +124,7 @@ class Standing:
                     yield from self.replicas(setting, entry)
 
     def after(self, changes: Iterable[Change]) -> Standing:
-        """Return the throttles after these changes, whatever was set before."""
+        """Return the throttles after these changes. The values before the changes are not checked."""
         lists = dict(self.lists)
         limits: dict[Where, dict[str, StoredRate]] = {where: dict(held) for where, held in self.limits.items()}
         for change in changes:
@@ -142,7 +142,7 @@ class Standing:
 
 
 def written(value: str) -> str:
-    """Return a stored rate for people. A value that is not a rate is quoted as stored."""
+    """Return a stored rate as text for people, for example `5MB/s`. A value that is not a rate is quoted."""
     rate = bytes_per_second(value)
     if rate is None:
         return repr(value)

@@ -1,4 +1,4 @@
-"""Throttled throughput, with the names of KIP-73, from two readings of the throttled partitions' logs."""
+"""The throughput of throttled replicas, with the metric names of KIP-73, from two readings of their logs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from kquota.throttle.standing import Standing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowReading:
-    """The log end offset, the size in bytes and the first offset on disk of every replica at the second `at`."""
+    """The log end offset, the size in bytes and the first offset on disk of every replica.
+
+    `at` is the time of the reading, in seconds of a monotonic clock.
+    """
 
     at: float
     ends: Mapping[ReplicaId, int]
@@ -37,7 +40,7 @@ class MeasuredFlow:
     `leader` and `follower` are LeaderReplicationThrottledRate and FollowerReplicationThrottledRate of each broker,
     `lag` is its SumReplicaLag, all for replicas of throttled partitions on it. `bytes_in` is PartitionBytesInRate.
     `keep_up` is the part of `leader` that goes to in-sync followers, which are counted but not delayed (KAFKA-4313).
-    `behind` is what producers write to the throttled partitions of the leader for followers that are not in sync.
+    `behind` is the write rate of the leader's throttled partitions, counted once for each out-of-sync follower.
     """
 
     seconds: float
@@ -51,7 +54,7 @@ class MeasuredFlow:
 
 
 def reading(at: float, log_dirs: Iterable[LogDir]) -> FlowReading:
-    """Return one reading of what the brokers reported. Replicas with an unreported log end are left out."""
+    """Return one reading of the logs that the brokers reported. `ends` lacks replicas without a reported log end."""
     ends: dict[ReplicaId, int] = {}
     sizes: dict[ReplicaId, int] = {}
     starts: dict[ReplicaId, int] = {}
@@ -66,10 +69,10 @@ def reading(at: float, log_dirs: Iterable[LogDir]) -> FlowReading:
 
 
 def measured(standing: Standing, first: FlowReading, second: FlowReading) -> MeasuredFlow:
-    """Return the throughput of every listed replica between the readings: offsets times the mean bytes of one.
+    """Return the throughput of every listed replica between two readings.
 
-    If the log only grew, the mean is that of the offsets that were added. Otherwise it is that of the leader's whole
-    log.
+    If no record was deleted from a log, its throughput is its growth in size. Otherwise kquota multiplies the number of
+    new offsets by the mean size of an offset in the leader's log.
     """
     seconds = second.at - first.at
     partitions = standing.snapshot.partitions
@@ -112,8 +115,8 @@ def measured(standing: Standing, first: FlowReading, second: FlowReading) -> Mea
 class Starved:
     """A leader throttle that in-sync followers use up: KIP-73's IN < T is violated, or nearly so.
 
-    `keep_up` goes to in-sync followers, `behind` is written to partitions that others must catch up with. Both are
-    bytes per second. `hopeless` is true if the replicas that are behind can never catch up.
+    `keep_up` goes to in-sync followers, and `behind` is written to partitions with out-of-sync followers. Both are in
+    bytes per second. `hopeless` is true if the out-of-sync followers can never catch up.
     """
 
     broker: BrokerId
@@ -128,7 +131,7 @@ class Starved:
 
 
 def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
-    """Return brokers where in-sync followers use over half of the leader rate, or others cannot catch up."""
+    """Return brokers whose in-sync followers use over half of the leader rate, or whose others cannot catch up."""
     found = []
     for broker in standing.brokers:
         limit = standing.rate(broker, LEADER_RATE)
@@ -163,7 +166,7 @@ def _bytes(replica: ReplicaId, leader: BrokerId | None, first: FlowReading, seco
         # A new replica of a tiered topic skips the offsets that are only in remote storage (KIP-405).
         from_offset = max(from_offset, second.starts.get(replica, 0))
     offsets = second.ends[replica] - from_offset
-    if offsets <= 0:  # nothing that a follower adds is visible while it truncates its log
+    if offsets <= 0:  # a follower that truncates its log shows no new bytes
         return 0.0
     more = second.sizes[replica] - first.sizes[replica]
     if more > 0 and replica in first.starts and first.starts[replica] == second.starts.get(replica):

@@ -50,12 +50,11 @@ def behind(snapshot: Snapshot, broker: BrokerId) -> tuple[TopicPartition, ...]:
 
 
 def recovering(snapshot: Snapshot, broker: BrokerId, rate: ByteRate, readable: Collection[BrokerId]) -> Wanted:
-    """Return the settings that throttle only the replicas with which a broker must catch up. It is empty if it is in
-    sync.
+    """Return the settings that throttle only the out-of-sync replicas of a broker. Empty if all replicas are in sync.
 
-    The follower lists have its replicas that are out of sync. The leader lists have the other replicas of these
-    partitions, because each of them may become the leader. Brokers of the leader lists get the leader rate, and the
-    returning broker gets the follower rate, if they are `readable`.
+    The follower lists contain these replicas. The leader lists contain the other replicas of the same partitions,
+    because each of them may become the leader. Brokers in the leader lists get the leader rate, and the returning
+    broker gets the follower rate, but only if they are `readable`.
     """
     entries: defaultdict[Setting, list[str]] = defaultdict(list)
     sources: set[BrokerId] = set()

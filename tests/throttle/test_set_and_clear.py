@@ -202,7 +202,7 @@ def test_a_run_without_rates_cannot_be_adjusted(desk: Desk) -> None:
 
 def test_a_failed_write_reverts_the_others(desk: Desk) -> None:
     desk.cluster.broken = {RECEIVED: Refused("no")}
-    with pytest.raises(Refused, match="everything that was written was restored"):
+    with pytest.raises(Refused, match="kquota restored everything that it had written"):
         desk.bring(WHOLE)
     assert (desk.cluster.configs, desk.runs.unfinished()) == ({}, ())
 
@@ -212,7 +212,7 @@ def test_a_value_set_before_a_failed_write_is_restored(desk: Desk) -> None:
     desk.cluster.configs = {LEADERS: "9:9"}
     desk.cluster.meanwhile = [(LEADERS, "9:9,8:8")]
     desk.cluster.broken = {RECEIVED: Refused("no")}
-    with pytest.raises(Refused, match="everything that was written was restored"):
+    with pytest.raises(Refused, match="kquota restored everything that it had written"):
         desk.bring(WHOLE)
     assert (desk.cluster.configs, desk.runs.unfinished()) == ({LEADERS: "9:9,8:8"}, ())
 
