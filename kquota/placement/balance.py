@@ -1,8 +1,9 @@
 """Moves bytes from full brokers to empty ones until each is in a band around the mean, with as few bytes as possible.
 
-A move is made only if it brings the brokers as a whole closer to the band, and undone if it no longer helps. The
-algorithm therefore ends, and changes nothing in its own result. Followers move before leaders, and large partitions
-before small ones. Moves that push no broker out of the band come first. If no move helps, two replicas are exchanged.
+The algorithm makes a move only if it brings the brokers as a whole closer to the band, and undoes a move that no longer
+helps. It therefore ends, and a second run on its result changes nothing. Followers move before leaders, and large
+partitions before small ones. Moves that push no broker out of the band come first. If no move helps, the algorithm
+exchanges two replicas.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from kquota.terms import BrokerId
 _PARTNERS: Final = 10
 _GIVEN: Final = 50
 _NEAR: Final = 4
-"""The maximum number of brokers, and the most replicas of either broker, that an exchange considers. This limits its
-time.
+"""The limits of an exchange: for a broker, at most `_PARTNERS` other brokers and `_GIVEN` of its replicas, and for each
+of these replicas `2 * _NEAR` replicas of the other broker. Without limits, an exchange takes too long.
 """
 
 
@@ -36,16 +37,16 @@ class BalanceBand:
 
     @classmethod
     def around(cls, loads: Sequence[int], tolerance: Fraction) -> BalanceBand:
-        """Return the band of the mean of these brokers' bytes, plus and minus the tolerance, rounded outwards."""
+        """Return the band around the mean of these bytes, plus and minus a fraction of the mean, rounded outwards."""
         return cls.about(Fraction(sum(loads), len(loads)), tolerance)
 
     @classmethod
     def about(cls, mean: Fraction, tolerance: Fraction) -> BalanceBand:
-        """Return the band of this mean, plus and minus the tolerance, rounded outwards."""
+        """Return the band around this mean, plus and minus a fraction of the mean, rounded outwards."""
         return cls(low=floor(mean * (1 - tolerance)), high=ceil(mean * (1 + tolerance)), mean=round(mean))
 
     def off(self, load: int) -> int:
-        """Return how many bytes a broker is outside the band. It is 0 inside."""
+        """Return the bytes by which a broker is outside the band, or 0 if it is inside."""
         return max(0, load - self.high, self.low - load)
 
 
@@ -64,8 +65,9 @@ def fill(
     receivers: Collection[BrokerId],
     why: Why,
 ) -> None:
-    """Bring each of `receivers` up into the band, from the fullest other brokers. The other brokers exchange no
-    replicas.
+    """Fill each of `receivers` up to the band with replicas from the fullest other brokers.
+
+    The other brokers do not exchange replicas with each other.
     """
     scales = _Scales(draft, goal, movable, band, why)
     while scales.feed(receivers) or scales.take_back():
@@ -73,9 +75,9 @@ def fill(
 
 
 class _Scales:
-    """The brokers that are balanced, with the followers and leaders that each could give, by size.
+    """The brokers to balance, with the followers and leaders that each broker can give, by size.
 
-    All orders depend only on the assignment, never on the steps that led to it.
+    Every order depends only on the assignment, not on the earlier moves that led to it.
     """
 
     def __init__(self, draft: PlacementDraft, goal: Goal, movable: Sequence[int], band: BalanceBand, why: Why) -> None:
@@ -189,8 +191,9 @@ class _Scales:
         return False
 
     def _fetch(self, destination: BrokerId, spent: set[tuple[bool, bool, BrokerId]]) -> bool:
-        """Move one replica to a broker. A source without a suitable replica is `spent`: a fuller broker accepts even
-        less.
+        """Move one replica to a broker. Return True if one was moved.
+
+        A source without a suitable replica is added to `spent`, because a fuller destination accepts even less.
         """
         low, lack = self.band.low, self.band.low - self.draft.bytes[destination]
         for clean in (True, False):
@@ -208,7 +211,7 @@ class _Scales:
         return False
 
     def _receivers(self, p: int, source: BrokerId, clean: bool) -> Iterator[BrokerId]:
-        """Return the brokers to which a replica can move so that the sum comes closer to the band, emptiest first."""
+        """Yield the brokers that can get a replica so that both brokers come closer to the band, the emptiest first."""
         for broker in self.ranking:
             if not self._gains(p, source, broker, clean):
                 return  # a fuller broker gains less

@@ -19,7 +19,7 @@ _STEPS: Final = 30_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Movable:
-    """A replica by its number, with its bytes and its place."""
+    """A replica that may move: its number, its size in bytes, and the log dir that holds it (`place`)."""
 
     number: int
     size: int

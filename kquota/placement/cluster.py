@@ -52,7 +52,7 @@ class ClusterLayout:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "brokers", dict(sorted(self.brokers.items())))
-        # Comparing names as values takes a second for 100,000 partitions. Comparing them as pairs is much faster.
+        # Names are compared as pairs, because comparing them as objects takes a second for 100,000 partitions.
         ordered = sorted(self.partitions.items(), key=lambda item: (item[0].topic, item[0].partition))
         object.__setattr__(self, "partitions", dict(ordered))
 
@@ -72,10 +72,10 @@ class ClusterLayout:
         return tuple(found.cordon for found in self.brokers.values() if found.cordon is not None)
 
     def racks(self) -> dict[BrokerId, str]:
-        """The rack of each broker whose rack counts. It is empty if all live brokers are in one rack.
+        """Return the rack of each live broker. The result is empty if all live brokers are in one rack.
 
-        Live brokers without a rack count as one additional rack, because two of them may share a switch. The rack of a
-        dead broker is unknown.
+        Live brokers without a rack count as one additional rack, because two of them may share a switch. Dead brokers
+        are left out, because their racks are unknown.
         """
         found = {broker: self.brokers[broker].rack or "" for broker in self.alive}
         return found if len(set(found.values())) > 1 else {}
@@ -86,8 +86,9 @@ def cluster(
 ) -> ClusterLayout:
     """Return the cluster from one reading. `disk` replaces the reported size of every broker's volumes, in bytes.
 
-    The size of a partition is its leader's log, otherwise the largest log of its replicas, because followers may lag. A
-    stored snapshot lacks cordons. If `log_dirs` come from one, the cordons come from the `live` log dirs.
+    The size of a partition is the size of its leader's log, because followers may lag. If that is unknown, it is the
+    largest log of its replicas. Stored snapshots do not contain cordons. If `log_dirs` come from a stored snapshot, the
+    cordons come from the `live` log dirs.
     """
     log_dirs = list(log_dirs)
     cordoned = {found.broker: found for found in cordons(live or log_dirs)}
@@ -127,6 +128,6 @@ def _open(dirs: Iterable[LogDir], cordon: Cordon) -> list[LogDir]:
 
 
 def _volumes(dirs: Iterable[LogDir]) -> Disk | None:
-    """Combine all volumes of one broker. None if one of them is unknown (Kafka before 3.3, a failed log dir)."""
+    """Return all volumes of one broker together, or None if one is unknown (Kafka before 3.3, a failed log dir)."""
     both = together((log_dir.volume_total, log_dir.volume_usable) for log_dir in dirs)
     return None if both is None else Disk(total=both[0], used=both[0] - both[1])

@@ -23,7 +23,7 @@ class Why(enum.StrEnum):
 
 
 class Ranking:
-    """Brokers from the emptiest to the fullest. Among equal ones, the lower id comes first."""
+    """Brokers from the emptiest to the fullest. Brokers with equal loads are sorted by id."""
 
     def __init__(self, loads: Mapping[BrokerId, int]) -> None:
         self.ordered = sorted((load, broker) for broker, load in loads.items())
@@ -38,7 +38,7 @@ class Ranking:
 
 
 class PlacementDraft:
-    """Partitions by number, in the order of their names. An unknown size counts as 0.
+    """The draft of an assignment. Partitions are numbered in the order of their names. An unknown size counts as 0.
 
     `copies[p]` maps each broker that gets a replica to the broker whose replica it replaces (None: an additional
     replica) and the goal. Its keys are always exactly the brokers of `replicas[p]` that do not hold the partition now.
@@ -59,8 +59,8 @@ class PlacementDraft:
         self.loads: dict[BrokerId, int] = dict.fromkeys(cluster.brokers, 0)
         self.incoming: dict[BrokerId, int] = dict.fromkeys(cluster.brokers, 0)
         self.room = {broker: _room(cluster, broker, goal.disk_limit) for broker in cluster.brokers}
-        # An empty partition weighs a tenth of an average one. Otherwise all empty partitions would go to the emptiest
-        # broker.
+        # An empty partition counts as a tenth of an average partition, because all empty partitions would otherwise go
+        # to the emptiest broker.
         held = sum(map(len, self.replicas))
         every = sum(size * len(replicas) for size, replicas in zip(self.sizes, self.replicas, strict=True))
         self.least_weight = max(1, every // (10 * held)) if held else 1
@@ -126,7 +126,7 @@ class PlacementDraft:
         self._weigh(p, source, -1)
         self._weigh(p, destination, 1)
         copies = self.copies.get(p, {})
-        if source in copies:  # it was only planned to be there
+        if source in copies:  # the new replica goes to `destination` instead, because `source` does not have it yet
             self._note(p, destination, *copies.pop(source))
         else:
             self._note(p, destination, source, why)
@@ -160,7 +160,7 @@ class PlacementDraft:
 
 
 def _room(cluster: ClusterLayout, broker: BrokerId, limit: Fraction) -> int | None:
-    """Return how many bytes fit, or None if the disk size is unknown. A disk above the limit has no room."""
+    """Return the bytes that a broker can still receive, or None if its disk is unknown. Negative above the limit."""
     found = cluster.brokers[broker]
     disk = found.disk if found.cordon is None else found.open_disk
     return None if disk is None else int(disk.total * limit) - disk.used

@@ -35,12 +35,12 @@ class Proposal:
 def proposal(
     partitions: Mapping[TopicPartition, PartitionReplicas], racks: Mapping[BrokerId, str | None], seed: int
 ) -> Proposal:
-    """Propose replicas on the brokers of `racks` for the partitions of some topics. Moving partitions count with their
-    targets.
+    """Return a proposal of replicas on the brokers of `racks` for the partitions of some topics.
 
-    The current replicas have no influence. A topic gets the replication factor of its first partition (Kafka: of any
-    partition). The same seed, brokers and partitions give the same proposal, whatever other topics are in it. Raises
-    Refused like `placed`, and if only some brokers have a rack.
+    The proposed replicas do not depend on the current replicas. A topic gets the replication factor of its first
+    partition (Kafka: of any partition). A moving partition counts with its target replicas. The same seed, brokers and
+    partitions of a topic give the same result, even if the other topics differ. Raises Refused if a topic needs more
+    brokers than there are, or if only some brokers have a rack.
     """
     check_racks(racks)
     current = Plan(targets={name: now.target for name, now in partitions.items()})
@@ -87,9 +87,9 @@ def placed(
 ) -> dict[int, Replicas]:
     """Return the replicas of partitions numbered from `first`, over the brokers of `racks`, the leader first.
 
-    Leaders go around the brokers from `start`. Followers are `shift` brokers further, plus one for every round, so that
-    the followers of a broker are spread over all others. Without racks, all brokers count as one rack. The replication
-    factor must not exceed the number of brokers. Source: KIP-36, AdminUtils.
+    Leaders go around the brokers from `start`. Followers are `shift` brokers further, plus one for every round, which
+    spreads the followers of one leader over all other brokers. Without racks, all brokers are in one rack. The
+    replication factor must not exceed the number of brokers. Source: KIP-36, AdminUtils.
     """
     order = alternated(racks)
     found: dict[int, Replicas] = {}
@@ -111,7 +111,7 @@ def alternated(racks: Mapping[BrokerId, str | None]) -> tuple[BrokerId, ...]:
     members: defaultdict[str, list[BrokerId]] = defaultdict(list)
     for broker, rack in sorted(racks.items()):
         members[rack or ""].append(broker)
-    # Java sorts text by its UTF-16 units.
+    # Racks are sorted by UTF-16 code units, because Java compares text in this way.
     by_rack = [members[rack] for rack in sorted(members, key=lambda rack: rack.encode("utf-16-be", "surrogatepass"))]
     return tuple(broker for turn in zip_longest(*by_rack) for broker in turn if broker is not None)
 

@@ -20,8 +20,8 @@ class Goal:
     """The goals of one plan. All of them hold at its end.
 
     `drain` applies to `drained_topics`. Every other goal applies to `topics`. New replicas go only to `brokers`.
-    `tolerance` is the largest distance of a broker's bytes from the mean. `disk_limit` is the largest used fraction of
-    its volumes when they are fullest: all copies are complete and no old replica is deleted.
+    `tolerance` is the largest distance of a broker's bytes from the mean, as a fraction of the mean. `disk_limit` is
+    the largest used fraction of a broker's volumes when all copies are complete and no old replica is deleted yet.
     """
 
     brokers: frozenset[BrokerId]

@@ -1,7 +1,7 @@
 """Balances the log dirs of one broker (KIP-113) with the fewest bytes that the planner's rules find.
 
-The code uses `balance` with a log dir in place of each broker: each replica is a partition with one replica, in its log
-dir. With few replicas, a search then looks for fewer bytes (`cheapest`), if the plan reaches the band.
+The code uses `balance`, with each log dir as a broker and each replica as a partition with one replica. If the result
+reaches the band and there are few replicas, the search in `cheapest` then looks for moves with fewer bytes.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from kquota.sizes.replica import LogDir
 from kquota.terms import BrokerId, TopicPartition
 
 _MOST_PAIRED: Final = 100
-"""With more moves, single moves and pairs are not checked, because they become too many."""
+"""The largest number of moves for which kquota checks every pair of moves. More moves have too many pairs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirGoal:
-    """Even out the bytes in the log dirs of `broker`, with replicas of `topics`.
+    """The goal: each log dir of `broker` holds about the same number of bytes. Only replicas of `topics` move.
 
-    `tolerance` is the largest distance of a log dir's bytes from the mean. `disk_limit` is the largest used fraction of
-    its volume when all copies are complete and no old replica is deleted.
+    `tolerance` is the largest distance of a log dir's bytes from the mean, as a fraction of the mean. `disk_limit` is
+    the largest used fraction of its volume when all copies are complete and no old replica is deleted yet.
     """
 
     broker: BrokerId
@@ -56,9 +56,10 @@ class LogDirMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirChange:
-    """One log dir before and after the moves: replicas and their bytes. `closed` is why the plan ignores it, or None.
+    """One log dir before and after the moves: its replicas and their bytes.
 
-    `incoming` is received before old replicas are deleted, in bytes. `disk` is its volume, or None if it is unknown.
+    `closed` is the reason why the plan ignores the log dir, or None. `incoming` is the number of bytes that the log dir
+    receives before old replicas are deleted. `disk` is its volume, or None if the volume is unknown.
     """
 
     path: str
@@ -71,7 +72,7 @@ class LogDirChange:
     disk: Disk | None
 
     def share(self, grown: int) -> float | None:
-        """Return the used fraction of its volume when it holds this many more bytes. None if it is unknown."""
+        """Return the used fraction of the volume after `grown` more bytes, or None if the volume is unknown."""
         if self.disk is None or not self.disk.total:
             return None
         return max(0, self.disk.used + grown) / self.disk.total
@@ -79,7 +80,7 @@ class LogDirChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirsPlanned:
-    """The result. `moves` are ordered by topic and partition, `dirs` by path.
+    """The result of `balanced`. `moves` are sorted by topic and partition, `dirs` by path.
 
     `replicas` has all replicas of each partition that moves, as Kafka's plan format requires.
     """
@@ -99,7 +100,7 @@ class LogDirsPlanned:
 
     @property
     def ratio(self) -> float | None:
-        """The bytes to copy, divided by the fewest possible bytes. None if the fewest is 0."""
+        """The bytes to copy, divided by the lower bound. None if the lower bound is 0."""
         return self.bytes / self.least.bytes if self.least.bytes else None
 
     @property
@@ -169,17 +170,17 @@ def _check(goal: LogDirGoal, dirs: Sequence[LogDir], usable: Sequence[LogDir]) -
     if len(dirs) < 2:
         raise Refused(
             Parameter("balance_log_dirs"),
-            f" {goal.broker}: the broker has one log dir ({names}). Give a broker with several log dirs",
+            f" {goal.broker}: the broker has fewer than two log dirs ({names}). Give a broker with several log dirs",
         )
     closed = "; ".join(f"{log_dir.path} is {why}" for log_dir in dirs if (why := _closed(log_dir)) is not None)
     raise Refused(
         Parameter("balance_log_dirs"),
-        f" {goal.broker}: fewer than two log dirs accept replicas ({closed}). Open another log dir first",
+        f" {goal.broker}: fewer than two log dirs accept replicas ({closed}). Uncordon or repair a log dir first",
     )
 
 
 def _layout(dirs: Sequence[LogDir]) -> ClusterLayout:
-    """Return the log dirs as a cluster: each is a broker, numbered in this order."""
+    """Return the log dirs as a cluster: each log dir is a broker, and its position in `dirs` is the broker id."""
     held = {
         replica.partition: (BrokerId(number), replica.size)
         for number, log_dir in enumerate(dirs)
@@ -201,7 +202,10 @@ def _disk(log_dir: LogDir) -> Disk | None:
 
 
 def _rooms(rooms: Mapping[BrokerId, int | None], dirs: Sequence[LogDir]) -> dict[BrokerId, int | None]:
-    """Return the room of each log dir. Log dirs with equal figures may be on one volume, so they divide its room."""
+    """Return the room of each log dir.
+
+    Log dirs with the same total and usable bytes divide the room equally, because they may share one volume.
+    """
     sharing = Counter((log_dir.volume_total, log_dir.volume_usable) for log_dir in dirs)
     return {
         place: None if room is None else room // sharing[dirs[place].volume_total, dirs[place].volume_usable]
@@ -220,9 +224,9 @@ def _movable(
     copied: frozenset[TopicPartition],
     partitions: Mapping[TopicPartition, PartitionReplicas],
 ) -> tuple[list[int], tuple[Left, ...]]:
-    """Return the numbers of replicas that may move, and those of the goal's topics that must wait.
+    """Return the numbers of the replicas that may move, and the replicas of the goal's topics that must wait.
 
-    A log of a replica that has left this broker stays, because the broker is about to delete it.
+    The log of a replica that was moved to another broker is left out, because this broker is about to delete it.
     """
     movable, left = [], []
     for p, name in enumerate(names):
@@ -245,8 +249,9 @@ def _capacity(load: int, room: int | None) -> int | None:
 
 
 def _band(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | None], tolerance: Fraction) -> BalanceBand:
-    """Return the band around the mean. The mean leaves out log dirs that cannot reach it, and the bytes that they can
-    hold.
+    """Return the band around the mean of the log dirs that can reach it.
+
+    The mean leaves out the other log dirs, and as many bytes as these can hold.
     """
     full: set[BrokerId] = set()
     while True:
@@ -269,8 +274,8 @@ def _least(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | No
 def _cheapest(
     draft: PlacementDraft, movable: Iterable[int], loads: Mapping[BrokerId, int], band: BalanceBand
 ) -> dict[int, BrokerId]:
-    """Return the new place of each replica that moves. These are the moves of the draft, unless other moves of fewer
-    bytes also reach the band.
+    """Return the new place of each replica that moves. These are the moves of the draft, unless the search finds moves
+    with fewer bytes that also reach the band.
 
     The search leaves out log dirs that cannot reach the band and that the draft does not change.
     """
@@ -291,7 +296,7 @@ def _cheapest(
 def _needed(
     draft: PlacementDraft, then: Mapping[int, BrokerId], loads: Mapping[BrokerId, int], band: BalanceBand
 ) -> dict[int, BrokerId]:
-    """Return the moves without any one or two that are not needed: the loads are as near the band without them."""
+    """Return `then` without the single moves and pairs of moves that do not bring the loads closer to the band."""
     left = dict(then)
     if len(left) > _MOST_PAIRED:
         return left
@@ -299,7 +304,7 @@ def _needed(
     for p, place in left.items():
         after[draft.now[p].replicas[0]] -= draft.sizes[p]
         after[place] += draft.sizes[p]
-    # Without one move, another one can become unnecessary, so they are all checked again.
+    # All moves are checked again after a removal, because another move can become unnecessary.
     before = -1
     while len(left) != before:
         before = len(left)

@@ -26,9 +26,10 @@ class Forced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Least:
-    """The lower bound: the largest of its terms, in bytes. The term of a goal that is not set is 0. `forced` is the
-    size of each partition x its new replicas for drain, replication factor or racks. `lack` is the bytes that brokers
-    lack below the band. `excess` is the bytes that brokers hold above it, plus all of `forced`.
+    """The lower bound: the largest of its terms, in bytes. The term of a goal that is not set is 0.
+
+    `forced` is the total size of the new replicas that drain, replication factor and racks require. `lack` is the
+    number of bytes that brokers lack below the band. `excess` is the bytes that they hold above it, plus `forced`.
     """
 
     forced: int
@@ -42,7 +43,10 @@ class Least:
 
 
 def forced(draft: PlacementDraft, goal: Goal, free: Iterable[int]) -> Forced:
-    """Return the terms of goals for single partitions. `draft` has reached them, and is not balanced yet."""
+    """Return the bytes that drain, replication factor and racks require, from a draft that reaches these goals.
+
+    The bytes of `draft` are not balanced yet.
+    """
     total = 0
     most, fewest = dict(draft.bytes), dict(draft.bytes)
     reachable = {draft.racks[broker] for broker in goal.destinations if broker in draft.racks}

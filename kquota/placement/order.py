@@ -1,4 +1,4 @@
-"""The order of replicas, which decides the preferred leader. It stays unchanged if possible."""
+"""The order of replicas, which decides the preferred leader. The planner keeps the order if possible."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def ordered(draft: PlacementDraft) -> dict[int, tuple[BrokerId, ...]]:
 
     The preferred leader does not change as long as it keeps its replica, and a new replica takes the position of the
     old one. If the preferred leader loses its replica, the current leader becomes the first, so that no election is
-    necessary. If both lose it, the replica on the broker that leads the fewest partitions becomes the first. Among
-    equal brokers, one that already has the data wins.
+    necessary. If both lose it, the replica on the broker that leads the fewest partitions becomes the first. Of equal
+    brokers, the planner prefers one that already has the data.
     """
     leading = Counter(now.leader for now in draft.now if now.leader is not None)
     found: dict[int, tuple[BrokerId, ...]] = {}
@@ -37,8 +37,9 @@ def ordered(draft: PlacementDraft) -> dict[int, tuple[BrokerId, ...]]:
 
 
 def leader_after(draft: PlacementDraft, p: int, replicas: tuple[BrokerId, ...]) -> BrokerId:
-    """Return the leader with these replicas: the current one, otherwise the first in-sync one. New replicas count as in
-    sync.
+    """Return the leader after a change to these replicas: the current leader, otherwise the first in-sync replica.
+
+    New replicas count as in sync, because the change ends only when they are.
     """
     now = draft.now[p]
     if now.leader is not None and now.leader in replicas:

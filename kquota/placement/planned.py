@@ -77,19 +77,19 @@ class BrokerChange:
 
     @property
     def disk_before(self) -> float | None:
-        """The used fraction of its disk."""
+        """The used fraction of the disk before the move, or None if it is unknown."""
         return None if self.disk is None or not self.disk.total else self.disk.used / self.disk.total
 
     @property
     def disk_worst(self) -> float | None:
-        """The used fraction when all copies are complete and no old replica is deleted."""
+        """The used fraction of the disk when all copies are complete and no old replica is deleted yet."""
         if self.disk is None or not self.disk.total:
             return None
         return (self.disk.used + self.incoming) / self.disk.total
 
     @property
     def disk_after(self) -> float | None:
-        """The used fraction when old replicas are deleted."""
+        """The used fraction of the disk after the old replicas are deleted."""
         if self.disk is None or not self.disk.total:
             return None
         return max(0, self.disk.used + self.after.bytes - self.before.bytes) / self.disk.total
@@ -97,7 +97,7 @@ class BrokerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The result. `changes` are sorted by topic and partition, `brokers` by id."""
+    """The result of the planner. `changes` are sorted by topic and partition, `brokers` by id."""
 
     changes: tuple[PartitionChange, ...]
     left: tuple[Left, ...]
@@ -112,7 +112,7 @@ class Planned:
 
     @property
     def ratio(self) -> float | None:
-        """The bytes to copy, divided by the fewest possible bytes. None if the fewest is 0."""
+        """The bytes to copy, divided by the lower bound. None if the lower bound is 0."""
         return self.bytes / self.least.bytes if self.least.bytes else None
 
     @property

@@ -1,7 +1,7 @@
-"""Turns goals into a draft: removed replicas, new replicas and racks, then the balance of bytes. It is deterministic.
+"""Turns goals into a plan: first replication factors, drains and racks, then the balance of bytes.
 
 Large partitions come first, and small ones then even out the differences. Each new replica goes to the emptiest broker
-that racks and disks allow.
+that racks and disks allow. The same input always gives the same plan.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _SHOWN: Final = 8
 
 
 def plan(cluster: ClusterLayout, goal: Goal) -> Planned:
-    """Plan with the fewest bytes that this planner finds. The plan always reaches the goal for every partition that can
-    move.
+    """Return the plan with the fewest bytes to copy that this planner finds.
 
     A partition stays as it is if no goal applies to it, if it is already moving, or if it has no leader to copy from.
-    Raises Invalid if the goal is not possible on this cluster, Refused if brokers or disks are not sufficient.
+    `left` names the partitions that do not move or do not reach a goal. Raises the errors of `check`, and Refused if
+    brokers or disks are not sufficient.
     """
     check(goal, cluster)
     draft = PlacementDraft(cluster, goal)
@@ -51,7 +51,7 @@ def plan(cluster: ClusterLayout, goal: Goal) -> Planned:
 
 
 def _untouchable(draft: PlacementDraft, goal: Goal, p: int) -> Left | None:
-    """Return why a partition to which a goal applies stays where it is. None if it can move."""
+    """Return the reason why a partition must stay although a goal applies to it, or None."""
     name, now = draft.names[p], draft.now[p]
     if not now.moving and now.leader is not None:
         return None
@@ -76,7 +76,7 @@ def _concerned(draft: PlacementDraft, goal: Goal, p: int) -> bool:
 
 
 def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
-    """Apply replication factor, drain and racks to one partition. Yields the goals that could not be reached."""
+    """Apply replication factor, drain and racks to one partition. Yield the reasons for goals that are not reached."""
     name, replicas = draft.names[p], draft.replicas[p]
     chosen = name.topic in goal.topics
     before = draft.spread(replicas)
@@ -96,9 +96,9 @@ def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
 
 
 def _destination(draft: PlacementDraft, goal: Goal, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
-    """Return the emptiest broker in a rack without a replica that stays, otherwise the emptiest of all.
+    """Return the emptiest broker in a rack without a replica that stays, otherwise the emptiest broker of all.
 
-    Raises Refused.
+    Raises Refused if no broker has room.
     """
     staying = [broker for broker in draft.replicas[p] if broker not in leaving]
     used = {draft.racks.get(broker) for broker in staying} if draft.racks else set()
@@ -120,16 +120,17 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
             f"{len(goal.destinations)} brokers may hold one ({few(goal.destinations, _SHOWN, ',')}). There is no "
             "plan. Give more ",
             Parameter("brokers"),
-            ", drain fewer, or give a lower ",
+            ", drain fewer brokers, or give a lower ",
             Parameter("replication_factor"),
         )
-    # The broker with the most room, because an operator would try it by hand.
+    # The message names the broker with the most room, because an operator would try this broker first.
     best = max(full, key=lambda broker: ((draft.room[broker] or 0) - draft.incoming[broker], -broker))
     room = (draft.room[best] or 0) - draft.incoming[best]
     return Refused(
-        f"no broker has room for a replica of {name}, {human_bytes(size)} ({size} bytes). Broker {best} has the most: "
-        f"{'none' if room <= 0 else f'{human_bytes(room)} ({room} bytes)'} below {float(goal.disk_limit):.0%} of its "
-        f"disk, after the {human_bytes(draft.incoming[best])} of this plan. There is no plan. Give more ",
+        f"no broker has room for a replica of {name}, {human_bytes(size)} ({size} bytes). "
+        f"Broker {best} has the most room: {'none' if room <= 0 else f'{human_bytes(room)} ({room} bytes)'} below "
+        f"{float(goal.disk_limit):.0%} of its disk, after the {human_bytes(draft.incoming[best])} of this plan. "
+        "There is no plan. Give more ",
         Parameter("brokers"),
         ", or raise ",
         Parameter("disk_limit"),
@@ -137,8 +138,10 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
 
 
 def _dispensable(draft: PlacementDraft, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
-    """Return the replica to remove. The first criterion that differs decides: drained, dead, not leading, sharing a
-    rack, out of sync, on the fullest broker.
+    """Return the broker whose replica is removed.
+
+    The first criterion that differs decides: drained, dead, not the leader, sharing a rack, out of sync, not the
+    preferred leader, the fullest broker.
     """
     replicas, now = draft.replicas[p], draft.now[p]
     spread = draft.spread(replicas)
@@ -160,7 +163,7 @@ def _dispensable(draft: PlacementDraft, p: int, leaving: frozenset[BrokerId]) ->
 
 
 def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
-    """Move replicas that share a rack into racks without a replica, as long as there are any."""
+    """Move replicas that share a rack into racks without a replica, as long as both exist."""
     replicas, racks = draft.replicas[p], draft.racks
     reachable = {racks[broker] for broker in goal.destinations if broker in racks}
     while True:

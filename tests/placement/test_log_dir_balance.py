@@ -128,8 +128,8 @@ def test_cordoned_and_offline_log_dirs_take_no_part() -> None:
 
 
 REFUSED = {
-    "no log dir": ([], r"has one log dir \(none\)"),
-    "one log dir": (disks([100]), r"1: the broker has one log dir \(/a\)"),
+    "no log dir": ([], r"has fewer than two log dirs \(none\)"),
+    "one log dir": (disks([100]), r"1: the broker has fewer than two log dirs \(/a\)"),
     "one is open": (
         [disks([100], [])[0], replace(disks([100], [])[1], cordoned=True)],
         r"1: fewer than two log dirs accept replicas \(/b is cordoned\)",
