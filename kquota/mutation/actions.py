@@ -31,7 +31,7 @@ class Fate(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOutcome:
-    """The result for one topic, and its error. For a rejected topic the error is QuotaViolatedException, with the time
+    """The result for one topic, and its error. The error of a rejected topic is a QuotaViolatedException with the time
     to wait.
     """
 
@@ -42,11 +42,11 @@ class TopicOutcome:
 
 @dataclass(slots=True)
 class MutationWork:
-    """The progress of the work. It can be read at any moment, also after an interrupt.
+    """The progress of the requests. A caller can read it at any moment, also after an interrupt.
 
     `sent` counts the topics in all requests, including repeated ones. `throttle_time_ms` is the wait that the last
-    rejection requested. Nothing may be sent before `muted` (KIP-219). `already` are the error codes that mean that
-    there is nothing to do.
+    rejection requested. Nothing may be sent before the time `muted` (KIP-219). `already` are the error codes that mean
+    that there is nothing to do.
     """
 
     left: deque[Mutation]
@@ -88,7 +88,7 @@ def work(mutations: Iterable[Mutation], already: Collection[int] = ()) -> Mutati
     """
     left = deque(mutations)
     if twice := sorted(name for name, count in Counter(one.topic for one in left).items() if count > 1):
-        raise Refused(f"topic {twice[0]} is listed twice; nothing was sent")
+        raise Refused(f"topic {twice[0]} is listed twice. Nothing was sent")
     return MutationWork(left=left, already=already)
 
 
@@ -102,9 +102,9 @@ def carry_out(
     retry: bool = True,
     on_wait: Callable[[MutationWork, float], None] = lambda _doing, _wait: None,
 ) -> list[TopicOutcome]:
-    """Send until every topic is accepted or has failed, or `seconds` (default.api.timeout.ms) are over. Without
-    `retry`, the first rejection ends the work. `on_wait` receives each wait, in seconds. A topic that is still rejected
-    at the end has a QuotaViolatedException. Source: KIP-599, whose Admin client retries in the same way.
+    """Send until every topic is accepted or has failed, or until `seconds` (default.api.timeout.ms) have passed.
+    Without `retry`, the first rejection ends the work. `on_wait` receives each wait, in seconds. A topic that is still
+    rejected at the end has a QuotaViolatedException. Source: KIP-599, whose Admin client retries in the same way.
 
     Raises Unreachable, before anything is sent, if the cluster has no active controller.
     """
@@ -112,13 +112,13 @@ def carry_out(
     give_up = clock.monotonic() + seconds
     while doing.left:
         costs = [one.mutations for one in islice(doing.left, MOST_ITEMS)]
-        # A caller that wants to see the violation must not be delayed.
+        # Without `retry` there is no wait, because the caller wants to see the violation.
         wait = pace.wait(clock.monotonic(), costs) if retry else 0.0
         # A broker that treats kquota as an old client accepts everything, and throttles it for the time that it
         # should have waited.
         wait = max(wait, doing.muted - clock.monotonic())
         if clock.monotonic() + wait >= give_up:
-            # Topics that kquota held back itself also wait for the quota.
+            # kquota held these topics back because of the quota, so it reports a wait as the broker would.
             if wait > 0:
                 now = clock.monotonic()
                 doing.throttle_time_ms = max(1, round(1_000 * max(pace.debt(now), doing.muted - now)))
@@ -163,7 +163,7 @@ def _sent(
 
 
 def _take(doing: MutationWork, batch: Sequence[Mutation], answer: BatchResult) -> None:
-    """Insert rejected topics at the head of the remaining ones, in their order."""
+    """Record the answer to a batch. Rejected topics return to the head of the remaining topics, in their order."""
     again = []
     for one in batch:
         doing.left.popleft()

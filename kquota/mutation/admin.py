@@ -14,8 +14,8 @@ from kquota.mutation.port import MutationCluster
 from kquota.mutation.topic import Creation, Deletion, Growth, Mutation
 
 Results: TypeAlias = Mapping[str, KquotaError | None]
-"""The error of each topic, in the order of the call: None if it succeeded, Refused for a broker's error, Unreachable if
-unknown.
+"""The error of each topic, in the order of the call: None if the topic succeeded, Refused for a broker's error,
+Unreachable if the result is unknown.
 """
 OnWait: TypeAlias = Callable[[MutationWork, float], None]
 """A callback that receives each wait for the quota: the progress, and the seconds of the wait."""
@@ -39,8 +39,8 @@ def create_topics(
     `timeout` defaults to default.api.timeout.ms, 60 s. With `validate_only`, the controller only checks the request,
     and Kafka 4 counts this against the quota.
 
-    Raises QuotaViolatedException if topics are still rejected then, or at the first rejection without
-    `retry_quota_violated`: with the time to wait, and the `results` of all topics. Any other error concerns one topic
+    Raises QuotaViolatedException, with the time to wait and the `results` of all topics, if topics are still rejected
+    after `timeout`. Without `retry_quota_violated`, the first rejection raises it. Any other error concerns one topic
     and is in the results. Raises Refused for a topic that is listed twice. Source: KIP-599.
 
         with kquota.connect("localhost:9092") as cluster:
@@ -83,7 +83,7 @@ def delete_topics(
     """
     if isinstance(topics, str):
         raise Invalid(
-            f"topics {topics!r}: not a list; nothing was sent. Give a list of names, for example [{topics!r}]"
+            f"topics {topics!r}: not a list. Nothing was sent. Give a list of names, for example [{topics!r}]"
         )
     names = list(topics)
     now = _partitions(cluster, names)
@@ -94,8 +94,8 @@ def delete_topics(
 def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = False) -> MutationPace:
     """Return the pace for this number of topics under the quota that applies to this client, if the cluster reports it.
 
-    According to KIP-599, `validate_only` is free, but Kafka 4 counts it against the quota. Waiting by the rate would be
-    useless on a broker that follows the KIP, so only rejections are used.
+    With `validate_only`, only rejections determine the pace. According to KIP-599, such a request is free, so a wait
+    for the quota would be useless. Kafka 4 counts it against the quota.
     """
     rate = cluster.mutation_rate() if topics > 1 and not validate_only else None
     if rate is None:
@@ -105,7 +105,7 @@ def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = Fals
 
 def with_partitions(cluster: MutationCluster, creations: Iterable[Creation]) -> list[Creation]:
     """Return the same creations. Those without a number of partitions get the number that the brokers will probably
-    create.
+    use.
     """
     found = list(creations)
     if all(one.partitions or one.assignment for one in found):
@@ -116,8 +116,8 @@ def with_partitions(cluster: MutationCluster, creations: Iterable[Creation]) -> 
 
 
 def _partitions(cluster: MutationCluster, names: Iterable[str]) -> dict[str, int]:
-    """Return the cost of each topic for the bucket. A topic that does not exist costs nothing here, and the broker
-    reports it.
+    """Return the current number of partitions of each topic. A topic that does not exist is left out, because the
+    broker reports this error.
     """
     return {topic.name: len(topic.partitions) for topic in cluster.topics.topics(set(names))}
 
@@ -136,7 +136,7 @@ def _results(
     pace = pace_of(cluster, len(asked), validate_only=validate_only) if retry else MutationPace(quota=None)
     seconds = cluster.timeout if timeout is None else timeout
     if not seconds > 0:
-        raise Invalid(f"timeout {seconds:g}: must be more than 0 seconds; nothing was sent")
+        raise Invalid(f"timeout {seconds:g}: must be more than 0 seconds. Nothing was sent")
     outcomes = carry_out(topics, time, doing, pace, seconds=seconds, retry=retry, on_wait=on_wait)
     errors = {one.mutation.topic: _error(one) for one in outcomes}
     results = {topic: errors[topic] for topic in asked}

@@ -21,12 +21,14 @@ def name(text: str, where: str) -> str:
 
 
 def collide(topic: str) -> bool:
-    """True if the name has a period or an underscore, because such names may collide in the names of metrics."""
+    """True if the name has both a period and an underscore, because Kafka's metrics do not distinguish the two
+    characters.
+    """
     return "." in topic and "_" in topic
 
 
 def count(number: int | None, where: str, most: int = HIGHEST_ID) -> int | None:
-    """Parse a number of partitions or replicas. Raises Invalid, naming `where`, for less than 1."""
+    """Return a number of partitions or replicas. Raises Invalid, naming `where`, unless it is from 1 to `most`."""
     if number is not None and not 1 <= number <= most:
         raise Invalid(f"{where} {number}: write a number from 1 to {most}")
     return number

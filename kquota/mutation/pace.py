@@ -1,7 +1,7 @@
-"""The size and the time of requests to a token bucket with an unknown level, without overrun and without idle time.
+"""The time and the size of each request for mutations, although the level of the token bucket is unknown.
 
-Only the bucket's rejections reveal its level: after the throttle time it has 0 tokens. The mutations that are accepted
-between two such moments give this client's rate. The rate is below the quota if other clients share it.
+Only a rejection reveals the level: after its throttle time, the bucket has 0 tokens. The mutations that are accepted
+between two such moments give this client's rate. The rate is below the quota if other clients share the bucket.
 """
 
 from __future__ import annotations
@@ -15,55 +15,75 @@ from typing import Final
 from kquota.terms import SAMPLE_MS, SAMPLES
 
 _FIRST: Final = 1
-"""The number of topics in a first request, while the bucket is unknown."""
+"""The number of topics in the first request, because the level of the bucket is unknown."""
 MOST_ITEMS: Final = 100
 _MOST_MUTATIONS: Final = 2_000
 """The maximum number of mutations in one request, because a KRaft controller writes at most 10,000 records for it."""
 _PERIOD: Final = 1.0
-"""Seconds. Topics that cost less time than this are sent together, others one by one."""
+"""In seconds. Topics that cost less time than this are sent together, larger topics one by one."""
 BURST_SECONDS: Final = SAMPLES * SAMPLE_MS / 1_000
-"""Seconds of its rate that a bucket holds: Kafka's defaults of controller.quota.window.num x size."""
+"""The seconds of its rate that a full bucket holds, with Kafka's defaults of controller.quota.window.num and
+controller.quota.window.size.seconds.
+"""
 HAIR: Final = 0.002
 """Seconds added to a throttle time, because a rounded-down time ends too early."""
 _DARE: Final = 1.1
 """The factor by which the rate rises after a fully accepted request, if the rate is unknown."""
 _TRUST: Final = 8
-"""The number of accepted requests in a row before the rate rises. It doubles each time that a higher rate had the same
-result.
+"""The number of accepted requests in a row before the rate rises. It doubles each time that a higher rate was rejected
+and the measured rate stayed the same.
 """
 _SAME: Final = 0.9
 _ALONE: Final = 0.8
-"""A client that gets this fraction of the quota's rate is alone. Rounded waits and response times use the rest."""
+"""A client that gets at least this fraction of the quota is considered alone, because rounded waits and response times
+cost the rest.
+"""
 _PACED: Final = 0.95
-"""The same fraction for a client that knows the rate and keeps to it. A rejection shows that it is not alone."""
+"""The same fraction for a client that knows the quota and is not known to share it. Such a client keeps to the rate, so
+a rejection points to other clients.
+"""
 _MEMORY: Final = 60.0
-"""Seconds for which a client counts its past share, so that a late client need not make up for an hour."""
+"""The seconds over which a client counts its past share of the bucket, because older use must not affect the order of
+clients now.
+"""
 _BEHIND: Final = 40.0
-"""A client that had the whole shared bucket waits behind the others for the time of this many topics."""
+"""A client that had the whole bucket waits for the time of this many topics, so that other clients go first."""
 _MOST_BEHIND: Final = 0.5
-"""The limit of that wait, as a fraction of the time in which a bucket fills, because a full bucket loses tokens."""
+"""The maximum of the wait from `_BEHIND`, as a fraction of the time in which a bucket fills, because a full bucket
+loses tokens.
+"""
 _FAR: Final = 2
-"""Clients take turns if a topic takes this many times as long as a request. Otherwise answers show no order."""
+"""Clients take turns only if a topic takes at least this many times as long as a request. Otherwise the answers do not
+show which client was first.
+"""
 _MANY: Final = 6
-"""Clients take turns only if the wait is at most the time of this many topics. Otherwise a client requests many at
-once.
+"""Clients take turns only if the wait is less than the time of this many topics. Otherwise a client requests many
+topics at once.
 """
 _LATEST: Final = 0.9
-"""The latest moment within a topic's time, for a client that had the whole bucket."""
+"""The latest moment at which a client sends, as a fraction of a topic's time. It applies to a client that had the whole
+bucket.
+"""
 _LEAST: Final = 0.0025
-"""The least share of a bucket that is counted. A smaller share does not let more clients go first."""
+"""The smallest share of a bucket that is counted. With an even smaller share, a client does not let more topics go
+first.
+"""
 _RECENT: Final = 0.2
 """The weight of the last request in the average time of a request."""
 _UNTOLD: Final = 0.05
-"""Seconds between clients that were rejected together while the rate is unknown."""
+"""The wait in seconds of a client that has already used tokens, while the rate is unknown. It separates clients that
+were rejected at the same time.
+"""
 _TELLING: Final = 4
-"""The number of times that two topics are sent instead of one, because the second reveals the price of the first."""
+"""The number of times that two topics are sent instead of one, because the rejection of the second reveals the price of
+the first.
+"""
 
 
 def fitting(mutations: Sequence[int], tokens: float = math.inf) -> int:
     """Return how many of the topics fit into one request and into a bucket with this many tokens.
 
-    It is at least one.
+    The result is at least 1.
     """
     count, total = 0, 0
     for each in mutations[:MOST_ITEMS]:
@@ -91,10 +111,10 @@ class MutationPace:
     _zero: float | None = field(init=False, default=None)
     _spent: int = field(init=False, default=0)
     _unrejected: int = field(init=False, default=0)
-    # The rate used when alone: the quota's, or the highest that we had between two such moments.
+    # The rate used when alone: the quota, or the highest rate between two such moments.
     _rate: float | None = field(init=False)
     _learned: float = field(init=False, default=0.0)
-    # The seconds that a mutation costs the bucket: the highest value from our requests, and their number.
+    # The seconds that a mutation costs the bucket: the highest value from our requests, and the number of values.
     _price: float = field(init=False, default=0.0)
     _prices: int = field(init=False, default=0)
     # How many topics a request may hold, and after how many whole ones the rate rises, if the rate is unknown.
@@ -118,7 +138,7 @@ class MutationPace:
             return 0.0
         ready = self._zero + HAIR
         if self._shared:
-            # Clients that were rejected at the same time wait for the same moment.
+            # Clients that were rejected at the same time wait for the same moment, so each adds its own delay.
             behind = self._behind(now, mutations[0])
             self._in_turn = self._may_take_turns(behind, mutations[0])
             ready += self._turn(now, mutations[0]) if self._in_turn else behind * (0.5 + self.draw.random())
@@ -129,7 +149,7 @@ class MutationPace:
         return max(0.0, ready - now)
 
     def debt(self, now: float) -> float:
-        """Return the seconds until the bucket has made up for the spent tokens: the time that a broker would report."""
+        """Return the seconds until the bucket has 0 tokens again: the throttle time that a broker would report."""
         if self._zero is None:
             return 0.0
         spent = self._spent / self._rate if self._rate is not None else 0.0
@@ -157,10 +177,10 @@ class MutationPace:
             self._allowed = min(MOST_ITEMS, self._allowed + 1)
             self._unrejected += 1
             if self.quota is None and self._rate is not None and self._unrejected > self._trust:
-                # A rate that was learned among many clients is too low once they have stopped. A rejection corrects it.
+                # A rate learned among many clients is too low after they have stopped. A rejection corrects it.
                 self._rate *= _DARE
             if self._zero is None and self.quota is not None:
-                # A full bucket was assumed, and so far this holds.
+                # Without a rejection, the assumption of a full bucket still holds.
                 self._zero = now - self.burst_seconds
         else:
             self._rejected(now, admitted, throttle)
@@ -168,11 +188,12 @@ class MutationPace:
     def _rejected(self, now: float, admitted: int, throttle: float) -> None:
         zero = now + throttle
         if admitted:
-            # From one request, so without others' mutations. It is too low if the bucket had tokens, or if we waited.
+            # The price comes from one request, so it includes no mutations of other clients. It is too low if the
+            # bucket had tokens, or if this client waited.
             self._price, self._prices = max(self._price, throttle / admitted), self._prices + 1
         if self._zero is None:
-            # A client that knows the rate and has a full bucket alone is not rejected. If it is alone and the bucket
-            # was only not full, taking turns costs less than a topic's time.
+            # A client that knows the rate and has a full bucket to itself is not rejected, so others may share it. If
+            # this client is alone and the bucket was not full, taking turns costs less than a topic's time.
             self._shared = self.quota is not None
         elif zero - self._zero > HAIR:
             self._learn(zero - self._zero)
@@ -206,10 +227,12 @@ class MutationPace:
         return self._learned if most / 3 <= self._learned <= most else most
 
     def _behind(self, now: float, mutations: int) -> float:
-        """Seconds that this client waits behind the others, so that the client with the smallest share goes first."""
+        """Return the seconds that this client waits behind the others, so that the client with the smallest share goes
+        first.
+        """
         assert self._zero is not None
         if (rate := self._whole_rate) is None:
-            # A client without tokens must not always lose to a client that knows when to send.
+            # A client that had no tokens does not wait, because it would lose to clients that know when to send.
             return _UNTOLD if self._ours + self._spent else 0.0
         wanted = _BEHIND * self._share(now, rate) * mutations / rate
         return wanted / (1 + wanted / (_MOST_BEHIND * self.burst_seconds))
@@ -242,7 +265,7 @@ class MutationPace:
         return self._spent / self.quota + let_go * time + place * min(time, self.burst_seconds)
 
     def _share(self, now: float, rate: float) -> float:
-        """This client's recent share of the bucket, at most 1."""
+        """Return this client's recent share of the bucket, at most 1."""
         assert self._zero is not None
         return min(1.0, (self._ours + self._spent) / (rate * (self._span + max(_PERIOD, now - self._zero))))
 

@@ -18,7 +18,7 @@ class Failure:
 
     @property
     def rejected(self) -> bool:
-        """True if the quota rejected it: THROTTLING_QUOTA_EXCEEDED."""
+        """True if the quota rejected the topic: THROTTLING_QUOTA_EXCEEDED."""
         return self.code == REJECTED
 
 
@@ -31,23 +31,27 @@ MISSING = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """The result for each topic of one request, or None for success. The channel is muted for throttle_time_ms."""
+    """The result of one request: for each topic its failure, or None for success. The broker mutes the connection for
+    `throttle_time_ms`.
+    """
 
     throttle_time_ms: int
     outcomes: Mapping[str, Failure | None]
 
 
 class Topics(Protocol):
-    """The topics of one cluster. Its requests use a version in which the controller rejects mutations instead of
-    delaying them.
+    """The topics of one cluster. Requests use a protocol version in which the controller rejects mutations over the
+    quota, instead of delaying the client.
     """
 
     def must_have_controller(self) -> None:
-        """Raise Unreachable if no controller answers the brokers of a KRaft cluster, which then write nothing."""
+        """Raise Unreachable if no controller of a KRaft cluster answers the brokers, because nothing can be written
+        then.
+        """
         ...
 
     def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
-        """Request mutations of one kind, with a timeout of `seconds`. A broker before 2.7 has no such quota, and
+        """Request mutations of one kind, with a timeout of `seconds`. A broker before 2.7 has no mutation quota, so it
         rejects nothing.
 
         Raises Unreachable if no answer came. The result is then unknown.
@@ -55,8 +59,8 @@ class Topics(Protocol):
         ...
 
     def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
-        """Return the existing topics of these names, or all (None), by name. With `moves`, include adding and removing
-        replicas.
+        """Return the existing topics with these names, or all topics (None), sorted by name. With `moves`, include
+        adding and removing replicas.
 
         Brokers before 2.4, and brokers that do not authorize this client to read reassignments, show no such replicas.
         """
@@ -89,11 +93,13 @@ class MutationCluster(Protocol):
         ...
 
     def mutation_burst(self) -> float:
-        """The seconds of that rate that a full bucket holds. Kafka's default if it is unknown."""
+        """The seconds of the mutation rate that a full bucket holds. It is Kafka's default if it is unknown."""
         ...
 
     def default_partitions(self) -> int:
-        """The number of partitions of a topic without its own number: the brokers' num.partitions, or 1 if unknown."""
+        """The number of partitions of a new topic that does not specify one: num.partitions of the brokers, or 1 if
+        unknown.
+        """
         ...
 
 

@@ -64,7 +64,7 @@ Assignment = Mapping[int, tuple[BrokerId, ...]]
 class Creation:
     """A topic to create. Partitions and replication factor are None for the broker's default (Kafka 2.4).
 
-    `default_partitions` is then the probable number of partitions. It is not sent.
+    `default_partitions` is the number that the broker will then probably use. It is not sent.
     """
 
     topic: str
@@ -76,7 +76,7 @@ class Creation:
 
     @property
     def mutations(self) -> int:
-        """The number of mutations: its partitions."""
+        """The number of mutations: one for each partition."""
         return len(self.assignment) if self.assignment else self.partitions or self.default_partitions
 
 
@@ -91,7 +91,7 @@ class Growth:
 
     @property
     def mutations(self) -> int:
-        """The number of mutations: its new partitions."""
+        """The number of mutations: one for each new partition."""
         return max(1, self.partitions - self.now)
 
 
@@ -104,7 +104,7 @@ class Deletion:
 
     @property
     def mutations(self) -> int:
-        """The number of mutations: its partitions."""
+        """The number of mutations: one for each partition."""
         return max(1, self.partitions)
 
 

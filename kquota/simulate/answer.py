@@ -23,7 +23,9 @@ class NoRate(Invalid):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deploy:
-    """Topics under a mutation quota: all rounds, and how long the next request would have to wait afterwards."""
+    """The creation of topics under a mutation quota: all rounds, and how long the next request would have to wait
+    afterwards.
+    """
 
     rounds: tuple[Round, ...]
     next_wait_ms: int
@@ -70,7 +72,8 @@ def rate_within(
 ) -> int:
     """Return the smallest whole rate, in mutations per second, under which all `items` are done within `ms`.
 
-    `quota` creates a quota of a rate. Raises Invalid if another quota makes it late at any rate.
+    `quota` returns the quota for a given rate. Raises NoRate if the request percentage alone makes the client late at
+    any rate.
 
     >>> from kquota.simulate import Bucket, Mutations
     >>> rate_within([12] * 2_000, 600_000, lambda rate: Mutations(Bucket(rate=rate)))
@@ -147,7 +150,9 @@ class _Since:
 
 @dataclass(slots=True, kw_only=True)
 class Walk:
-    """One client during its load. The sums are updated with each request, because a load may be larger than memory."""
+    """The simulation of one client. The sums are updated with each request, because a load may be larger than
+    memory.
+    """
 
     quotas: Quotas
     closed_loop: bool = False

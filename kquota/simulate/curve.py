@@ -1,4 +1,4 @@
-"""Amounts over time, in a few cells, for any duration."""
+"""A curve of amounts over time, in a limited number of cells for any duration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 MOST: Final = 120
-"""The maximum number of cells of a curve. A curve is for people, and a trace may have a million seconds."""
+"""The maximum number of cells of a curve. A curve is for people, and a trace may last a million seconds."""
 
 
 @dataclass(slots=True, kw_only=True)

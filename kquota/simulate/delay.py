@@ -15,10 +15,11 @@ from kquota.terms import SAMPLE_MS, SAMPLES
 
 @dataclass(slots=True)
 class Bucket:
-    """Tokens are added at `rate` per second up to the `burst`, and can become negative.
+    """A token bucket (KIP-599). `rate` tokens are added per second, up to `burst`. The number of tokens can become
+    negative.
 
-    A request is accepted while there are 0 or more, whatever it costs. An unused bucket is full. Raises Invalid for a
-    rate that is not more than 0 and finite, and for less than 1 sample.
+    A request is accepted while there are 0 or more tokens, whatever it costs. An unused bucket is full. Raises Invalid
+    for a rate that is not more than 0 and finite, and for less than 1 sample.
     """
 
     rate: float
@@ -89,8 +90,9 @@ def throttle_time_ms(request_ms: int, rejected_ms: Sequence[int], waited_ms: int
 def most_thread_ms(bound: float, connections: int, request_ms: float) -> float:
     """Return the most thread time, in ms per second on one broker, that a user gets in the long run: max(quota, C x R).
 
-    `bound` is the request_percentage. It is exceeded if each of the connections waits the longest delay of one second
-    after each request, and the requests of `request_ms` together need more. Source: KIP-124.
+    `bound` is the request_percentage, C is `connections` and R is `request_ms`. The longest delay is one second, so
+    each connection can send one request per second. The user exceeds the quota if these requests together need more.
+    Source: KIP-124.
     """
     return max(bound * SAMPLE_MS / 100, connections * request_ms)
 
@@ -114,12 +116,12 @@ class Throughput:
         return delay if self.longest_ms is None else min(delay, self.longest_ms)
 
     def forget(self, value: float, now: int) -> None:
-        """Undo the last count: a fetch that has to wait gets an empty answer."""
+        """Undo the last count, because a fetch that has to wait gets an empty answer."""
         self.rate.record(-value, now)
 
     @property
     def most(self) -> int:
-        """Return the most that one fetch returns: the quota of all samples except one, so that an idle client is never
+        """The maximum that one fetch returns: the quota of all samples except one, so that an idle client is never
         delayed.
 
         It is at least 1, because a broker returns a larger message anyway.
@@ -128,9 +130,8 @@ class Throughput:
 
 
 def throughput(model: Model, bound: float, samples: int = SAMPLES) -> Throughput:
-    """Return a limit of this model on one broker:
-
-    RATE for bytes per second, SHARE for the `percent` of each request.
+    """Return the meter of a limit on one broker. With RATE, it records bytes. With SHARE, it records the `percent` of
+    each request.
     """
     rate = Rate(samples=samples)
     return Throughput(bound=bound, longest_ms=rate.sample_ms if model is Model.SHARE else None, rate=rate)
@@ -143,8 +144,8 @@ class Mutations:
     bucket: Bucket
 
     def admit(self, mutations: float, now: int) -> int | None:
-        """Request a topic that can be rejected. Return None if it is accepted, otherwise the ms to wait. A rejection
-        spends nothing.
+        """Request a topic that can be rejected. Return None if it is accepted, otherwise the ms to wait. A rejected
+        topic spends no tokens.
         """
         if self.bucket.tokens(now) < 0:
             return self._wait_ms(now)
@@ -161,8 +162,8 @@ class Mutations:
 
 
 class Spread(enum.Enum):
-    """How a burst is spread. `EVEN` spreads it over all samples alike (100 x 5.6). `FRONT` fills each earlier sample up
-    to the quota, and the last one gets the rest (99 x 5 + 65).
+    """How a draft of KIP-599 spreads a burst over the samples. `EVEN` gives all samples the same part (100 x 5.6).
+    `FRONT` fills each earlier sample up to the quota, and the last one gets the rest (99 x 5 + 65).
     """
 
     EVEN = "draft-even"

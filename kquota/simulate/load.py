@@ -20,8 +20,8 @@ _PATIENCE: Final = 1_000
 
 
 class Request(NamedTuple):
-    """A request that a client sends at `at` (ms) or later. It is a tuple, because a trace has millions of them. It has
-    its bytes, its thread time on a broker in ms, and the partitions that it creates or deletes.
+    """A request that a client sends at `at` (ms) or later: its bytes, its thread time on a broker in ms, and the
+    partitions that it creates or deletes. It is a tuple, because a trace has millions of requests.
     """
 
     at: int
@@ -33,7 +33,8 @@ class Request(NamedTuple):
 class Sent(NamedTuple):
     """One attempt of a request: when the broker read it, what it accepted, and how long the client is then muted.
 
-    With `served`, it need not be sent again. `by` is the quota that asks for the wait, if any.
+    With `served`, the client need not send the request again. `by` is the quota that causes the wait, or None without a
+    wait.
     """
 
     at: int
@@ -47,10 +48,11 @@ class Sent(NamedTuple):
 @dataclass(frozen=True, slots=True, init=False)
 class Quotas:
     """The quotas of a client on one broker, per second, by key: `Quotas(producer_byte_rate=10e6)`. None means no quota.
-    A client produces or consumes, not both. With `strict`, its mutations are rejected. A client that is too old for
-    this is only delayed (KIP-599). `samples` is quota.window.num and controller.quota.window.num. Raises Invalid for a
-    key that is not simulated, for two keys of one model, for a limit that is not more than 0 and finite, and for less
-    than 1 sample.
+    A client produces or consumes, not both.
+
+    With `strict`, mutations over the quota are rejected. Otherwise they are accepted and delayed, as for an old client
+    (KIP-599). `samples` is quota.window.num and controller.quota.window.num. Raises Invalid for a key that is not
+    simulated, for two keys of one model, for a limit that is not more than 0 and finite, and for less than 1 sample.
     """
 
     limits: Mapping[str, float]
@@ -76,18 +78,19 @@ class Quotas:
         return next((limit for key, limit in self.limits.items() if QUOTA_KEYS[key].model is model), None)
 
     def throughput(self, model: Model) -> Throughput | None:
-        """Return the broker's meter of that limit, without any recorded amount."""
+        """Return a new meter for the limit of this model, or None if there is no limit."""
         bound = self.limit(model)
         return None if bound is None else throughput(model, bound, self.samples)
 
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedClient:
-    """One connection. It sends each request in order, when the request is due and the mute of the previous one is
-    over.\n\nWith `closed_loop`, the client pauses between two requests as in its load, so every wait delays all later
-    requests. Otherwise requests queue up in the meantime. Each request counts under every quota, and the longest wait
-    applies, not the sum. A fetch that has to wait gets an empty answer and is not counted in the byte rate; a rejected
-    topic spends nothing. Both are sent again after the wait.
+    """One connection. It sends its requests in order: each when it is due and the client is no longer muted.
+
+    With `closed_loop`, the client pauses between two requests as in its load, so every wait delays all later requests.
+    Otherwise requests queue up in the meantime. Each request counts under every quota, and the longest wait applies,
+    not the sum. A fetch that has to wait gets an empty answer and does not count in the byte rate. A rejected topic
+    spends no tokens. Both are sent again after the wait.
     """
 
     quotas: Quotas
@@ -107,10 +110,10 @@ class SimulatedClient:
         self._mutations = None if rate is None else Mutations(Bucket(rate=rate, samples=quotas.samples))
 
     def send(self, request: Request) -> Iterator[Sent]:
-        """Return all attempts until everything is accepted. Later requests must not be due earlier.
+        """Yield all attempts until the whole request is accepted. Requests must be in the order of their times.
 
-        A fetch never gets an answer if each attempt costs more thread time than the quota adds until the next. After a
-        thousand attempts the client is `starved`, and sends nothing more.
+        A fetch never gets an answer if each attempt costs more thread time than the quota adds until the next attempt.
+        After a thousand attempts the client is `starved`, and sends nothing more.
         """
         if self.starved:
             return
@@ -125,7 +128,7 @@ class SimulatedClient:
             elif request.mutations or left <= sent.bytes:
                 break
             else:
-                # A fetch is cut to the most that its quota ever returns at once; the rest is fetched next.
+                # The quota limits the size of a fetch, so the client fetches the rest next.
                 left, tries = left - sent.bytes, 0
             if tries == _PATIENCE and not request.mutations:
                 self.starved = True
@@ -177,7 +180,9 @@ class Admission(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One request with the next items: the number and start of the accepted ones, and the wait of the client."""
+    """One request with the next items: its time, the index of its first item, the number of accepted items and
+    mutations, and the wait.
+    """
 
     at: int
     first: int
@@ -190,8 +195,7 @@ class Round:
 class Manner:
     """How a client sends topics: the number in each request (None: all that remain), and its cost in thread time.
 
-    Of `quotas`, only the request percentage counts, and whether it rejects the client. Raises Invalid for less than 1
-    topic.
+    Only the request percentage and `strict` of `quotas` are used. Raises Invalid for less than 1 topic.
     """
 
     quotas: Quotas = field(default_factory=Quotas)

@@ -69,11 +69,11 @@ class Rate:
         return self.observed(now)[1]
 
     def observed(self, now: int) -> tuple[float, int]:
-        """Return the rate and its window. It is a single pass, because a trace calls it millions of times."""
+        """Return the rate and its window, in one pass because a trace calls this method millions of times."""
         if not self._kept:
             self._kept.append(_Sample(now, now))
         age = self.samples * self.sample_ms
-        # Added one by one, as Java does: Python's sum is more exact than a broker from Python 3.12 on.
+        # Added one by one as in Java, because Python's sum is more exact than a broker's since Python 3.12.
         total, oldest = 0.0, now
         for sample in self._kept:
             if now - (sample.last if self.overlapping else sample.start) >= age:

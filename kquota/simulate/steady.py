@@ -1,4 +1,4 @@
-"""The throttle time of a client whose rate is known piece by piece, without its requests."""
+"""An estimate of the throttle time of a client from its rates over time, without its single requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WINDOW: Final = FULL_SAMPLES_MS / 1_000
 class ThrottledTime:
     """The seconds for which a client has to wait, the number of waits, and the seconds of the longest one.
 
-    With `unfinished`, it still has work that was delayed at the end.
+    With `unfinished`, delayed work is left at the end.
     """
 
     seconds: float = 0.0
@@ -39,7 +39,7 @@ class _Spell:
     active: bool = False
 
     def pass_(self, rate: float, seconds: float) -> None:
-        """Take `seconds` in which the client needs `rate`."""
+        """Simulate `seconds` in which the client needs `rate`."""
         if not self.active:
             seconds = self._calm(rate, seconds)
         if self.active:
@@ -49,7 +49,9 @@ class _Spell:
             self.before = rate * part + self.before * (1 - part)
 
     def _calm(self, rate: float, seconds: float) -> float:
-        """Return the seconds that are left when the limit is exceeded over a window, or all if it is not."""
+        """Simulate time without throttling. Return the seconds that remain when throttling begins, or all of them if it
+        does not begin.
+        """
         if rate <= self.limit:
             return seconds
         first = _WINDOW * max(0.0, self.limit - self.before) / (rate - min(self.before, self.limit))
@@ -61,7 +63,7 @@ class _Spell:
         return seconds - first
 
     def _throttled(self, rate: float, seconds: float) -> float:
-        """Return the seconds that are left when all delayed work is done."""
+        """Simulate time with throttling. Return the seconds that remain when all delayed work is done."""
         drains = self.limit - rate
         took = min(seconds, self.late / drains) if drains > 0 else seconds
         self.late = max(0.0, self.late - drains * took)
@@ -74,7 +76,8 @@ class _Spell:
 
 
 def throttled_time(pieces: Iterable[tuple[float, float]], limit: float) -> ThrottledTime:
-    """Return how long a client waits under a limit per second if it needs these rates, each for some seconds.
+    """Return how long a client waits under `limit` (per second). `pieces` are the rates that it needs, each with its
+    seconds.
 
     The result is close to `total_wait` of `simulate.flow` for small requests at these rates, if a piece is not shorter
     than a quota window. Delayed work is done later, as fast as the limit allows.

@@ -14,7 +14,7 @@ from kquota.simulate.answer import Flow, Walk
 from kquota.simulate.load import Quotas, Request
 
 COLUMNS: Final = ("ms", "bytes", "thread_ms", "mutations", "broker", "user", "client_id")
-"""The columns. `ms` is required, and at least one of the next three. The others are optional."""
+"""The columns. `ms` and at least one of the next three are required. The others are optional."""
 WHOLE: Final = "[0-9]{1,15}"
 DECIMAL: Final = r"[0-9]{1,12}(\.[0-9]{1,9})?"
 _WHOLE: Final = re.compile(WHOLE)
@@ -47,8 +47,8 @@ def header(line: str, where: str) -> tuple[str, ...]:
         names = ()
     if "ms" not in names or not {"bytes", "thread_ms", "mutations"} & set(names) or len(set(names)) < len(names):
         raise Invalid(
-            f"{where}: the first line must name the columns: ms, and bytes, thread_ms or mutations; also broker, user, "
-            "client_id"
+            f"{where}: the first line must name the columns: ms, and bytes, thread_ms or mutations. Optional columns: "
+            "broker, user, client_id"
         )
     return names
 
@@ -72,7 +72,7 @@ def of_json(line: str) -> Mapping[str, str | None] | None:
 
 
 def request(row: Mapping[str, str | None]) -> tuple[TraceStream, Request] | None:
-    """Return a row as values, or None if it is not valid.
+    """Return the connection and the request of a row, or None if the row is not valid.
 
     A row is not valid without a whole `ms`, with an invalid or negative number, or with both mutations and bytes,
     because no request has both.
@@ -88,7 +88,7 @@ def request(row: Mapping[str, str | None]) -> tuple[TraceStream, Request] | None
 
 
 def answered(rows: Iterable[tuple[TraceStream, Request]], quotas: Quotas, *, closed_loop: bool) -> list[Answered]:
-    """Yield the result of each stream, in the order of their names. Its requests are sorted by time, then by size."""
+    """Return the result of each stream, sorted by stream. The requests of a stream are sorted by time, then by size."""
     streams: dict[TraceStream, list[Request]] = {}
     for stream, one in rows:
         streams.setdefault(stream, []).append(one)
