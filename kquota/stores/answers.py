@@ -1,4 +1,4 @@
-"""Reads an HTTP answer within a size and a time, because a server that was found by its address can send anything."""
+"""HTTP GET with limits on the size and the time of the answer, because the server at a given URL can send anything."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _PIECE: Final = 2**18
 
 
 class NoAnswer(Exception):
-    """A server did not answer, or answered too much or too slowly. The message is the reason.
+    """A server did not answer, or its answer was too large or too slow. The message is the reason.
 
-    `body` is the beginning of the page that came with an HTTP error.
+    `body` is the beginning of the body of an HTTP error. It is empty for other errors.
     """
 
     def __init__(self, why: object, body: bytes = b"") -> None:
@@ -26,7 +26,10 @@ class NoAnswer(Exception):
 
 
 class _Watch:
-    """Closes the connections of one request when its time is over. A socket's own timeout begins again at each byte."""
+    """Closes the connections of one request when its time is over.
+
+    The time-out of a socket is not enough, because it starts again at each byte.
+    """
 
     def __init__(self, seconds: float) -> None:
         self.over = False
@@ -50,13 +53,14 @@ class _Watch:
         self.over = True
         for one in self._sockets:
             with suppress(OSError):
-                socket.shutdown(one, SHUT_RDWR)  # also of a TLS connection, whose own method would end its state
+                socket.shutdown(one, SHUT_RDWR)  # not SSLSocket's own method, because it discards the TLS state
 
 
 def pieces(url: str, largest: int, seconds: float) -> Iterator[bytes]:
-    """Yield the answer to a GET request of an http or https URL.
+    """Yield the body of the answer to a GET request for an http or https URL, in pieces.
 
-    Raises NoAnswer if it fails, has more than `largest` bytes, ends early, or takes more than `seconds`.
+    Raises NoAnswer if the request fails, or if the answer has more than `largest` bytes, ends early, or takes more than
+    `seconds`.
     """
     with _Watch(seconds) as watch, ExitStack() as stack:
         try:
@@ -87,7 +91,7 @@ def _page(error: urllib.error.HTTPError) -> bytes:
 
 
 def _opener(watch: _Watch) -> urllib.request.OpenerDirector:
-    """Return a client like that of `urlopen`, whose connections are watched. It follows no redirection to FTP."""
+    """Return an opener like that of `urlopen`, with watched connections. It does not follow redirects to FTP."""
 
     class Watched(HTTPConnection):
         def connect(self) -> None:

@@ -1,4 +1,4 @@
-"""Reads the quota metrics of brokers from Prometheus JMX exporters. Their rules decide how the metrics are named."""
+"""Reads the quota metrics of brokers from Prometheus JMX exporters, whose rules determine the metric names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WANTED: Final = re.compile(
     rb"|requestmetrics_(?:99thpercentile|totaltimems)\{",
     re.I,
 )
-"""Each line that this module reads contains one of these. It does not parse the others: a broker has 12,000 lines."""
+"""This module parses only lines that contain one of these patterns, because a broker reports 12,000 lines."""
 _NAME: Final = re.compile(
     r"(?:^|_)(?:quota|(produce|fetch|request|controllermutation))_(byte_rate|request_time|mutation_rate|throttle_time|tokens)$"
 )
@@ -49,9 +49,11 @@ _AT_ONCE: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerMetrics:
-    """The metrics of one broker. `queue_ms` is the 99th percentile of its wait in the queue of the controller, and
-    `produce_ms` that of the whole time of its produce requests. None means that it does not report it. `unread` is the
-    number of lines about quotas that are not in the text format.
+    """The metrics of one broker.
+
+    `queue_ms` is the 99th percentile of the time in the controller's event queue, and `produce_ms` the 99th percentile
+    of the total time of produce requests. None means that the broker does not report the value. `unread` is the number
+    of lines about quotas that are not in the text format.
     """
 
     broker: str
@@ -72,22 +74,22 @@ def urls(text: str, named: str) -> tuple[str, ...]:
 
 
 def must_be_url(text: str, named: str, example: str) -> None:
-    """Raise Invalid, naming the option `named`, for a text that is not an http or https URL, or has a login."""
+    """Raise Invalid, naming the option `named`, for a text that is not an http or https URL, or contains a login."""
     try:
         parts = urlsplit(text)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         valid = False
     if not valid or not text.isprintable() or " " in text:
-        raise Invalid(f"{named} {text!r}: not a URL. Write it like {example}")
+        raise Invalid(f"{named} {text!r} is not an http or https URL. Write it like {example}")
     if parts.username is not None or parts.password is not None:
-        raise Invalid(f"{named}: a URL with a login is refused, because others can read the command line")
+        raise Invalid(f"{named}: the URL contains a login, which other users can read on the command line. Remove it")
 
 
 def read(addresses: Sequence[str]) -> list[BrokerMetrics | Unreachable]:
-    """Read all exporters at the same time. The result is in their order, with the error of each that failed.
+    """Read all exporters at the same time. Return the metrics or the error of each, in the order of `addresses`.
 
-    Raises Invalid if two of them report the same broker.
+    Raises Invalid if two exporters report the same broker.
     """
     with ThreadPoolExecutor(min(_AT_ONCE, len(addresses))) as pool:
         found = list(pool.map(_read, addresses))
@@ -96,7 +98,7 @@ def read(addresses: Sequence[str]) -> list[BrokerMetrics | Unreachable]:
         if not isinstance(one, Unreachable) and (first := seen.setdefault(one.broker, address)) != address:
             raise Invalid(
                 f"{first} and {address} both have the metrics of broker {one.broker!r}. Give one exporter for each "
-                "broker of one cluster"
+                "broker, and brokers of only one cluster"
             )
     return found
 
@@ -113,8 +115,8 @@ def _read(url: str) -> BrokerMetrics | Unreachable:
 def parsed(body: Iterable[bytes], where: str) -> BrokerMetrics:
     """Parse the answer of an exporter, piece by piece. `where` names a broker that does not report its id.
 
-    A line that is not a metric is counted and left out, because a client chooses the name in it. Raises ValueError if
-    there are only such lines.
+    A line that is not in the text format is counted and left out, because it can contain a name that a client has
+    chosen. Raises ValueError if there are such lines, and no quota metrics.
     """
     unread = 0
 
@@ -133,7 +135,7 @@ def parsed(body: Iterable[bytes], where: str) -> BrokerMetrics:
 
 
 def metrics_of(samples: Iterable[Sample], where: str) -> BrokerMetrics:
-    """Return the metrics of one broker from its samples, whatever rules have named them."""
+    """Return the metrics of one broker from its samples. `where` names a broker that does not report its id."""
     broker, queue, produce = where, None, None
     used: dict[QuotaBucket, BucketUse] = {}
     for sample in samples:
@@ -160,7 +162,7 @@ def _with(use: BucketUse, metric: str, value: float) -> BucketUse:
 
 
 def _wanted(body: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines to parse. Only a line feed ends one: a client's name can have other control characters."""
+    """Yield the lines to parse. Only a line feed ends a line, because a client's name can contain other controls."""
     rest = b""
     for piece in body:
         *lines, rest = (rest + piece).split(b"\n")
@@ -178,18 +180,18 @@ def _sample(line: str) -> Sample:
     """Parse one line of the text format, in linear time. Raises ValueError."""
     begin = _LABELED.match(line)
     if begin is None:
-        raise ValueError("it has no name")
+        raise ValueError("the line has no metric name")
     labels, place = {}, begin.end()
     if begin[2]:
         while found := _LABEL.match(line, place):
             labels[found[1]] = _unescaped(found[2])
             place = found.end()
         if (end := _END.match(line, place)) is None:
-            raise ValueError("its list of labels does not end")
+            raise ValueError("the list of labels does not end")
         place = end.end()
     values = line[place:].split()
-    if not 1 <= len(values) <= 2 or "_" in values[0]:  # a time can follow the value
-        raise ValueError("it has no value")
+    if not 1 <= len(values) <= 2 or "_" in values[0]:  # a timestamp can follow the value
+        raise ValueError("the line has no value")
     return Sample(begin[1], labels, float(values[0]))
 
 
@@ -200,7 +202,7 @@ def _bucket(kind: str | None, sample: Sample) -> QuotaBucket | None:
     user, client_id = labels.get("user", ""), labels.get("clientid", "")
     if kind not in _KEYS or not (user or client_id):
         return None
-    # Brokers encode the user with percent codes, and JMX quotes names with special characters.
+    # Decoded, because brokers percent-encode the user, and JMX quotes names with special characters.
     return QuotaBucket(key=_KEYS[kind], user=unquote(_plain(user)) or None, client_id=_plain(client_id) or None)
 
 
@@ -214,7 +216,7 @@ def _unescaped(text: str) -> str:
 
 
 def _queue(name: str, sample: Sample) -> float | None:
-    """Return the 99th percentile of EventQueueTimeMs, by the default names and by those of the exporter's example."""
+    """Return the 99th percentile of EventQueueTimeMs, under its default names or those of the exporter's example."""
     labels = sample.labels
     by_label = name.endswith("_99thpercentile") and labels.get("name", "").lower().startswith(_QUEUE)
     by_name = _QUEUE in name and (name.endswith("_99thpercentile") or labels.get("quantile") == "0.99")
@@ -222,7 +224,7 @@ def _queue(name: str, sample: Sample) -> float | None:
 
 
 def _produce(name: str, sample: Sample) -> float | None:
-    """Return the 99th percentile of TotalTimeMs of produce requests, by the same two kinds of names."""
+    """Return the 99th percentile of TotalTimeMs of produce requests, under the same two kinds of names."""
     labels = sample.labels
     if labels.get("request", "").lower() != "produce":
         return None
@@ -232,7 +234,5 @@ def _produce(name: str, sample: Sample) -> float | None:
 
 
 def _reported(value: float) -> float | None:
-    """Return a value of a metric. NaN, which brokers report for a metric without a sample, becomes None, and so does a
-    number that is too large for a rate, a time or tokens.
-    """
+    """Return the value, or None for NaN (a metric without a sample) and for a number that is too large to be true."""
     return value if abs(value) < _MOST else None

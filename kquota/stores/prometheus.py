@@ -29,10 +29,10 @@ _LONGEST: Final = 500
 _LAST_SECOND: Final = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 _SECONDS: Final = 30.0
 _MOST_TIMES: Final = 11_000
-"""The most times of an answer. A Prometheus server returns no more values of one series."""
+"""The maximum number of times in an answer. A Prometheus server returns at most this many values of one series."""
 _KEPT: Final = object()
 _AT_ONCE: Final = timedelta(hours=1)
-"""The time of one range query. Its answer has each sample as text, so a longer one could need too much memory."""
+"""The period of one range query. A longer period could need too much memory, because samples are sent as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,10 @@ def server(text: str, named: str) -> PrometheusServer:
 
 
 def read(of: PrometheusServer) -> list[BrokerMetrics | Unreachable]:
-    """Read the newest metrics of all brokers. The result is the error if the server does not answer."""
+    """Return the newest metrics of all brokers, or one error if the server does not answer or has none.
+
+    Raises Invalid if the brokers belong to several clusters.
+    """
     newest: list[BrokerMetrics] = []
     try:
         for _, brokers in _asked(of, "query", {}):
@@ -73,15 +76,16 @@ def read(of: PrometheusServer) -> list[BrokerMetrics | Unreachable]:
     except Unreachable as error:
         return [error]
     if not newest:
-        return [Unreachable(f"{of.address}: no broker has a quota metric there. Check the labels in the URL")]
+        return [Unreachable(f"{of.address}: Prometheus has no quota metrics of brokers. Check the labels in the URL")]
     return [*_of_one_cluster(newest, of)]
 
 
 def history(
     of: PrometheusServer, begin: datetime, end: datetime, step: timedelta
 ) -> Iterator[tuple[datetime, list[BrokerMetrics]]]:
-    """Yield the metrics of all brokers at every step from `begin` to `end`. Raises Unreachable, and Invalid if they are
-    of two clusters.
+    """Yield the metrics of all brokers at every step from `begin` to `end`.
+
+    Raises Unreachable, and Invalid if the brokers belong to several clusters.
     """
     while begin <= end:
         last = min(end, begin + max(_AT_ONCE - step, timedelta()))
@@ -94,7 +98,7 @@ def history(
 def _asked(
     of: PrometheusServer, query: str, parameters: Mapping[str, float]
 ) -> Iterator[tuple[float, list[BrokerMetrics]]]:
-    """Return the brokers at each time of a query, the earliest first. Raises Unreachable."""
+    """Return the metrics of the brokers at each time of a query, the earliest first. Raises Unreachable."""
     url = f"{of.address}/api/v1/{query}?{urlencode({'query': of.selector, **parameters})}"
     try:
         return parsed(b"".join(answers.pieces(url, _MOST_BYTES, _SECONDS)))
@@ -112,14 +116,17 @@ def _why(error: answers.NoAnswer) -> str:
 
 
 class _ReadSeries:
-    """The series of an answer, kept as soon as each is read: as JSON values they take ten times as much memory."""
+    """The series of an answer. Each is packed as soon as it is read, because JSON values take ten times the memory."""
 
     def __init__(self) -> None:
         self.labels: list[dict[str, str]] = []
         self._at: defaultdict[float, tuple[array[int], array[float]]] = defaultdict(lambda: (array("I"), array("d")))
 
     def keep(self, found: dict[str, Any]) -> object:
-        """Return _KEPT for a series, and any other object itself. Raises ValueError, KeyError and TypeError."""
+        """Keep a series and return _KEPT, or return any other object unchanged.
+
+        Raises ValueError, KeyError and TypeError.
+        """
         labels = found.get("metric")
         if not isinstance(labels, dict):
             return found
@@ -132,12 +139,12 @@ class _ReadSeries:
             numbers.append(len(self.labels))
             values.append(_float(value))
             if len(self._at) > _MOST_TIMES:
-                raise ValueError(f"it has more than {_MOST_TIMES:,} times")
+                raise ValueError(f"the answer has more than {_MOST_TIMES:,} times")
         self.labels.append(labels)
         return _KEPT
 
     def brokers(self) -> Iterator[tuple[float, list[BrokerMetrics]]]:
-        """Yield the brokers at each time, the earliest first."""
+        """Yield the metrics of the brokers at each time, the earliest first."""
         for second in sorted(self._at):
             found: defaultdict[str, list[Sample]] = defaultdict(list)
             for number, value in zip(*self._at.pop(second), strict=True):
@@ -155,10 +162,9 @@ class _ReadSeries:
 
 
 def parsed(body: bytes) -> Iterator[tuple[float, list[BrokerMetrics]]]:
-    """Return the brokers at each time of an answer, the earliest first. A broker that does not report its id has the
-    name of its exporter.
+    """Return the metrics of the brokers at each time of an answer, the earliest first.
 
-    Raises ValueError, KeyError and TypeError.
+    A broker that does not report its id has the name of its exporter. Raises ValueError, KeyError and TypeError.
     """
     series = _ReadSeries()
     result = bounded.json_object(body, bounded.json_decoder(series.keep))["data"]["result"]
@@ -175,7 +181,7 @@ def _float(value: float | str) -> float:
 
 
 def _of_one_cluster(brokers: list[BrokerMetrics], of: PrometheusServer) -> list[BrokerMetrics]:
-    """Return the same brokers. Raises Invalid if two of them have one id."""
+    """Return `brokers`. Raises Invalid if two of them have the same id."""
     twice = [name for name, count in Counter(one.broker for one in brokers).items() if count > 1]
     if twice:
         raise Invalid(

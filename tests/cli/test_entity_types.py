@@ -214,7 +214,7 @@ def test_a_controller_shows_and_changes_only_its_own_loggers(controllers: BothTo
     assert controllers.kquota("--describe", "--broker-logger", "2").out == absent
     ran = controllers.kquota("--alter", "--broker-logger", "2", "--add-config", "root=INFO")
     assert (ran.code, ran.out) == (1, "")
-    assert "a controller has only its own loggers (controllers: 1). Connect to the brokers" in ran.err
+    assert "a controller reports only its own loggers (controllers: 1). Connect to the brokers" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,10 @@ def test_a_controller_shows_and_changes_only_its_own_loggers(controllers: BothTo
     [
         (["--describe", "--entity-type", "groups"], "groups need Kafka 4.0, and the brokers are 3.9"),
         (["--alter", "--group", "g", "--add-config", "x=1"], "groups need Kafka 4.0, and the brokers are 3.9"),
-        (["--describe", "--entity-type", "client-metrics"], "client-metrics: these brokers do not list them"),
+        (
+            ["--describe", "--entity-type", "client-metrics"],
+            "client-metrics: these brokers cannot list all client-metrics",
+        ),
         (["--alter", "--client-metrics", "m", "--add-config", "interval.ms=1000"], "only supported on KRaft clusters"),
         (["--describe", "--broker-logger", "1"], "describing broker-logger '1': the broker answered"),
     ],

@@ -1,6 +1,7 @@
 """Kafka's protocol with kafka-python's connection manager. Only this package imports `kafka`.
 
-librdkafka does not have all of the requests. One command opens one `Wire`, and most modules implement one port on it.
+kquota uses kafka-python here because librdkafka does not support all of the requests. One command opens one `Wire`, and
+most modules implement one port on it.
 """
 
 import sys
@@ -14,7 +15,7 @@ _HOMES: Final = {
     "ListGroupsRequest": "kafka.protocol.admin.groups",
     "OffsetFetchRequest": "kafka.protocol.consumer.group",
 }
-"""The modules of the names that kafka-python's connection manager takes from a package."""
+"""The module of each name that kafka-python's connection manager takes from a package."""
 
 
 def _execute_late(name: str) -> None:

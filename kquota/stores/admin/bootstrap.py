@@ -46,7 +46,8 @@ class Manager(PatientManager):
         """
         connection = super().get_connection(node_id, *arguments, **keywords)
         if not self.ended.is_done:
-            # A broker that limits connections closes them before its first answer, and never later.
+            # A close before the first answer may be due to a connection limit, so another attempt can help. A later
+            # close is final.
             answered = connection.close_future
             connection.init_future.add_errback(lambda error: self._failed(error, final=not is_closed(error)))
             connection.init_future.add_callback(lambda _: answered.add_errback(partial(self._failed, final=True)))
@@ -113,7 +114,7 @@ def first(
 
 
 def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseException | None:
-    """Return None after the broker has reported the brokers of the cluster, otherwise the error."""
+    """Wait until the server has reported the brokers of the cluster. Return None, or the error that prevented it."""
 
     async def started() -> None:
         done = manager.bootstrap_async(int(seconds * 1000))

@@ -15,7 +15,7 @@ from kquota.terms import BrokerId
 _WITH_FENCED: Final = 2
 """The version of DescribeCluster that reports fenced brokers (KIP-1073)."""
 _NOT_YET: Final = (3, 5)
-"""UNKNOWN_TOPIC_OR_PARTITION and LEADER_NOT_AVAILABLE. Partitions can also have the second one."""
+"""UNKNOWN_TOPIC_OR_PARTITION and LEADER_NOT_AVAILABLE. The broker does not know the topic, or its leaders, yet."""
 
 
 class WireSight:
@@ -25,7 +25,7 @@ class WireSight:
         self._wire = wire
 
     def behind(self, wanted: Mapping[str, int]) -> int:
-        """Count a broker that does not answer as behind."""
+        """Also count a broker that does not answer."""
         named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in wanted]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=1)
         answers = self._wire.ask_each(dict.fromkeys(self._wire.brokers(), request))
@@ -33,7 +33,7 @@ class WireSight:
 
 
 def fenced(wire: Wire) -> frozenset[BrokerId]:
-    """Return the brokers that are registered and not alive. Empty before Kafka 4.0, which does not report them."""
+    """Return the brokers that are registered but not alive. Empty before Kafka 4.0, where brokers do not report it."""
     request = DescribeClusterRequest(include_fenced_brokers=True, min_version=_WITH_FENCED)
     try:
         answer = wire.ask(request)
@@ -48,7 +48,7 @@ def _shows(answer: Any, wanted: Mapping[str, int]) -> bool:
 
 
 def _led(topic: Any) -> int:
-    """Return the number of partitions that have a leader."""
+    """Return the number of partitions that have a leader, or -1 after an error that does not pass."""
     if topic.error_code:
         return 0 if topic.error_code in _NOT_YET else -1
     return sum(partition.leader_id >= 0 and not partition.error_code for partition in topic.partitions or ())

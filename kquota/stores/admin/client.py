@@ -1,8 +1,9 @@
-"""kafka-python's client, with two changes: it waits for a broker's throttle time, and signals interrupt its loop.
+"""kafka-python's client, with changes: it waits for throttle times, connects again, and signals interrupt its loop.
 
 Waiting is the client side of KIP-219: kquota sends nothing to a broker until its throttle time is over. kafka-python
-pauses a connection, but not the first one, whose broker it does not know yet, and forgets the time with the connection.
-It does not reconnect to a broker that closed a new connection, for example because the broker limits them (KIP-612).
+pauses a connection only if it knows the broker, so it never pauses the first one. It forgets the time when the
+connection ends. It also does not connect again after a broker closes a new connection, for example because of a limit
+(KIP-612).
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from kquota.stores.login import listening
 from kquota.stores.state.interrupt import deferred
 
 Throttled: TypeAlias = Callable[[float], None]
-"""A callback that receives the seconds of each wait for a broker's throttle time, at its start."""
+"""A callback that is called with the seconds before each wait for a broker's throttle time."""
 CLOSED: Final = (
     "the connection was closed before it could be used. "
     "The port may belong to another listener, or the broker may limit new connections (connection_creation_rate)"
 )
 _TURN_SECONDS: Final = 0.1
-"""The seconds of the longest turn of the loop. A signal is handled at its end."""
+"""The longest turn of the loop in seconds. Signals are handled at the end of each turn."""
 
 
 def is_closed(error: BaseException) -> bool:
     """Return True if the server closed the connection without an answer.
 
-    It may limit connections, be shutting down, or use another protocol.
+    The server may limit connections, be shutting down, or use another protocol.
     """
     cause = listening.cause(error)
     if isinstance(cause, ConnectionRefusedError):
@@ -44,7 +45,7 @@ def unheard(_seconds: float) -> None:
 
 
 class Loop(NetworkSelector):  # type: ignore[misc]
-    """A loop that handles signals only between two turns, because a task would swallow their exceptions."""
+    """A loop that handles signals only between two turns, because a task would swallow the exceptions of a handler."""
 
     def _poll_once(self, timeout: float | None = None) -> None:
         with deferred():

@@ -45,8 +45,8 @@ _SHOW: Final[Mapping[Kind, NextStep]] = {
 class WireConfigs:
     """The configs of resources through the Admin API. Implements `Configs`.
 
-    Each broker is asked for its own configs and loggers. One broker, the first that answers, is asked for all others.
-    After it has shown a write once, it always shows it, but another broker may not yet.
+    kquota asks each broker for its own configs and loggers, and the first broker that answers for all other configs.
+    After that broker has shown a write once, it always shows it. Another broker may still show the value before.
     """
 
     def __init__(self, wire: Wire, must_hold: Callable[[], None] = lambda: None) -> None:
@@ -71,7 +71,7 @@ class WireConfigs:
         return sorted((resource_names.groups if kind == GROUPS else resource_names.client_metrics)(self._wire))
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
-        """Return the configs, without those of dead brokers."""
+        """Leave out dead brokers, and topics that do not exist."""
         found: dict[Resource, tuple[Entry, ...]] = {}
         for those in _rounds(resources):
             for resource, answer in self._described(dict.fromkeys(those), synonyms=True):
@@ -107,9 +107,9 @@ class WireConfigs:
     def _described(
         self, asked: Mapping[Resource, Sequence[str] | None], *, synonyms: bool
     ) -> Iterator[tuple[Resource, Any | KquotaError]]:
-        """Yield each resource with the answer for these keys, or for all (None), without dead brokers.
+        """Yield each resource with its answer or error, without dead brokers. `asked` has its keys, or None for all.
 
-        If the broker that is asked for topics does not answer, the next one is asked.
+        If the broker that is asked for topics does not answer, kquota asks the next broker.
         """
         sent = self._by_broker(asked)
         requests = {
@@ -127,7 +127,7 @@ class WireConfigs:
                 yield from self._described({resource: asked[resource] for resource in others}, synonyms=synonyms)
 
     def _altered(self, operations: Mapping[Resource, Mapping[str, Operation]]) -> dict[Resource, Any | KquotaError]:
-        """Write, and return the answer for each resource, without dead brokers."""
+        """Write, and return the answer or the error for each resource, without dead brokers."""
         sent = self._by_broker(operations)
         requests = {
             broker: alter_request({resource: operations[resource] for resource in those})
@@ -152,14 +152,14 @@ class WireConfigs:
         for resource in resources:
             broker = BrokerId(int(str(resource.name))) if resource.of_broker else reader
             if broker is None:
-                raise Unreachable("no broker answers")
+                raise Unreachable("no broker answers. Check that the brokers are running")
             if broker in alive:
                 sent.setdefault(broker, []).append(resource)
         return sent
 
 
 def _rounds(resources: Collection[Resource]) -> Iterator[list[Resource]]:
-    """Yield resources that can be in one round. No request can name two brokers, and the default counts as one."""
+    """Yield the resources of each round of requests. A request can name one broker, or the default of all brokers."""
     for kind in RESOURCES:
         if those := [resource for resource in resources if resource.kind == kind and resource.of_broker]:
             yield those
@@ -180,7 +180,7 @@ def _compared(config: Any) -> _Config:
     return config.name, config.value, config.config_source, config.is_sensitive, synonyms
 
 
-# Most topics have the same values, so the entries of ten thousand topics need not be created ten thousand times.
+# Cached, because most topics have the same values.
 @functools.lru_cache(maxsize=4096)
 def _entry(config: _Config, own: str) -> Entry:
     key, value, source, sensitive, synonyms = config
@@ -204,7 +204,7 @@ def _operations(change: ConfigChange) -> dict[str, Operation]:
 
 
 def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaError | None:
-    """Return the error of an answer. `answer` is None for a dead broker."""
+    """Return the error of an answer, or None after a success. `answer` is None for a dead broker."""
     resource = change.resource
     if answer is None:
         return Refused(f"{resource} is not alive, and only the broker itself accepts its configs. Nothing was written")
@@ -235,7 +235,7 @@ def _maybe_written(resource: Resource) -> tuple[str, NextStep | StepFor]:
 
 
 def _failure(resources: Sequence[Resource], errors: Mapping[Resource, KquotaError]) -> KquotaError:
-    """Combine the errors. Incomplete if one of several resources was or may have been written."""
+    """Combine the errors. The result is Incomplete if any of several resources was, or may have been, written."""
     if len(resources) == 1:
         return errors[resources[0]]
     first, *others = {str(error): error for error in errors.values()}.values()

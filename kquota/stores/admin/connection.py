@@ -1,4 +1,4 @@
-"""One connection to a cluster: bootstrap with a deadline, requests to any or one broker, and translated errors."""
+"""One connection to a cluster: bootstrap with a deadline, requests to one broker or to any, and translated errors."""
 
 from __future__ import annotations
 
@@ -60,10 +60,11 @@ class Wire:
 
         `security` has kafka-python's settings (`login.settings`). `throttled` is called for each wait for a broker that
         throttles this client (KIP-219). `names` are the names of the arguments in errors. Raises Unreachable after at
-        most `deadline` seconds (or default.api.timeout.ms of `security`), at once if every address refuses the
-        connection or TLS fails. Raises Refused if the login is refused.
+        most `deadline` seconds (or default.api.timeout.ms of `security`), and at once if every address refuses the
+        connection or if TLS fails. Raises Refused if the login is refused.
         """
-        # kafka-python's warnings are for its developers; relevant ones are also errors. DEBUG shows passwords.
+        # Not WARNING, because kafka-python's warnings are for its developers, and relevant ones are also errors.
+        # Never DEBUG, because it shows passwords.
         logging.getLogger("kafka").setLevel(logging.INFO if os.environ.get("KQUOTA_DEBUG") else logging.CRITICAL + 1)
         self._bootstrap = bootstrap
         self._names = names
@@ -125,13 +126,16 @@ class Wire:
         return {broker.id: broker for broker in sorted(found)}
 
     def version(self) -> tuple[int, ...]:
-        """Return the broker's release by its API versions, for example (3, 9). It is never too new."""
+        """Return the connected broker's release as its API versions show it, for example (3, 9).
+
+        The broker may be newer, but is never older.
+        """
         return tuple(self._manager.broker_version)
 
     def oldest(self) -> tuple[int, ...]:
         """Return the oldest release of the brokers that answer, because they can differ during a rolling upgrade.
 
-        The brokers are asked once, and not if this broker is 4.0 or newer, because all others are then 3.3 or newer.
+        kquota asks the brokers once, and not if this broker is 4.0 or newer, because all others are then 3.3 or newer.
         """
         if self._oldest is None and self.version() >= (4, 0):
             self._oldest = self.version()
@@ -170,7 +174,7 @@ class Wire:
     def ask_each(
         self, requests: Mapping[BrokerId, Any], seconds: float | None = None
     ) -> dict[BrokerId, Any | KquotaError]:
-        """Send each broker its request, all at the same time. An error takes the place of a missing answer.
+        """Send each broker its request, all at the same time. Return the answer or the error of each.
 
         Waits for muted connections (KIP-219). `seconds` is the same as for `ask`.
         """
@@ -211,9 +215,9 @@ class Wire:
         return answers
 
     def _longest_ms(self, broker: BrokerId | None, seconds: float | None = None) -> int:
-        """Return the longest time for a request, its connection, and the wait while it is muted.
+        """Return the time limit in ms for a request, its connection, and the throttle time of the broker (KIP-219).
 
-        It is needed because a TLS handshake that gets no answer has no time-out.
+        This limit is needed because kafka-python has no time-out for a TLS handshake that gets no answer.
         """
         longest = self._patience + CONNECT_SECONDS if seconds is None else seconds
         return int((longest + self._manager.muted(broker)) * 1000)
@@ -246,7 +250,7 @@ class Wire:
                 others -= 1
                 if others < 1 or not isinstance(failure, Unreachable) or was_sent(request, failure):
                     raise failure from error
-                # kafka-python does not try this broker again at once, so the next attempt is at another one.
+                # The next attempt goes to another broker, because kafka-python avoids this broker for a while.
 
     def _explained(self, error: kafka_errors.KafkaError, request: Any, broker: BrokerId | None) -> KquotaError:
         name = type(request).__name__.removesuffix("Request")

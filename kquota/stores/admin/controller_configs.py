@@ -20,8 +20,8 @@ from kquota.terms import BrokerId, TopicPartition
 class ControllerConfigs(WireConfigs):
     """The configs of resources through the active controller. Implements `Configs`.
 
-    A controller reports the configs of single brokers only of itself. Those of other brokers can therefore be changed,
-    but not read. Loggers belong to the process: each controller shows and changes only its own.
+    A controller reports broker configs only of its own node, so kquota can change the configs of other brokers but not
+    read them. Loggers belong to a process, so each controller shows and changes only its own.
     """
 
     _wire: ControllerWire
@@ -29,7 +29,7 @@ class ControllerConfigs(WireConfigs):
     def resources(self, kind: Kind) -> tuple[Resource, ...]:
         if kind == BROKER_LOGGERS:
             nodes = ", ".join(map(str, self._wire.brokers()))
-            raise Refused(f"a controller has only its own loggers (controllers: {nodes}). Connect to the brokers")
+            raise Refused(f"a controller reports only its own loggers (controllers: {nodes}). Connect to the brokers")
         raise Refused(f"controllers do not list {kind}. Name one of the {kind}, or connect to the brokers")
 
     def configured(self, kind: Kind) -> tuple[Resource, ...]:
@@ -37,18 +37,18 @@ class ControllerConfigs(WireConfigs):
 
     @property
     def cluster_id(self) -> str:
-        """The cluster of the controllers."""
+        """The id of the cluster of the controllers."""
         return self._wire.cluster_id
 
     @property
     def active(self) -> str:
-        """The active controller, for messages."""
+        """The active controller for messages, for example `controller 3 at host:9093`."""
         controller = self._wire.controller
         node = None if controller is None else self._wire.brokers().get(controller)
         return f"controller {controller}" if node is None else f"controller {controller} at {node.host}:{node.port}"
 
     def running(self) -> dict[TopicPartition, PartitionReplicas]:
-        """The running moves."""
+        """Return the running moves, as the active controller lists them."""
         return in_motion(listed(self._wire.ask_active(everything(), lambda answer: answer.error_code)))
 
     def altered(self, operations: Mapping[Resource, Mapping[str, Operation]]) -> dict[Resource, Any | KquotaError]:
@@ -56,7 +56,7 @@ class ControllerConfigs(WireConfigs):
         return self._altered(operations) if operations else {}
 
     def _altered(self, operations: Mapping[Resource, Mapping[str, Operation]]) -> dict[Resource, Any | KquotaError]:
-        """Write through the active controller, which accepts the configs of every broker, but no loggers of others."""
+        """Write loggers through their own controllers, and all other configs through the active controller."""
         if any(resource.kind == BROKER_LOGGERS for resource in operations):
             return super()._altered(operations)
         self._must_hold()
@@ -84,5 +84,5 @@ class ControllerConfigs(WireConfigs):
 
 
 def _code(answer: Any) -> int:
-    """Return NOT_CONTROLLER if the controller is not the active one: it has then written nothing."""
+    """Return NOT_CONTROLLER if this is not the active controller, because it then writes nothing, otherwise 0."""
     return NOT_CONTROLLER if any(one.error_code == NOT_CONTROLLER for one in answer.responses) else 0

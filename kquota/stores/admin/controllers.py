@@ -27,7 +27,7 @@ _CONTROLLERS: Final = 2
 """The endpoint type of controllers in DescribeCluster."""
 _METADATA_VERSION: Final = 9
 _FIND_SECONDS: Final = 4.0
-"""The seconds of the search. It is short, because a broker without a controller keeps a request that it must forward.
+"""The time limit of the search. It is short because a broker that finds no controller keeps the requests to forward.
 """
 _ACTIVE_SECONDS: Final = 8.0
 _POLL_SECONDS: Final = 0.1
@@ -41,7 +41,7 @@ class ControllerMetadata(ClusterMetadata):  # type: ignore[misc]
     """kafka-python's metadata, with the controllers in place of the brokers."""
 
     def metadata_request(self) -> Any:
-        """See ClusterMetadata."""
+        """Return the request for the controllers, in place of the request for the brokers."""
         return DescribeClusterRequest(endpoint_type=_CONTROLLERS, min_version=1)
 
     def update_metadata(self, metadata: Any) -> None:
@@ -52,14 +52,14 @@ class ControllerMetadata(ClusterMetadata):  # type: ignore[misc]
         if metadata.error_code:
             error = kafka_errors.for_code(metadata.error_code)(metadata.error_message)
         elif metadata.controller_id not in {node.broker_id for node in metadata.brokers}:
-            error = kafka_errors.BrokerNotAvailableError("the controllers have not elected an active one")
+            error = kafka_errors.BrokerNotAvailableError("the controllers have not elected an active controller")
         if error is not None:
             self.failed_update(error)
             raise error
         super().update_metadata(_as_metadata(metadata))
 
     def failed_update(self, exception: Any) -> None:
-        """Record a failure, as ClusterMetadata does. Also end the start of the manager, if a retry cannot help."""
+        """Record a failure, as ClusterMetadata does. Stop the attempts to connect if another attempt cannot help."""
         super().failed_update(exception)
         self._manager.unanswered(exception)
 
@@ -83,7 +83,7 @@ class ControllerManager(Manager):
             ),
         )
         if other:
-            why = "this is not the port of a controller of Kafka 3.7 or newer. Brokers have another port"
+            why = "this is not the port of a controller of Kafka 3.7 or newer. Brokers use another port"
             self._failed(Refused(why), final=True)
         else:
             self._failed(error, final=False)
@@ -95,7 +95,7 @@ class ControllerWire(Wire):
     MANAGER = ControllerManager
 
     def refresh(self) -> None:
-        """Read again which controller is the active one."""
+        """Read again which controller is the active one. Keep the last answer if none answers."""
         with contextlib.suppress(kafka_errors.KafkaError, Unreachable):
             answer = self.ask(self._manager.cluster.metadata_request(), None, _FIND_SECONDS)
             self._manager.cluster.update_metadata(answer)
@@ -103,7 +103,8 @@ class ControllerWire(Wire):
     def ask_active(self, request: Any, code: Any) -> Any:
         """Return the answer of the active controller. `code` returns the error code of an answer.
 
-        After an election, asks the new one. Raises Unreachable, and Refused if Kafka does not support the request.
+        After an election, asks the new active controller. Raises Unreachable, and Refused if Kafka does not support the
+        request.
         """
         give_up = time.monotonic() + _ELECTION_SECONDS
         while True:
@@ -122,8 +123,8 @@ class ControllerWire(Wire):
 def reported(wire: Wire) -> str | None:
     """Return the addresses of the controllers (host:port, separated by commas), as a broker reports them.
 
-    None means that this is not a KRaft cluster, or that the broker does not report addresses. Brokers of 3.9 and newer
-    do; older ones report those in their own configuration.
+    None means that this is not a KRaft cluster, or that the broker does not report addresses. Kafka 3.9 and newer
+    report the addresses of the quorum. An older broker reports the addresses in its own configuration.
     """
     found = _quorum(wire) or _configured(wire)
     return ",".join(found) or None
@@ -132,16 +133,17 @@ def reported(wire: Wire) -> str | None:
 def must_be_active(wire: Wire) -> None:
     """Raise Unreachable if no controller answers the brokers of a KRaft cluster, because kquota then cannot write.
 
-    A broker without a controller keeps a write for its whole time-out. Asked once for each connection.
+    kquota checks this once for each connection, because a broker without a controller keeps a write for its whole
+    time-out.
     """
     if wire.has_controller:
         return
     try:
         wire.ask(_about_the_quorum(), None, _ACTIVE_SECONDS)
     except Refused:
-        pass  # The cluster uses ZooKeeper.
+        pass  # because the cluster uses ZooKeeper
     except Unreachable as error:
-        raise Unreachable(f"the brokers reach no active controller, so nothing was written ({error})") from error
+        raise Unreachable(f"the brokers reach no active controller ({error}). Nothing was written") from error
     wire.has_controller = True
 
 

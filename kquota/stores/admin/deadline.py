@@ -1,4 +1,4 @@
-"""The time limit of a call of the record's log, over all of its requests."""
+"""The time limit of one call to the record's log, for all requests of the call together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MUTED_SECONDS: Final = 60.0
 
 
 class Deadline:
-    """A time-out that excludes up to one minute of throttle time (KIP-219)."""
+    """A time limit that does not count up to one minute of throttle time (KIP-219)."""
 
     def __init__(self, wire: Wire, seconds: float) -> None:
         self._wire = wire
@@ -29,7 +29,7 @@ class Deadline:
         return now() >= self._end
 
     def request(self, broker: BrokerId | None) -> float:
-        """Return the seconds that one request to `broker` can take, without its throttle time.
+        """Return the seconds that one request to `broker` can take, without the broker's throttle time.
 
         Raises Unreachable, and ends this deadline, if the broker throttles this client for too long.
         """

@@ -1,4 +1,4 @@
-"""The Elections port on the Admin API: metadata and ElectLeaders (KIP-460), Kafka 2.4 on."""
+"""The Elections port on the Admin API: metadata and ElectLeaders (KIP-460), since Kafka 2.4."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kquota.stores.admin.running import ask_controller, moving
 from kquota.stores.admin.topics import failure, partition_state
 from kquota.terms import TopicPartition
 
-_UNMENTIONED = Failure(code=-1, reason="the broker's answer does not mention it. Check the partition's leader")
+_UNMENTIONED = Failure(code=-1, reason="the broker's answer does not mention the partition. Check its leader")
 
 
 class WireElections:
-    """The leaders of a cluster, through its brokers."""
+    """The leaders of a cluster and their elections, through its brokers. Implements `Elections`."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire

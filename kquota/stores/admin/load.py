@@ -24,14 +24,14 @@ _AT_ONCE: Final = 500
 """The maximum number of messages that one call takes from librdkafka."""
 _MOST_RECORD: Final = 50_000
 _RECORDS_A_FETCH: Final = 8
-"""The number of records in a fetch. Each record is its own batch, because a fetch loses a batch that it contains only
-partly.
+"""The number of records in a fetch. Each record is its own batch, because a client cannot use a batch that a fetch
+contains only in part.
 """
 _LEAST_FILLED: Final = 2_000
 _FRAMING: Final = 70
-"""Bytes around the only record of a batch, which a quota also counts."""
+"""The bytes of a batch in addition to its only record. A quota also counts these bytes."""
 _AROUND: Final = _FRAMING + 10
-"""The same bytes, with a reserve of a few bytes."""
+"""_FRAMING with a reserve of a few bytes."""
 _AHEAD_SECONDS: Final = 0.5
 _FILL_SECONDS: Final = 1.0
 _MOST_FILL: Final = 16_000_000
@@ -44,10 +44,10 @@ DENIED: Final = (
     KafkaError.SASL_AUTHENTICATION_FAILED,
 )
 _FATAL: Final = (*DENIED, KafkaError._ALL_BROKERS_DOWN, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
-# librdkafka writes to stderr itself. Relevant messages are also errors.
+# Quiet, because librdkafka writes to stderr itself, and relevant messages are also errors.
 QUIET: Final = {"log_level": 2}
 _LONGEST_WAIT_MS: Final = 300_000
-"""librdkafka's own maximum, so that a request is not lost if a quota delays it for a minute."""
+"""librdkafka's maximum. It must be long, so that kquota does not lose a request that a quota delays for a minute."""
 
 
 class RdkafkaClient:
@@ -71,7 +71,7 @@ class RdkafkaClient:
         self._write(load, meter, on_progress, most=None, record=min(load.batch, _MOST_RECORD))
 
     def fill(self, load: Load) -> None:
-        """Write the data to read. Raises Unreachable if it takes too long."""
+        """Write the data that `consume` reads. Raises Unreachable if this takes more than a minute."""
         size = int(min(_MOST_FILL, max(4 * load.batch, load.expected * _FILL_SECONDS)))
         now = time.monotonic()
         meter = Meter(starts=now, ends=now + _PATIENCE)
@@ -96,7 +96,7 @@ class RdkafkaClient:
                         meter.got(load.leaders[message.partition()], size, time.monotonic())
 
     def request(self, load: Load, meter: Meter, on_progress: _OnProgress) -> None:
-        """Fetch at the end of an empty log: each request uses the broker's threads, and returns no data."""
+        """Fetch at the end of an empty log, because such a request uses the threads of a broker but returns no data."""
         began = time.monotonic()
         at_once = {"fetch.wait.max.ms": 0, "statistics.interval.ms": _STATISTICS_MS}
         with deferred() as let_through, ExitStack() as stack:
@@ -148,7 +148,7 @@ class RdkafkaClient:
                 if most is not None and all(taken[partition] >= most for partition in load.leaders):
                     return
         if most is not None:
-            raise Unreachable(f"filling topic {load.topic} took more than {_PATIENCE:g} s; nothing was measured")
+            raise Unreachable(f"filling topic {load.topic} took more than {_PATIENCE:g} s. Nothing was measured")
 
     def _writing(self, batch: int, meter: Meter) -> dict[str, Any]:
         return self._heard(meter) | {
@@ -195,7 +195,7 @@ class RdkafkaClient:
             self._failed(error)
 
     def _failed(self, error: KafkaError) -> None:
-        # An exception must not cross librdkafka, so the caller checks this between two calls.
+        # Kept for the caller to check between two calls, because an exception must not pass through librdkafka.
         if error.code() in DENIED:
             self._failure = self._failure or Refused(f"brokers reject the probed client: {error.str()}")
         elif error.code() in _FATAL or error.code() == KafkaError._MSG_TIMED_OUT:
@@ -208,11 +208,11 @@ class RdkafkaClient:
 
 @contextmanager
 def purged(producer: Producer) -> Iterator[None]:
-    """A context at whose end the producer drops the records that no broker has accepted yet."""
+    """Drop the records that no broker has accepted, at the end of the context."""
     try:
         yield
     finally:
-        # Otherwise, the producer would wait for what a throttled broker has not accepted yet.
+        # Otherwise, the producer would wait until the throttled brokers accept these records.
         producer.purge()
 
 

@@ -32,7 +32,7 @@ _TIERED: Final = (3, 6)
 
 
 class WireLogDirs:
-    """The log dirs of the live brokers."""
+    """The log dirs of the live brokers. Implements `LogDirs`."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -50,7 +50,7 @@ class WireLogDirs:
         racks, names = self.brokers(), _Names()
         found = []
         for some in _together(brokers):
-            # A request keeps its version, so each broker gets its own.
+            # Each broker gets its own request, because a request keeps the version of the first broker.
             answers = self._answers({broker: DescribeLogDirsRequest(topics=wanted) for broker in some})
             for broker in some:
                 answer = answers.pop(broker)
@@ -73,7 +73,7 @@ class WireLogDirs:
         found = []
         for some in _together(sorted({log_dir.broker for log_dir in log_dirs})):
             of_some = {broker: held[broker] for broker in some}
-            # Asked before the starts, because these offsets belong to the sizes, and the logs change.
+            # The end offsets come first, soon after the sizes, because they belong together and the logs grow.
             ends = self._list_offsets(of_some, LATEST, DEBUGGING_REPLICA)
             local_starts = self._list_offsets(of_some, local, DEBUGGING_REPLICA)
             starts = self._list_offsets(_led(some, states), EARLIEST, CONSUMER)
@@ -117,7 +117,7 @@ class WireLogDirs:
     def _list_offsets(
         self, held: Mapping[BrokerId, Mapping[str, Sequence[int]]], timestamp: int, replica_id: int
     ) -> dict[BrokerId, Offsets]:
-        """Return the offsets of each broker."""
+        """Return the offsets for this timestamp, as each broker reports them."""
         asked = {broker: ListOffsetsRequest(those, timestamp, replica_id) for broker, those in held.items() if those}
         found: dict[BrokerId, Offsets] = {broker: {} for broker in held}
         return found | {broker: answer.offsets for broker, answer in self._answers(asked).items()}
@@ -151,13 +151,13 @@ def _led(brokers: Collection[BrokerId], states: _States) -> Mapping[BrokerId, Ma
 
 
 class _Names(defaultdict[str, dict[int, TopicPartition]]):
-    """Each partition once, because its replicas come from several brokers: a third of the memory."""
+    """One object for each partition, shared by its replicas on all brokers. This takes a third of the memory."""
 
     def __init__(self) -> None:
         super().__init__(dict)
 
     def of(self, topic: str, number: int) -> TopicPartition:
-        """Return the only object of this partition."""
+        """Return the shared object of this partition."""
         of_topic = self[topic]
         found = of_topic.get(number)
         if found is None:
@@ -169,7 +169,7 @@ _order: Final = attrgetter("partition_index", "is_future_key")
 
 
 def _together(brokers: Collection[BrokerId]) -> Iterator[Sequence[BrokerId]]:
-    """Yield groups of brokers that are asked at the same time, because all answers together need too much memory."""
+    """Yield groups of brokers to ask at the same time. The answers of all brokers would need too much memory."""
     each = list(brokers)
     for first in range(0, len(each), _AT_ONCE):
         yield each[first : first + _AT_ONCE]
@@ -177,7 +177,7 @@ def _together(brokers: Collection[BrokerId]) -> Iterator[Sequence[BrokerId]]:
 
 def _log_dir(broker: BrokerId, rack: str | None, result: Any, topics: Collection[str] | None, names: _Names) -> LogDir:
     replicas = tuple(
-        # With positions, because names take twice as long.
+        # Positional arguments, because keyword arguments take twice as long.
         Replica(
             names.of(topic.name, state.partition_index), state.partition_size, state.offset_lag, state.is_future_key
         )
@@ -220,6 +220,6 @@ def _with_details(
         else:
             leader, in_sync = state
             start, local_start, end = first.get(number), local.get(number), last.get(number)
-            # With positions, because `_replace` takes four times as long.
+            # Positional arguments, because `_replace` takes four times as long.
             found.append(Replica(name, size, lag, False, end, start, local_start, leader == broker, broker in in_sync))
     return tuple(found)

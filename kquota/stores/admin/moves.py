@@ -1,4 +1,4 @@
-"""The Cluster port of a move on the Admin API: metadata, reassignments (KIP-455), dynamic configs (from Kafka 2.4)."""
+"""The MoveCluster port on the Admin API: metadata, reassignments (KIP-455) and dynamic configs, since Kafka 2.4."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
 
 
 class WireMoves(WireSettings):
-    """A cluster as a move sees it, through its brokers. Implements `MoveCluster`, and `Configs` as well."""
+    """A cluster that moves replicas, through its brokers. Implements `MoveCluster` and `Configs`."""
 
     @property
     def stale_seconds(self) -> float:
@@ -56,9 +56,9 @@ class WireMoves(WireSettings):
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
         """Submit the moves in one request. On ZooKeeper, only the controller accepts it.
 
-        KRaft cannot replace a running move by one that adds, or removes, nothing: it keeps the old replicas on that
-        side (4.3.1: [1,2] -> [1,3] and back left 3 in both adding and removing forever). Such a move is therefore
-        cancelled first, with a separate request.
+        KRaft cannot replace a running move with a target that adds nothing or removes nothing, because it keeps the
+        old list of adding or removing replicas (4.3.1: [1,2] -> [1,3] and back left 3 in both lists forever). kquota
+        therefore cancels such a move first, with a separate request.
         """
         running = moving(self._wire)
         replaced = [
@@ -96,13 +96,13 @@ class WireMoves(WireSettings):
 
 
 def _partition(state: Any, move: Any | None) -> PartitionReplicas:
-    """Return a partition from the metadata.
+    """Return a partition from the metadata, with the replicas of its running move.
 
-    A partition that was moving a moment ago is returned in its earlier state.
+    The moves are read before the metadata, so a move that ended in between still counts as running.
     """
     leader = BrokerId(state.leader_id) if state.leader_id >= 0 else None
     if move is None:
-        # A large cluster has 100,000 of these in each reading, so nothing is converted twice.
+        # Not converted to BrokerId, because a snapshot of a large cluster has 100,000 partitions.
         return PartitionReplicas(replicas=tuple(state.replica_nodes), leader=leader, isr=tuple(state.isr_nodes))
     return PartitionReplicas(
         replicas=tuple(move.replicas),
@@ -114,8 +114,8 @@ def _partition(state: Any, move: Any | None) -> PartitionReplicas:
 
 
 def _would_keep(move: Any, target: Replicas) -> bool:
-    """True if the controller would keep the replicas that the move adds or removes, because `target` does not replace
-    them.
+    """Return True if the controller would keep the adding or removing replicas of the running move, because `target`
+    adds or removes none.
     """
     before = set(move.replicas) - set(move.adding_replicas)
     adds, removes = set(target) - before, set(move.replicas) - set(target)

@@ -1,7 +1,7 @@
 """ListOffsets for many partitions of one broker: a codec of its entries, which all have the same size.
 
 A snapshot of 300,000 replicas asks for 700,000 offsets. kafka-python creates an object for each entry and encodes it
-field by field, which takes half of the CPU time of such a command. Here one `struct` holds an entry.
+field by field, which takes half of the CPU time of such a command. Here, one `struct` encodes or decodes a whole entry.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from kafka.protocol import consumer
 from kafka.protocol.api_header import RequestHeader
 
 LATEST, EARLIEST, EARLIEST_LOCAL, PENDING = -1, -2, -4, -6
-"""The timestamps with a meaning of their own. A broker answers each with an offset."""
+"""Special timestamps. A broker answers each of them with the offset that the name describes."""
 CONSUMER: Final = -1
-"""To a consumer, only the leader answers."""
+"""The replica id of a consumer. Only the leader answers a consumer."""
 DEBUGGING_REPLICA: Final = -2
 """The replica id with which a follower reports the offsets of its own log."""
 _SINCE: Final = {EARLIEST_LOCAL: 8, PENDING: 11}
-"""The versions that added these timestamps (KIP-405, KIP-1023)."""
+"""The version of ListOffsets that added each of these timestamps (KIP-405, KIP-1023)."""
 _PLAIN: Final = (4, 5)
-"""The versions for all other timestamps: their entries have the size of the later ones, and no tagged fields. All
-supported brokers have one of them.
+"""The versions for all other timestamps. Their entries are like those of later versions, but have no tagged fields.
+Every supported broker accepts at least one of these versions.
 """
 _FLEXIBLE: Final = 6
 _WITH_TIMEOUT: Final = 10
@@ -34,7 +34,7 @@ _REQUEST_ENTRY: Final = struct.Struct(">iiq")
 _ANSWER_ENTRY: Final = struct.Struct(">ihqqi")
 """An entry of the answer: partition, error code, timestamp, offset, leader epoch."""
 _TAGGED_ENTRY: Final = struct.Struct(">ihqqiB")
-"""The same with the number of its tagged fields."""
+"""An entry of the answer from version 6 on, with the number of its tagged fields."""
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 _NO_TAGS: Final = b"\0"
@@ -52,8 +52,9 @@ class OffsetsAnswer:
 
 
 class ListOffsetsRequest(consumer.ListOffsetsRequest, init=False):  # type: ignore[misc,call-arg]
-    """A request for one offset of each partition. It differs from kafka-python's in how its topics are encoded, and in
-    its answer, an `OffsetsAnswer`.
+    """A request for one offset of each partition.
+
+    Unlike kafka-python's class, it encodes its topics itself, and its answer is an `OffsetsAnswer`.
     """
 
     def __init__(self, partitions: Mapping[str, Sequence[int]], timestamp: int, replica_id: int) -> None:
@@ -97,7 +98,7 @@ class ListOffsetsRequest(consumer.ListOffsetsRequest, init=False):  # type: igno
 
 
 class _Header(RequestHeader, init=False):  # type: ignore[misc,call-arg]
-    """A header that knows the class of the answer."""
+    """A header for a request whose answer `_Answered` decodes."""
 
     def get_response_class(self) -> Any:
         return _Answered(self.request_api_version)
@@ -172,7 +173,7 @@ def _compact_length(length: int) -> bytes:
 
 
 def _read_compact_length(data: bytes, at: int) -> tuple[int, int]:
-    """Return such a length and the position after it."""
+    """Return the compact length at this position, and the position after it."""
     found = 0
     for shift in range(0, 35, 7):
         byte = data[at]
@@ -182,4 +183,4 @@ def _read_compact_length(data: bytes, at: int) -> tuple[int, int]:
             if found < 1:
                 break
             return found - 1, at
-    raise ValueError("not a length")
+    raise ValueError("the answer has an invalid length")

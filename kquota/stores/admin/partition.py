@@ -45,9 +45,9 @@ _Answer = TypeVar("_Answer", int, "Fetched")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """The records from `offset`. It differs from the requested offset if the log does not have that offset.
+    """The records from `offset`, which is not the requested offset if the log does not have that offset.
 
-    `start` is the first offset in the log, `end` the high watermark.
+    `start` is the first offset in the log, and `end` is the high watermark.
     """
 
     offset: int
@@ -58,9 +58,10 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Produced:
-    """The answer to one batch. `code` 0 is an acknowledgement with the batch's `offset`. None means that there was no
-    answer. `maybe` is true if the batch may be in the log. An acknowledged batch can be another host's with the same
-    sequence.
+    """The answer to one batch.
+
+    `code` is 0 for an acknowledgement, which has the batch's `offset`, and None if there was no answer. `maybe` is True
+    if the batch may be in the log. The acknowledged batch can be from another host, with the same sequence.
     """
 
     code: int | None
@@ -91,9 +92,9 @@ class PartitionLog:
         self._absent_since: float | None = None
 
     def fetch(self, offset: int, deadline: Deadline) -> Fetched:
-        """Return committed records from `offset`. The data can be empty although there is more, so ask again.
+        """Return committed records from `offset`. The data can be empty although the log has more records.
 
-        Verifies the topic's id. Raises Unreachable at the deadline, Refused, Forbidden.
+        Verifies the topic's id. Raises Unreachable at the deadline, and Refused or Forbidden.
         """
         return self._asked(lambda broker: self._fetched(broker, offset, deadline), deadline)
 
@@ -120,7 +121,7 @@ class PartitionLog:
         )
 
     def refusal(self, code: int | None, reason: str) -> Refused:
-        """Return the error for an answer that will not change."""
+        """Return the error for an answer that another attempt does not change."""
         if code == FORBIDDEN:
             return Forbidden(f"{reason}. This user needs READ and WRITE on the topic")
         if code in _TOO_LARGE:
@@ -128,7 +129,7 @@ class PartitionLog:
         return Refused(reason)
 
     def _asked(self, ask: Callable[[BrokerId], _Answer | str], deadline: Deadline) -> _Answer:
-        """Return the answer of the current leader. `ask` can return a reason to ask again instead."""
+        """Return the answer of the current leader. `ask` returns an answer, or a text: the reason to ask again."""
         while True:
             reason = _NO_LEADER
             if self._leader is not None:
@@ -158,7 +159,7 @@ class PartitionLog:
             return self._passing(answer.error_code)
         found = next((one for topic in answer.responses for one in topic.partitions), None)
         if found is None:
-            # A broker does not send data above the quota, and never a batch larger than 10 s of the quota.
+            # A throttled fetch has no partitions. A broker never sends a batch that is larger than 10 s of the quota.
             return f"broker {broker} throttles this client, whose consumer_byte_rate or request_percentage is too low"
         if found.error_code == _OUT_OF_RANGE:
             start = self._asked(lambda leader: self._first_offset(leader, deadline), deadline)
@@ -198,7 +199,7 @@ class PartitionLog:
         )
 
     def _look_again(self, reason: str, deadline: Deadline) -> None:
-        """Find the current leader. Raises Unreachable with the reason at the deadline, Refused as `_look`."""
+        """Find the current leader. Raises Unreachable, with the reason, at the deadline, and Refused or Forbidden."""
         time.sleep(_PAUSE_SECONDS)
         if deadline.over:
             seconds = f"{deadline.seconds:.0f} s"
@@ -234,7 +235,7 @@ class PartitionLog:
         self._leader = leader(found)
 
     def _passing(self, code: int) -> str:
-        """Return the reason to ask again. Raises Refused or Forbidden if that cannot help."""
+        """Return the reason to ask again. Raises Refused or Forbidden if another attempt cannot help."""
         if code not in _PASSING:
             raise self.refusal(code, self._words(code))
         return self._words(code)

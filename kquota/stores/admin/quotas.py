@@ -34,8 +34,9 @@ _Entry = AlterClientQuotasRequest.EntryData
 class WireQuotas:
     """Client quotas through the Admin API.
 
-    `unreadable` is called for credentials that the broker does not return, and once for each quota of an entity type
-    that Kafka does not have, for example Redpanda's `client-id-prefix`. Such a quota is left out, and never changed.
+    `unreadable` is called with a note about credentials that the broker does not return, and once for each quota of an
+    entity type that Kafka does not have, for example Redpanda's `client-id-prefix`. kquota leaves out such a quota, and
+    never changes it.
     """
 
     def __init__(self, wire: Wire, unreadable: Callable[[str], None] = lambda _: None) -> None:
@@ -54,13 +55,13 @@ class WireQuotas:
         return self._described(DescribeClientQuotasRequest(components=[], strict=False))
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        """Return credentials with iterations, since Kafka 2.7 (KIP-554)."""
+        """Return credentials with their iterations, or no credentials before Kafka 2.7 (KIP-554)."""
         return self.describe(Filter(user=name)), {} if name is DEFAULT else self._scram(name)
 
     def must_accept_credentials(self) -> None:
         if self._wire.version() < _HAS_SCRAM:
             needed, found = (".".join(map(str, number)) for number in (_HAS_SCRAM, self._wire.version()))
-            raise Refused(f"brokers accept SCRAM credentials from Kafka {needed} on, and these are {found}")
+            raise Refused(f"SCRAM credentials need brokers of Kafka {needed} or newer (these brokers: {found})")
 
     def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
         """Send one request for each credential."""
@@ -71,7 +72,7 @@ class WireQuotas:
     def _scram(self, name: Name | Every) -> Scram:
         if self._wire.version() < _HAS_SCRAM:
             return {}
-        # None would also request all users, but a broker that must refuse that (4.3.1) fails and never answers.
+        # Not None, which also requests all users: a broker (4.3.1) that must refuse such a request never answers it.
         asked = [] if isinstance(name, Every) else [DescribeUserScramCredentialsRequest.UserName(name=str(name))]
         answer = self._wire.ask(DescribeUserScramCredentialsRequest(users=asked))
         if not self._answered(answer, "SCRAM credentials"):
@@ -154,7 +155,7 @@ class WireQuotas:
         for change in changes:
             result = results.get(_key(_parts(change.entity)))
             if result is None:
-                errors[change.entity] = "the broker's answer does not mention it"
+                errors[change.entity] = "the broker's answer does not mention this entity"
             elif result.error_code:
                 errors[change.entity] = kafka_error(result.error_code, result.error_message)
         return errors

@@ -1,4 +1,4 @@
-"""Record batches as bytes: encoding one for an append, and decoding those of a fetch."""
+"""Record batches as bytes: encodes the batch of an append, and decodes the batches of a fetch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NONCE: Final = "kquota"
 _LARGEST_SEQUENCE: Final = 2**31 - 1
 _MAGIC: Final = 2
 _UNLIMITED: Final = 2**31 - 1
-"""The limit of the builder. It is unlimited, because the broker checks the size of a batch."""
+"""The builder's limit in bytes. It is as large as possible, because the broker checks the size of a batch."""
 
 _PREFIX: Final = struct.Struct(">qi4xb")
 """Every format of a batch begins with its base offset, the length of the rest, 4 other bytes, and its magic."""
@@ -111,7 +111,7 @@ def _batch(data: memoryview) -> Batch:
 
 
 def _items(batch: Any) -> tuple[tuple[Item, ...], bytes | None]:
-    """Return the items of a batch and its nonce, or none if kafka-python cannot read it."""
+    """Return the items of a batch and its nonce, or no items and None if kafka-python cannot read the batch."""
     try:
         records = list(batch)
     except _UNREADABLE:

@@ -16,7 +16,7 @@ from kquota.stores.admin.requests import FORBIDDEN, MAYBE_WRITTEN
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 _ABSENT: Final = (3, 9)
-"""UNKNOWN_TOPIC_OR_PARTITION (the broker does not know it yet), REPLICA_NOT_AVAILABLE."""
+"""UNKNOWN_TOPIC_OR_PARTITION (the broker does not know the partition yet), and REPLICA_NOT_AVAILABLE."""
 _NOT_ALIVE: Final = "is not alive"
 
 _Dir = AlterReplicaLogDirsRequest.AlterReplicaLogDir
@@ -115,14 +115,14 @@ def _alter(moves: Mapping[TopicPartition, str]) -> Any:
 
 
 def _must_have_answered(broker: BrokerId, answer: Any) -> None:
-    """Raise Refused after an error. Before version 3 of the answer, a missing permission shows as an empty list."""
+    """Raise Refused after an error. Before version 3 of the answer, an empty list means a missing permission."""
     if answer.error_code or not answer.results:
         why = kafka_error(answer.error_code or FORBIDDEN[1], None)
         raise Refused(f"broker {broker} answered DescribeLogDirs with {why}. This user needs DESCRIBE on the cluster")
 
 
 def _closed(found: Any) -> str | None:
-    """Return why the log dir accepts no replica, or None. An operator can cordon one (KIP-1066)."""
+    """Return why the log dir accepts no replica, or None. An operator can cordon a log dir (KIP-1066)."""
     if found.error_code:
         return kafka_error(found.error_code, None)
     return "it is cordoned" if found.is_cordoned else None

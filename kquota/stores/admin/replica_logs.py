@@ -15,7 +15,7 @@ from kquota.terms import BrokerId, ReplicaId, TopicPartition
 from kquota.watch.reading import DirSpace, ReplicaLog, ReplicaLogs
 
 _SECONDS: Final = 8.0
-"""The seconds after which a broker counts as silent. A watch must soon name a broker that has stopped."""
+"""The seconds after which a broker counts as silent. Short, because a watch must soon report a stopped broker."""
 _DirsTopic = DescribeLogDirsRequest.DescribableLogDirTopic
 
 
@@ -61,7 +61,7 @@ class WireReplicaLogs:
 
 
 _DENIED: Final = 31
-"""CLUSTER_AUTHORIZATION_FAILED. Before version 3 of the answer, it shows as an empty list."""
+"""CLUSTER_AUTHORIZATION_FAILED. Before version 3 of the answer, an empty list means this error."""
 
 
 def _by_broker(replicas: Collection[ReplicaId]) -> dict[BrokerId, dict[str, list[int]]]:

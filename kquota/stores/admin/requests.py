@@ -25,7 +25,7 @@ SOURCES: Final[Mapping[int, str]] = {
 UNKNOWN_TOPIC: Final = 3
 FORBIDDEN: Final = (29, 31)
 MAYBE_WRITTEN: Final = (-1, 7)
-"""Answers after which the write may have been made: an internal error of the server, and its time-out."""
+"""Errors after which the write may have been made: the server's internal error, and its time-out."""
 
 WireResource: TypeAlias = tuple[int, str]
 """A resource in a request: the code of its type, and its name. The default of all brokers has the empty name."""

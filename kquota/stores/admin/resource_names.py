@@ -14,12 +14,12 @@ from kquota.stores.admin.requests import code_of
 
 
 def client_metrics(wire: Wire) -> set[str]:
-    """Return the names of the subscriptions."""
+    """Return the names of the subscriptions to client metrics."""
     return _configured(wire, CLIENT_METRICS, oldest=0)
 
 
 def groups(wire: Wire) -> set[str]:
-    """Return the ids of the groups that have configs, and of those that their coordinators know."""
+    """Return the ids of all groups: those that have configs, and those that a coordinator lists."""
     found = _configured(wire, GROUPS, oldest=1)
     for broker, answer in wire.ask_each(dict.fromkeys(wire.brokers(), ListGroupsRequest())).items():
         if isinstance(answer, KquotaError):
@@ -35,7 +35,7 @@ def _configured(wire: Wire, kind: Kind, *, oldest: int) -> set[str]:
     try:
         answer = wire.ask(asked)
     except Refused as error:
-        raise Refused(f"{kind}: these brokers do not list them. Give a name") from error
+        raise Refused(f"{kind}: these brokers cannot list all {kind}. Give a name") from error
     _must_be_listed(kind, answer)
     return {resource.resource_name for resource in answer.config_resources}
 

@@ -42,7 +42,7 @@ def listed(answer: Any) -> dict[TopicPartition, Any]:
 
 
 def in_motion(entries: Mapping[TopicPartition, Any]) -> dict[TopicPartition, PartitionReplicas]:
-    """Return the replicas of the controller's entries. It does not report the leader and the replicas in sync."""
+    """Return the replicas of the controller's entries, which have no leader and no in-sync replicas."""
     found = {}
     for name, entry in sorted(entries.items()):
         replicas, adding, removing = (
@@ -55,11 +55,12 @@ def in_motion(entries: Mapping[TopicPartition, Any]) -> dict[TopicPartition, Par
 def ask_controller(
     wire: Wire, request: Any, seconds: float | None = None, *, moved: Callable[[Any], bool] | None = None
 ) -> Any:
-    """Return the answer of the current controller. On KRaft, any broker forwards the request. Raises as `ask`.
+    """Return the answer of the current controller. On KRaft, any broker forwards the request.
 
     `moved` returns True for the answer of a broker that is not the controller. A broker that finds no controller keeps
-    the request, so `seconds` can limit it as in `ask`. If the named broker does not accept connections, asks the one
-    that metadata names next: on KRaft that is another live broker, and on ZooKeeper the new controller.
+    the request, so `seconds` can limit the wait as in `Wire.ask`. If the broker does not accept connections, kquota
+    asks the broker that metadata names next: another live broker on KRaft, the new controller on ZooKeeper. Raises the
+    same errors as `Wire.ask`.
     """
     is_moved = _is_moved if moved is None else moved
     give_up = time.monotonic() + CONNECT_SECONDS

@@ -73,7 +73,7 @@ def _upsertion(user: str, keys: ScramKeys) -> Any:
 
 
 def _is_set(answer: Any, user: str, mechanism: str) -> bool:
-    """True if the credential was set or deleted, False if there was none to delete. Raises Refused."""
+    """Return True if the credential was set or deleted, False if there was none to delete. Raises Refused."""
     for result in answer.results:
         if result.error_code == _NOT_SET:
             return False
@@ -84,5 +84,5 @@ def _is_set(answer: Any, user: str, mechanism: str) -> bool:
 
 
 def _is_moved(answer: Any) -> bool:
-    """True if a broker answered that is not the controller. It has then written nothing."""
+    """Return True if the answer is from a broker that is not the controller, because it then writes nothing."""
     return any(result.error_code == NOT_CONTROLLER for result in answer.results)

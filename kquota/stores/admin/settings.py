@@ -32,14 +32,14 @@ from kquota.stores.admin.requests import (
 from kquota.terms import MIN_IN_SYNC, SEEN_SECONDS, BrokerId
 
 _APPEND_IS_SOUND: Final = (3, 4)
-"""Before this release, APPEND and SUBTRACT damage lists, and the broker then does not start again (seen on 2.8.2)."""
+"""Before this release, APPEND and SUBTRACT damage lists, and the broker cannot start again (seen on 2.8.2)."""
 _BLANK: Final = re.compile(r"\s")
-"""A broker does not trim entries when it appends or subtracts, so a list with blanks is written as a whole."""
+"""kquota writes a list with blanks as a whole, because a broker does not trim entries when it appends or subtracts."""
 _SEEN_POLL_SECONDS: Final = 0.05
 
 
 class WireSettings(WireConfigs):
-    """Single values, changed only if they are unchanged: `MoveCluster.values`, `change` and `overwrite`."""
+    """Single values, written only if no other client has changed them: `MoveCluster.values`, `change`, `overwrite`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class WireSettings(WireConfigs):
         self._lost: Unreachable | Refused | None = None
 
     def _found(self) -> ControllerConfigs:
-        """Connect to the controllers. A failure is remembered, because each attempt takes seconds."""
+        """Connect to the controllers. Remember a failure, because each attempt takes seconds."""
         if self._controllers is None:
             raise Unreachable("the controllers are unknown")
         if self._lost is not None:
@@ -102,7 +102,7 @@ class WireSettings(WireConfigs):
         }
 
     def change(self, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
-        """Read just before each write. A change in between is lost, except for lists since 3.4."""
+        """Read the values just before each write. A change in between is lost, except in lists since Kafka 3.4."""
         must_be_active(self._wire)
         now = self.values([change.setting for change in changes])
         incremental = any(c.setting.is_list for c in changes) and self._wire.oldest() >= _APPEND_IS_SOUND
@@ -152,7 +152,7 @@ class WireSettings(WireConfigs):
 
 
 def operation(change: Change, *, incremental: bool) -> Operation:
-    """Return the operation that changes the value to exactly `after`, incremental if the result is the same."""
+    """Return the operation that changes the value to exactly `after`: APPEND or SUBTRACT if that gives this result."""
     set_or_delete = (DELETE, None) if change.after is None else (SET, change.after)
     before, after = parts(change.before), parts(change.after)
     if (

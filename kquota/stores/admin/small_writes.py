@@ -17,9 +17,9 @@ from kquota.stores.state.interrupt import deferred
 
 _RECORD: Final = b"x" * 100
 _TIMEOUT_MS: Final = 30_000
-"""request.timeout.ms of Kafka's producer. A write without an answer fails after it."""
+"""request.timeout.ms of Kafka's producer. A write without an answer fails after this time."""
 _MOST_UNANSWERED: Final = 50
-"""A partition that answers none of this many writes gets no more of them."""
+"""A partition with this many unanswered writes gets no more writes."""
 _UNANSWERED_SECONDS: Final = 1.0
 _NO_TOPIC: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 _SETTINGS: Final = {
@@ -27,14 +27,17 @@ _SETTINGS: Final = {
     "linger.ms": 0,
     "compression.type": "none",
     "message.timeout.ms": _TIMEOUT_MS,
-    # Otherwise, the client would wait for this time before it reports a topic that has been deleted.
+    # Short, because the client reports a deleted topic only after this time.
     "topic.metadata.propagation.max.ms": 5_000,
 }
 
 
 @contextmanager
 def small_writes(bootstrap: str, settings: Mapping[str, Any], topic: str, partitions: int) -> Iterator[TimedWrites]:
-    """Open the client. `settings` is the login as librdkafka's settings."""
+    """Open the client, and drop its unanswered writes at the end of the context.
+
+    `settings` is the login as librdkafka's settings.
+    """
     found = TimedWrites({**settings, **QUIET, **_SETTINGS, "bootstrap.servers": bootstrap}, topic, partitions)
     with purged(found.producer):
         yield found
@@ -54,7 +57,7 @@ class TimedWrites:
 
     def write(self, seconds: float) -> None:
         ends = time.monotonic() + seconds
-        # A callback that raises would lose the error, and a signal would raise in a callback.
+        # Deferred, because a signal would raise its exception in a callback, which would lose the exception.
         with deferred():
             for partition, unanswered in self._unanswered.items():
                 if len(unanswered) < _MOST_UNANSWERED:

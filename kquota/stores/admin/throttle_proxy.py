@@ -1,7 +1,7 @@
 """A proxy on the loopback between a client and the brokers, which records the reaction to throttle times (KIP-219).
 
-It replaces the addresses of brokers in responses by its own, so that every connection goes through it. It limits the
-versions of the APIs that have addresses to those that it can read. All other bytes pass unchanged.
+It replaces the addresses of brokers in responses with its own, so that every connection goes through the proxy. It
+lowers the versions of the APIs that have addresses to versions that it can read. All other bytes pass unchanged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ADDRESSES: Final = {
 """The responses that have addresses of brokers."""
 _UNREADABLE: Final = (ValueError, IndexError, struct.error)
 _BUFFERED: Final = 64 * 2**20
-"""The bytes that may wait for a broker that has muted its connection, so that the proxy still sees requests."""
+"""The bytes that can wait for a broker that has muted its connection. The proxy must still see requests meanwhile."""
 
 
 @contextmanager
@@ -170,7 +170,7 @@ def _decoded(key: int, version: int, frame: bytes) -> Any | None:
 
 
 def _limit_versions(found: Any) -> bool:
-    """Lower the versions of APIs with addresses to those that can be read. Return True if something changed."""
+    """Lower the versions of APIs with addresses to versions that the proxy can read. Return True after a change."""
     changed = False
     for api in found.api_keys:
         of = _ADDRESSES.get(api.api_key)

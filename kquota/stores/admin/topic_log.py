@@ -17,7 +17,9 @@ from kquota.stores.state.log import Entry, Item, Stale, now
 from kquota.stores.state.topic_id import printed
 
 SECONDS: Final = 15.0
-"""The seconds after which a call ends with Unreachable or Unknown, without the broker's throttle time (KIP-219)."""
+"""The time limit of a call in seconds, without the broker's throttle time (KIP-219). Then it raises Unreachable or
+Unknown.
+"""
 _FRESH_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 0.05
 _NONCE_BYTES: Final = 16
@@ -28,7 +30,7 @@ class WireLog:
     """Implements `Log`.
 
     Each append is one batch. Its sequence follows the last batch that the caller has read, so the broker rejects the
-    batch of a caller that has not read all of them. There are exceptions: the broker acknowledges a batch with the
+    batch of a caller that has not read all batches. There are exceptions: the broker acknowledges a batch with the
     sequence of one of the last five (KIP-98), and accepts any batch after it has dropped the producer id (one day). So
     every append reads the log back, and the first new batch decides. A random nonce identifies the batch of this
     process.
@@ -98,11 +100,11 @@ class WireLog:
             )
 
     def _decide(self, nonce: bytes, maybe: bool) -> None:
-        """Return if the first new batch is from this process. Raises Stale if it is not, Unknown if its own batch may
-        also be in the log.
+        """Accept the append if the first new batch is from this process. Otherwise raise Stale, or Unknown if the batch
+        of this process may also be in the log.
 
-        If its sequence differs, it is not the batch that was appended first: compaction removed that one, or the broker
-        had dropped the producer id.
+        A first batch with another sequence is not the batch that was appended first, because compaction removed that
+        batch, or the broker had dropped the producer id.
         """
         first, *others = self._unseen
         if first.nonce == nonce:
@@ -112,7 +114,7 @@ class WireLog:
         took_our_place = first.base_sequence == self._sequence and first.nonce is not None
         if any(batch.nonce == nonce for batch in others) or (maybe and not took_our_place):
             raise Unknown(
-                f"topic {self._partition.name}: another host also appended, and it is unknown which came first. "
+                f"topic {self._partition.name}: another host also appended, and it is unknown which record came first. "
                 "Run the command again"
             )
         raise self._stale()

@@ -57,10 +57,10 @@ class Setup:
 
 
 def create(wire: Wire, name: str, *, dry_run: bool = False) -> Setup:
-    """Create the topic, wait until every broker shows its leader, and return its setup. A dry run only returns it.
+    """Create the topic, wait until every broker shows its leader, and return its setup.
 
-    Raises Refused if the topic exists, Forbidden, QuotaViolatedException, and Unknown if the answer is lost or no
-    leader is seen within 30 s.
+    A dry run only returns the setup. Raises Refused if the topic exists, Forbidden, QuotaViolatedException, and Unknown
+    if the answer is lost or no leader is seen within 30 s.
     """
     replicas = min(_REPLICAS, len(wire.brokers()))
     setup = Setup(
@@ -174,7 +174,7 @@ def _mutate(wire: Wire, wanted: Mutation, done: str) -> None:
         return
     if failure.rejected:
         seconds = answer.throttle_time_ms / 1000
-        reason = f"topic {wanted.topic}: controller_mutation_rate rejected it. Try again in {seconds:.1f} s"
+        reason = f"topic {wanted.topic}: controller_mutation_rate rejected the request. Try again in {seconds:.1f} s"
         raise QuotaViolatedException(answer.throttle_time_ms, reason)
     raise _failed(wanted, failure, done)
 

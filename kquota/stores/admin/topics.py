@@ -25,7 +25,7 @@ _BY_THE_BROKER: Final = -1
 _TELLS_ELR: Final = (4, 0)
 _PAGE: Final = 500
 _LIMIT: Final = 2_000
-_UNTOLD: Final = Failure(code=-1, reason="the broker's answer does not mention it. Check whether it was done")
+_UNTOLD: Final = Failure(code=-1, reason="the broker's answer does not mention the topic. Check whether it was changed")
 
 _Topic = CreateTopicsRequest.CreatableTopic
 _Described = DescribeTopicPartitionsRequest
@@ -33,7 +33,7 @@ _Grown = CreatePartitionsRequest.CreatePartitionsTopic
 
 
 class WireTopics:
-    """Topics that the controller creates, grows and deletes. With `validate_only`, it only checks the request."""
+    """Topics that the controller creates, grows and deletes. With `validate_only`, it only checks the requests."""
 
     def __init__(self, wire: Wire, *, validate_only: bool = False) -> None:
         self._wire = wire
@@ -53,7 +53,7 @@ class WireTopics:
         )
 
     def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
-        """Return the topics. Since 4.0, include the eligible leader replicas, which are not in metadata."""
+        """Return the topics. Since Kafka 4.0, they have eligible leader replicas, which Metadata does not return."""
         wanted = None if names is None else sorted(names)
         if wanted == []:
             return ()
@@ -129,7 +129,7 @@ def _ordered(assignment: Assignment | None) -> Iterable[tuple[int, tuple[int, ..
 
 
 def _is_moved(answer: Any) -> bool:
-    """Return True if a broker other than the controller answered. It then changed nothing."""
+    """Return True if the answer is from a broker that is not the controller, because it then changes nothing."""
     return any(result.error_code == NOT_CONTROLLER for result in _results(answer))
 
 

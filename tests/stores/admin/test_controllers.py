@@ -108,7 +108,7 @@ def test_the_start_waits_for_an_election() -> None:
 
 FAILING: dict[str, tuple[Controller, type[KquotaError], str]] = {
     "the port of a broker": (Controller(mismatch=True), Refused, "this is not the port of a controller"),
-    "no active controller": (Controller(active=lambda: -1), Unreachable, "have not elected an active one"),
+    "no active controller": (Controller(active=lambda: -1), Unreachable, "have not elected an active controller"),
     "no permission": (Controller(codes=[NOT_AUTHORIZED]), Refused, "ClusterAuthorizationFailed"),
 }
 

@@ -132,7 +132,7 @@ def test_a_mutation_quota_is_reported_with_its_wait(kafka_431: Sandbox) -> None:
                 topic_setup.create(slow, names[-1])
             except QuotaViolatedException as error:
                 assert error.throttle_time_ms > 0
-                assert "controller_mutation_rate rejected it. Try again in" in str(error)
+                assert "controller_mutation_rate rejected the request. Try again in" in str(error)
                 return True
             return False
 

@@ -49,4 +49,4 @@ def test_a_topic_that_an_answer_omits_is_not_reported_as_done() -> None:
     failures = WireTopics(cast(Wire, Wordless())).send(asked, 30).outcomes
     assert failures["b"] is None
     assert (told := failures["a"]) is not None
-    assert "does not mention it" in told.reason
+    assert "does not mention the topic" in told.reason
