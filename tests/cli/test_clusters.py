@@ -165,8 +165,8 @@ REFUSED: dict[str, tuple[Connection, dict[str, str], str]] = {
         {"KQUOTA_CLUSTER": "prod", "KQUOTA_BOOTSTRAP_SERVER": "b:1"},
         "KQUOTA_CLUSTER and KQUOTA_BOOTSTRAP_SERVER both name a cluster",
     ),
-    "unknown": (Connection(cluster="prd"), {}, " has no [clusters.prd]; it has "),
-    "unknown, and what there is": (Connection(cluster="prd"), {}, "; it has old, prod"),
+    "unknown": (Connection(cluster="prd"), {}, " has no table [clusters.prd]. It has "),
+    "unknown, and what there is": (Connection(cluster="prd"), {}, ". It has old, prod"),
     "a record that no topic can be called": (
         Connection(bootstrap_server="b:1", record="a/b"),
         {},
@@ -195,8 +195,8 @@ def test_arguments_that_name_no_cluster_or_two_clusters(
 
 WRONG_FILES = {
     "no TOML": ("[clusters", "is not TOML"),
-    "another table": ("[prod]\n", "'prod' is not a valid key. Write [clusters.NAME]"),
-    "no table": ("clusters = 3\n", "clusters must be tables"),
+    "another table": ("[prod]\n", "'prod' is not a valid key. Write each cluster as a table [clusters.NAME]"),
+    "no table": ("clusters = 3\n", "'clusters' must be a table"),
     "no table either": ("clusters.prod = 3\n", "[clusters.prod] must be a table"),
     "an unknown key": ('[clusters.prod]\nbootstrap-servers = "b:1"\n', "'bootstrap-servers' is not one of boot"),
     "a password": (

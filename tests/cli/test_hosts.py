@@ -458,7 +458,7 @@ def test_a_record_that_is_deleted_and_created_again(team: Team) -> None:
     must_be(0, two.shared("share"))
     assert two.holds(Setting.of_broker(BrokerId(1), LEADER_RATE)) == []
     ran = must_be(0, one.throttle("set", "--topic", topic, "--all-brokers", "--throttle", "6MB/s"))
-    assert "was deleted and created again: runs of other hosts may be missing from it" in ran.err
+    assert "was deleted and created again. Runs of other hosts may be missing from it" in ran.err
     assert len(two.holds(Setting.of_broker(BrokerId(1), LEADER_RATE))) == 1, (
         "the record contains the open run of this host again"
     )

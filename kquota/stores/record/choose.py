@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TOPIC: Final = "__kquota_runs"
 """The default name of the record's topic."""
 NONE: Final = "none"
-"""The value that replaces a topic's name and selects only the journals of this host."""
+"""The value that selects only the journals of this host. It replaces the topic's name."""
 MARKER: Final = "/kquota/record"
 """On a cluster with ZooKeeper, this znode names the topic, so that commands over ZooKeeper find it."""
 _ZOOKEEPER: Final = "zookeeper.connect"
@@ -161,8 +161,8 @@ def zookeeper_of(wire: Wire) -> str | None:
     )
     if code := answer.results[0].error_code:
         raise Refused(
-            f"broker {broker}: it did not report whether this cluster has a ZooKeeper "
-            f"({kafka_error(code, answer.results[0].error_message)}). Nothing was written; kquota needs "
+            f"broker {broker} did not report whether this cluster has a ZooKeeper "
+            f"({kafka_error(code, answer.results[0].error_message)}). Nothing was written. kquota needs "
             "DESCRIBE_CONFIGS on the cluster"
         )
     values = [c.value for result in answer.results for c in result.configs or () if c.name == _ZOOKEEPER]
@@ -170,9 +170,9 @@ def zookeeper_of(wire: Wire) -> str | None:
 
 
 class DoubleFence:
-    """Both locks.
+    """The lock of the topic and the lock in ZooKeeper. Implements `Fence`.
 
-    The topic's lock is checked before each transaction, and the znode's lock in it. Implements `Fence`.
+    kquota checks the lock of the topic before each transaction, and the transaction checks the lock in ZooKeeper.
     """
 
     def __init__(self, topic: TopicRecord, lock: ZnodeLock) -> None:
@@ -181,7 +181,7 @@ class DoubleFence:
 
     @contextmanager
     def hold(self, doing: str, *, take_over: bool) -> Iterator[None]:
-        """Take the znode's lock. The caller already holds the topic's."""
+        """Take the lock in ZooKeeper. The caller already holds the lock of the topic."""
         with self._lock.hold(doing, take_over=take_over):
             try:
                 yield
@@ -229,7 +229,7 @@ def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> To
             raise Refused(_RECORD, absent, NextStep.SHARE_RECORD, " creates it")
         return None
     if pinned and known.topic_id != log.identity:
-        made_again = f"topic {choice.topic} was deleted and created again: runs of other hosts may be missing from it"
+        made_again = f"topic {choice.topic} was deleted and created again. Runs of other hosts may be missing from it"
         choice.warned(KquotaError(made_again))
     if choice.writes:
         RecordMemory(files.folder).keep(replace(known, topic=choice.topic, topic_id=log.identity))
@@ -248,7 +248,7 @@ def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Ca
     except (Unreachable, Refused, Invalid) as error:
         why = KquotaError("an open run of this host is also on record in ZooKeeper, which cannot be reached: ", error)
         if choice.writes:
-            use = (Parameter("zookeeper"), ", where hosts see the same runs")
+            use = (Parameter("zookeeper"), ", so that all hosts see the same runs")
             raise Refused(why, ". Nothing was written. Use ", *use) from error
         choice.warned(why)
         return Unshared(why)
@@ -257,8 +257,9 @@ def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Ca
 def _in_the_way(
     known: Remembered, files: RunFiles, znodes: Callable[[Remembered], Znodes]
 ) -> tuple[str | KquotaError, ...]:
-    """Return the open runs that are recorded in ZooKeeper, or why they are unknown. Without open runs, the text is
-    empty.
+    """Return the error text that names the open runs in ZooKeeper, or the reason why they are unknown.
+
+    The text is empty if no run is open.
     """
     from kquota.stores.record.znodes import ZnodeRecord
 
@@ -267,7 +268,7 @@ def _in_the_way(
         record = ZnodeRecord(znodes(known), files.cluster_id)
         still = [*(run.id for run in record.runs().values() if run.finished is None), *record.unreadable]
     except (Unreachable, Refused, Invalid) as error:
-        without = (", or ", _RECORD, f" {NONE} if there are none")
+        without = (", or ", _RECORD, f" {NONE} if no run is open")
         return (f"runs may be on record in {there}: ", error, *_USE_ZOOKEEPER, *without)
     return (f"runs are on record in {there}: {', '.join(sorted(still))}", *_USE_ZOOKEEPER) if still else ()
 
@@ -275,7 +276,7 @@ def _in_the_way(
 def _chosen_alone(known: Remembered, choice: Choice) -> Unshared:
     if known.topic is not None and choice.writes:
         unused = (
-            f" {NONE}: kquota does not use the shared record in topic {known.topic}, so other hosts do not see this"
+            f" {NONE}: kquota does not use the shared record in topic {known.topic}, so other hosts do not see this run"
         )
         choice.warned(KquotaError(_RECORD, unused))
     return Unshared(_RECORD, f" {NONE} was given")

@@ -18,11 +18,11 @@ FORMAT: Final = 1
 LEASE_SECONDS: Final = 30.0
 """The seconds after which an observer treats an unchanged lock as free."""
 BEAT_SECONDS: Final = 5.0
-"""The age in seconds of its last beat at which a holder sends another."""
+"""The age of its last beat, in seconds, from which a holder sends another beat."""
 WRITE_SECONDS: Final = LEASE_SECONDS / 2
 """The seconds after its last confirmed beat in which a holder may write to the cluster."""
 _MOST: Final = 2**53
-"""Terms and beats are lower, because they grow by one."""
+"""Every term and beat in a valid lock is lower, because each only grows by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +40,11 @@ class Lock:
         return f"{self.term}:{self.beat}:{self.released}"
 
     def beaten(self) -> Lock:
-        """Return the same lock with another beat."""
+        """Return the same lock with the next beat."""
         return replace(self, beat=self.beat + 1)
 
     def written(self, cluster_id: str) -> bytes:
-        """Return the lock as it is stored."""
+        """Return the lock as JSON, for the record of this cluster."""
         document = {"format": FORMAT, "cluster": cluster_id, "term": self.term, "beat": self.beat}
         return json.dumps({**document, "released": self.released, **self.holder.written()}).encode()
 
@@ -64,7 +64,7 @@ def lock_of(data: bytes, cluster_id: str) -> Lock:
 
 
 class LeaseClock(Protocol):
-    """A clock that also counts the time of suspension, and a way to wait."""
+    """A clock that also counts while the machine is suspended, and a way to wait."""
 
     def seconds(self) -> float:
         """Return the seconds since a fixed moment after this machine started."""

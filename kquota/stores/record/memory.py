@@ -43,9 +43,7 @@ class RecordMemory:
         return Remembered()
 
     def keep(self, remembered: Remembered) -> None:
-        """Replace the stored values. A folder that is not writable is not an error here, because the journal reports it
-        later.
-        """
+        """Replace the stored values. Ignores a folder that is not writable, because the journal reports it later."""
         if remembered == self.recall():
             return
         folder = self._path.parent

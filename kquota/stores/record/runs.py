@@ -15,7 +15,7 @@ from kquota.stores.state.runs import RunFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRuns:
-    """The runs on record, newest first, and the ids of those that cannot be read, with the reason."""
+    """The runs on record, newest first, and the ids of runs that cannot be read, with the reasons."""
 
     runs: tuple[Run, ...]
     unread: Mapping[str, str]
@@ -79,7 +79,7 @@ class RecordedRuns:
 
     @property
     def unreadable(self) -> tuple[str, ...]:
-        """The ids of recorded runs that this kquota cannot read. It is unknown what they have set."""
+        """The ids of recorded runs that this kquota cannot read. The settings of these runs are unknown."""
         return tuple(sorted(self._shared.unreadable))
 
     def every(self) -> tuple[Run, ...]:
@@ -91,7 +91,7 @@ class RecordedRuns:
         return self._latest.get(run.id, run)
 
     def past(self, *, whole: bool) -> PastRuns:
-        """Return all runs that can be read, newest first, and the others with the reason. One never hides another.
+        """Return all readable runs, newest first, and the reason why each other run cannot be read.
 
         Unless `whole`, a run that ended on another host has no plan.
         """
@@ -123,9 +123,10 @@ class RecordedRuns:
         self._write(run, 1)
 
     def update(self, run: Run) -> None:
-        """Write the next version of a run, if it differs or another process wrote the last one. Raises as `begin`.
+        """Write the next version of a run, if it differs or another process wrote the last one.
 
         The new version number is higher than any that the previous process may have written only to its own journal.
+        Raises the same errors as `begin`.
         """
         if run.id not in self._latest:
             self._joined()

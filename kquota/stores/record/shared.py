@@ -53,19 +53,19 @@ class Shared(Protocol):
         """Seconds in which a write of the previous lock holder can still reach a broker."""
 
     def keep_alive(self) -> None:
-        """Call this while a command waits, so that others see that the holder is alive. Raises Busy as `must_hold`."""
+        """Call this while a command waits, to show that the holder is alive. Raises Busy like `must_hold`."""
 
     def runs(self, *, whole: bool = False) -> Mapping[str, Run]:
         """Return every readable run with its stamp. Unless `whole`, ended runs come without their plans and values.
 
-        Raises Busy if the caller held the lock and was taken over, because its runs may be out of date.
+        Raises Busy if another kquota has taken over the caller's lock, because the runs may be out of date.
         """
 
     def put(self, run: Run) -> None:
         """Write this version of a run. Raises Busy if another kquota has taken over."""
 
     def flush(self) -> None:
-        """Write every `put` that the record has delayed."""
+        """Write every run whose `put` the record has delayed."""
 
 
 class Unshared:
@@ -121,7 +121,7 @@ def joined(local: Mapping[str, Kept], shared: Mapping[str, Run], identity: str |
     - A run that has ended in the record has ended.
     - Otherwise the higher version is current, if it continues the other one. The journal is written first, so it can be
       ahead by the lines of a command that died, or by all lines that were written without the record. It does not
-      continue the record if the record has a version of another process with the number of one of its lines.
+      continue the record if another process wrote the version in the record.
     - A run that was in the record and is missing there has ended there and was cleared.
     - A run that began in this record and is missing there never began, because kquota writes nothing to a cluster
       before the run is on record.

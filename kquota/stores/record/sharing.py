@@ -131,7 +131,7 @@ class Sharing:
         return found is not None
 
     def unshare(self) -> bool:
-        """Delete the marker and the topic, and forget them on this host. Returns True if there was something to delete.
+        """Delete the marker, the topic, and the memory of them on this host. Returns False if none of them existed.
 
         Raises Refused if a run is open or cannot be read, Busy while a command of another host writes.
         """

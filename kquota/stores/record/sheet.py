@@ -17,7 +17,7 @@ from kquota.stores.state import run_fields
 
 FORMAT: Final = 1
 LARGE: Final = 20_000
-"""The bytes of JSON above which a field becomes a part. A part is written once, and not with every version."""
+"""A field with more bytes of JSON becomes a part, because a part is written once and not with every version."""
 LARGEST: Final = 100 * 2**20
 """The largest field, in bytes. A plan of a million partitions has 90 MB, so anything larger is not a run."""
 LARGEST_PARTS: Final = 4 * LARGEST
@@ -33,24 +33,24 @@ _NOTHING: Final = {
     "topic_ids": {},
     "handed_over": {},
 }
-"""The fields of an ended run that are slow to read and rarely needed."""
+"""The empty values of the fields of an ended run that are slow to read and rarely needed."""
 
 
 _WHOLE: Final = ("course",)
-"""Fields that never become a part, because the list of ended runs needs them. They have a largest size."""
+"""Fields that never become a part, because the list of ended runs needs them. Their size is bounded."""
 
 
 NOT_A_RUN: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, Invalid)
-"""The errors of a codec whose input is not what kquota wrote."""
+"""The errors that a codec raises for input that kquota did not write."""
 
 
 class Unreadable(KquotaError):
-    """This kquota cannot read a sheet. The message is the reason. Other sheets are still read."""
+    """This kquota cannot read a sheet, for the reason in the message. It still reads the other sheets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """A run from the shared record, with its stamp. `parts` are the hashes of the parts that it needs."""
+    """A run from the shared record, with its stamp. `parts` are the hashes of the parts that hold its large fields."""
 
     run: Run
     parts: tuple[str, ...] = ()
@@ -118,7 +118,7 @@ def _digest(value: Any) -> str:
 
 
 def _joined(digests: Mapping[str, str], part: Callable[[str], bytes | None]) -> dict[str, Any]:
-    """Return the large fields. A part that several fields name is read once for each, so their sum is bounded."""
+    """Return the large fields. Their total size is bounded, because several fields can name the same part."""
     found: dict[str, Any] = {}
     left = LARGEST_PARTS
     for name, digest in digests.items():
@@ -137,5 +137,5 @@ def _text(data: bytes | None, digest: str, largest: int) -> bytes:
     except ValueError as error:
         raise ValueError(f"its part {digest[:8]} {error}") from error
     if hashlib.sha256(text).hexdigest()[:32] != digest:
-        raise ValueError(f"its part {digest[:8]} is not what was stored")
+        raise ValueError(f"its part {digest[:8]} does not match its hash")
     return text

@@ -1,4 +1,4 @@
-"""The shared record in a compacted topic, with the keys `run/<id>`, `part/…` and `lock`. Only the holder appends."""
+"""The shared record in a compacted topic, with keys `run/<id>`, `part/…` and `lock`. Only the lock holder appends."""
 
 from __future__ import annotations
 
@@ -28,11 +28,9 @@ LOCK: Final = "lock"
 _RUN: Final = "run/"
 _PART: Final = "part/"
 _PART_BYTES: Final = 700_000
-"""The largest size in bytes of a part. A topic accepts a million bytes by default, and the rest of the batch needs
-room.
-"""
+"""The largest size in bytes of a chunk of a part. By default, a topic accepts batches of about a million bytes."""
 _ENDED: Final = 50
-"""The number of ended runs that are kept, the newest ones, so that other hosts and reports can read them."""
+"""The number of newest ended runs to keep, so that other hosts and reports can read them."""
 _LOOK_SECONDS: Final = 1.0
 _FRESH_SECONDS: Final = 1.0
 """Seconds for which the lock holder reuses its last reading, because no other kquota appends while it holds the lock.
@@ -42,8 +40,8 @@ _FRESH_SECONDS: Final = 1.0
 class TopicRecord:
     """The runs in a topic. Implements `Shared`.
 
-    `waiting` is called when kquota waits for a silent holder, at most for one lease. Without it, a held lock is an
-    error at once.
+    If the lock is held, kquota calls `waiting` and waits up to one lease for a beat of the holder. Without `waiting`, a
+    held lock raises LockHeld at once.
     """
 
     def __init__(
@@ -134,7 +132,7 @@ class TopicRecord:
     def put(self, run: Run) -> None:
         encoded = sheet.encode(run, self._cluster_id, lambda digest: f"{_PART}{run.id}/{digest}/0" in self._items)
         if len(encoded.sheet) > sheet.LARGEST_SHEET:
-            raise Refused(f"run {run.id} is too large for a record ({len(encoded.sheet):,} bytes): split the plan")
+            raise Refused(f"run {run.id} is too large for a record ({len(encoded.sheet):,} bytes). Split the plan")
         for digest, data in encoded.parts.items():
             chunks = [data[n : n + _PART_BYTES] for n in range(0, len(data), _PART_BYTES)]
             # The first chunk is written last. It shows that the part is complete, and how many chunks it has.
@@ -188,8 +186,6 @@ class TopicRecord:
         if keys:
             self._append([(key, None) for key in keys])
 
-    # The lock.
-
     def _take(self, doing: str, *, take_over: bool) -> None:
         mark = ""
         while True:
@@ -213,7 +209,7 @@ class TopicRecord:
         if taken:
             self._late_until = sent + LEASE_SECONDS
         if taken and take_over:
-            # The previous holder may have checked its lock just before this, and can still write for this time.
+            # Wait, because the previous holder may have just checked its lock, and can still write for this time.
             self._clock.sleep(WRITE_SECONDS)
 
     def _wait(self, found: Lock, left: float, before: str) -> str:
@@ -227,13 +223,13 @@ class TopicRecord:
             )
         if not before:
             self._waiting(
-                f"{found.holder} holds the lock of this cluster; waiting {left:.0f} s for its heartbeat (Ctrl-C stops)"
+                f"{found.holder} holds the lock of this cluster. Waiting {left:.0f} s for its heartbeat (Ctrl-C stops)"
             )
         self._clock.sleep(min(left, _LOOK_SECONDS))
         return found.mark
 
     def _release(self) -> None:
-        """Release the lock. If that fails, others take it when they have seen no beat for one lease."""
+        """Release the lock. If that fails, another kquota can take it after one lease without a beat."""
         with suppress(KquotaError):
             self._refresh()
             found = self._found()
@@ -259,7 +255,7 @@ class TopicRecord:
         self._refresh()
 
     def _must_be(self, mine: Lock) -> None:
-        """Raise Busy if another process held the lock at the last reading. `append` would no longer detect it."""
+        """Raise Busy if another process held the lock at the last reading, because `append` no longer detects it."""
         found = self._found(forced=True)
         if found is None or found.term != mine.term:
             raise self._taken_over()
@@ -288,7 +284,7 @@ class TopicRecord:
         self._keep(self._log.read(), asked)
 
     def _refresh(self) -> None:
-        """Read again if the last reading is too old. Only for the holder of the lock."""
+        """Read the topic again if the last reading is too old. Only the holder of the lock may call this."""
         if self._clock.seconds() - self._read_at > _FRESH_SECONDS:
             self._read()
 

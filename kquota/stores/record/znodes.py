@@ -1,7 +1,7 @@
 """The shared record in the cluster's own ZooKeeper: /kquota/runs/<id>, written in one transaction with the throttle.
 
-/kquota/lock is ephemeral and names the process that writes. Each holder increments the version of /kquota, which is the
-fencing token, as is the version of a run's znode: the lock of each holder has the version 0.
+/kquota/lock is ephemeral and names the process that writes. A new lock always has the version 0, so each holder also
+increments the version of /kquota. This version and those of the runs' znodes are the fencing tokens.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ LOCK: Final = "/kquota/lock"
 _RUNS: Final = "/kquota/runs"
 _PARTS: Final = "/kquota/parts"
 _PART_BYTES: Final = 700_000
-"""The largest size in bytes of a part. A transaction has at most 1 MB, including paths and ACLs."""
+"""The largest size in bytes of a chunk of a part, because a transaction has at most 1 MB, including paths and ACLs."""
 _TRIES: Final = 4
-"""Attempts to take the lock. Each fails if another process takes or releases the lock at the same time."""
+"""Attempts to take the lock. An attempt fails if another process takes or releases the lock at the same time."""
 _NEW_SESSION_LOOKS: Final = 10
 _LOOK_SECONDS: Final = 0.2
 _ENDED: Final = 20
-"""The number of ended runs that are kept, the newest ones, so that other hosts see their end."""
+"""The number of newest ended runs to keep, so that other hosts see their end."""
 
 
 class ZnodeLock:
@@ -85,7 +85,7 @@ class ZnodeLock:
     def _taken(self, data: bytes, *, take_over: bool) -> bytes:
         """Take the lock, also from a process of this machine that has ended while its session is still open."""
         for _ in range(_TRIES):
-            nodes = self._znodes.read_all([ROOT, LOCK])  # in this order: a later holder has changed /kquota
+            nodes = self._znodes.read_all([ROOT, LOCK])  # in this order, because a later holder changes /kquota
             root, node = nodes[ROOT], nodes[LOCK]
             if root is None:
                 self._znodes.committed([Create(path=ROOT, data=b"")])
@@ -203,7 +203,7 @@ class ZnodeRecord:
             return ()
         paths = {name: f"{_RUNS}/{name}" for name in names}
         nodes = self._znodes.read_all([LOCK, _RUNS, *paths.values()])
-        # The runs come first: they name the process that took over, also if it has ended and the lock is free.
+        # The runs are checked first, because they name the process that took over even if it has already ended.
         writes = [operation for name, path in paths.items() for operation in self._one(name, path, nodes[path])]
         self._lock.check(nodes[LOCK])
         made = [Create(path=_RUNS, data=b"")] if self._staged and nodes[_RUNS] is None else []
@@ -271,7 +271,7 @@ class ZnodeRecord:
 
 
 def _stripped(run: Run) -> Run:
-    """Return a large ended run without its plans and values, because ZooKeeper only needs to record its end."""
+    """Return a large ended run without its plans and values, because other hosts only need to see its end."""
     nothing = Plan(targets={})
     return replace(run, plan=nothing, rollback=nothing, taken={}, topic_ids={}, handed_over=frozenset())
 
@@ -280,7 +280,7 @@ def _of_version_1(document: Mapping[str, Any], name: str) -> Run:
     """Decode a run that kquota 0.1 left open. Raises Unreadable, also if it is not the run that the znode names."""
     if document.get("run") is None:
         host = _holder_in(document).owner.host
-        raise Unreadable(f"its plan is only in a journal on host {host}; continue it there")
+        raise Unreadable(f"its plan is only in a journal on host {host}. Continue it there")
     try:
         steps = document["steps"]
         if type(steps) is not int or not 0 <= steps < 2**31:

@@ -1,6 +1,6 @@
-"""Values of a run's JSON: each is written in one form, and read only if it has its type and its bounds.
+"""Converting the values of a run's JSON. Each function that reads a value checks its type and its bounds.
 
-The input may be forged. Each function that reads raises ValueError for another value.
+The input may be forged, so these functions raise ValueError for an invalid value.
 """
 
 from __future__ import annotations
@@ -16,79 +16,79 @@ from kquota.terms import THROTTLE_LISTS, THROTTLE_RATES, BrokerId, is_id, wrong_
 _LONGEST_TEXT: Final = 1_000
 _FIRST_YEAR: Final = 2
 _LAST_YEAR: Final = 9998
-"""The years that every time zone can show."""
+"""Outside of these years, the conversion of a time to another time zone can fail."""
 _MOST_SECONDS: Final = 1e12
 
 
 def text(value: Any, longest: int = _LONGEST_TEXT) -> str:
-    """Read a string."""
+    """Return the value if it is a string of at most `longest` characters."""
     if not isinstance(value, str) or len(value) > longest:
         raise ValueError(f"{str(value)[:40]!r} is not a string of at most {longest:,} characters")
     return value
 
 
 def flag(value: Any) -> bool:
-    """Read true or false."""
+    """Return the value if it is true or false."""
     if not isinstance(value, bool):
         raise ValueError(f"{value!r} is neither true nor false")
     return value
 
 
 def when(time: datetime | None) -> str | None:
-    """Write a time, or null."""
+    """Return a time in ISO 8601, or None for null."""
     return None if time is None else time.isoformat()
 
 
 def optional_moment(value: Any) -> datetime | None:
-    """Read a time, or null."""
+    """Return the time that `when` wrote, or None for null."""
     return None if value is None else moment(value)
 
 
 def moment(value: Any) -> datetime:
-    """Read a time with its time zone."""
+    """Return the time of an ISO 8601 string, which must have a time zone."""
     found = datetime.fromisoformat(text(value))
     if found.tzinfo is None:
         raise ValueError(f"{value} has no time zone")
     if not _FIRST_YEAR <= found.year <= _LAST_YEAR:
-        raise ValueError(f"{value} is not the time of a run")
+        raise ValueError(f"{value} is not between the years {_FIRST_YEAR} and {_LAST_YEAR}")
     return found
 
 
 def rate(number: Any) -> ByteRate | None:
-    """Read a rate in bytes per second, or null."""
+    """Return a positive rate in bytes per second, or None for null."""
     if number is not None and (type(number) is not int or not 0 < number < 2**63):
         raise ValueError(f"{str(number)[:40]!r} is not a rate in bytes per second")
     return None if number is None else ByteRate(number)
 
 
 def number(value: Any) -> int:
-    """Read the number of a partition or the id of a broker."""
+    """Return the number of a partition or the id of a broker."""
     if type(value) is not int or not is_id(str(value)):
         raise ValueError(f"{str(value)[:40]!r} is not the number of a partition or a broker")
     return value
 
 
 def topic(value: Any) -> str:
-    """Read a topic name."""
+    """Return the value if it is a valid topic name."""
     if why := wrong_topic_name(text(value)):
         raise ValueError(f"{value[:40]!r} {why}")
     return cast(str, value)
 
 
 def optional_text(value: Any) -> str | None:
-    """Read a string, or null."""
+    """Return a string, or None for null."""
     return None if value is None else text(value)
 
 
 def count(number: Any) -> int | None:
-    """Read a number of bytes, or null."""
+    """Return a number of bytes, or None for null."""
     if number is not None and (type(number) is not int or not 0 <= number < 2**63):
         raise ValueError(f"{str(number)[:40]!r} is not a number of bytes")
     return number
 
 
 def seconds(number: Any) -> float | None:
-    """Read a time in seconds, or null."""
+    """Return a duration in seconds, or None for null."""
     if number is None:
         return None
     if type(number) not in (int, float) or not 0 <= number < math.inf or number > _MOST_SECONDS:
@@ -97,7 +97,7 @@ def seconds(number: Any) -> float | None:
 
 
 def setting_fields(setting: Setting) -> dict[str, str]:
-    """Return a setting as it is stored in files and shared records."""
+    """Return a setting as JSON values, for files and the shared record."""
     return {"kind": setting.kind, "name": setting.name, "key": setting.key}
 
 

@@ -1,4 +1,4 @@
-"""Named clusters: `config.toml` has the address of each one and the files of its login, but no secrets."""
+"""Named clusters: `config.toml` has the address of each cluster and the paths of its login files, but no secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONFIRM: Final = "confirm"
 _KEYS: Final = (*ADDRESSES, *FILES, RECORD, *METRICS, CONFIRM)
 _CLUSTER: Final = Parameter("cluster")
 _MOST_DOTS: Final = 300
-"""The maximum number of dots in a line. Python's reader of TOML needs minutes for a key of 30,000 parts."""
+"""The maximum number of dots in a line, because Python's TOML parser needs minutes for a key of 30,000 parts."""
 _SECRET: Final = re.compile(r"pass|secret|token|jaas|credential|key(?!tab)", re.IGNORECASE)
 
 
@@ -49,8 +49,8 @@ def cluster(name: str, environment: Mapping[str, str]) -> NamedCluster:
     path = config_file(environment)
     clusters = _clusters(path)
     if name not in clusters:
-        known = f"it has {', '.join(sorted(clusters))}" if clusters else "it has none"
-        raise Invalid(_CLUSTER, f" {name}: {path} has no [clusters.{name}]; {known}")
+        known = f"It has {', '.join(sorted(clusters))}" if clusters else "It has no clusters"
+        raise Invalid(_CLUSTER, f" {name}: {path} has no table [clusters.{name}]. {known}")
     for other, entry in clusters.items():
         _check(entry, f"{path}: [clusters.{other}]")
     found = dict(clusters[name])
@@ -63,27 +63,27 @@ def _clusters(path: Path) -> dict[str, Any]:
     try:
         text = bounded.file_text(path, bounded.SETTINGS)
         if any(line.count(".") > _MOST_DOTS for line in text.split("\n")):
-            raise Invalid(f"{path}: a line has more than {_MOST_DOTS} dots, which is too long for addresses")
+            raise Invalid(f"{path}: a line has more than {_MOST_DOTS} dots. Shorten it")
         document = tomllib.loads(text)
     except FileNotFoundError:
         raise Invalid(_CLUSTER, f": {path} does not exist. Create it with a table [clusters.NAME]") from None
     except OSError as error:
         raise Invalid(_CLUSTER, f": cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise Invalid(f"{path} is not UTF-8") from None
+        raise Invalid(f"{path}: the file is not UTF-8. Save it as UTF-8") from None
     except RecursionError:
-        raise Invalid(f"{path} is nested too deeply. Write [clusters.NAME]") from None
+        raise Invalid(f"{path}: the values are nested too deeply. Write only tables [clusters.NAME]") from None
     except tomllib.TOMLDecodeError as error:
         raise Invalid(f"{path} is not TOML: {error}") from None
     except ValueError:
-        # Python refuses to convert very long digit strings.
+        # tomllib raises ValueError for a very long number, because Python refuses to convert it.
         raise Invalid(f"{path}: a number is too long. Values must be strings") from None
     for key in document:
         if key != "clusters":
-            raise Invalid(f"{path}: {key!r} is not a valid key. Write [clusters.NAME]")
+            raise Invalid(f"{path}: {key!r} is not a valid key. Write each cluster as a table [clusters.NAME]")
     clusters = document.get("clusters", {})
     if not isinstance(clusters, dict):
-        raise Invalid(f"{path}: clusters must be tables: [clusters.NAME]")
+        raise Invalid(f"{path}: 'clusters' must be a table. Write each cluster as a table [clusters.NAME]")
     return clusters
 
 
@@ -105,7 +105,7 @@ def _check(entry: object, where: str) -> None:
         if not isinstance(value, str) or not value:
             raise Invalid(f"{where}: {key} must be a non-empty string")
     if len(entry.keys() & set(ADDRESSES)) != 1:
-        raise Invalid(f"{where} needs either bootstrap-server or zookeeper; to use both, define two clusters")
+        raise Invalid(f"{where} needs either bootstrap-server or zookeeper. To use both, define two clusters")
     if entry.keys() >= set(METRICS):
         raise Invalid(f"{where}: {' and '.join(METRICS)} are two sources of the same metrics. Keep one of them")
     for key in entry:

@@ -21,7 +21,10 @@ _ALIVE: Final = "alive"
 
 @contextlib.contextmanager
 def workspace() -> Iterator[Path]:
-    """Yield a new folder in TMPDIR. Spark writes its files there, so folders of killed commands would fill the disk."""
+    """Yield a new folder in TMPDIR, and delete it afterwards.
+
+    Also deletes the folders of killed commands, because the files of Spark in them would fill the disk.
+    """
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:
         folder = Path(name)
         with _alive(folder):
@@ -33,10 +36,10 @@ def workspace() -> Iterator[Path]:
 def _alive(folder: Path) -> Iterator[None]:
     coming = folder / "coming"
     with coming.open("w") as file:
-        # Without locks, as on some network file systems, no folder is deleted either.
+        # Some network file systems have no locks. `_clear` deletes nothing there, because it also needs a lock.
         with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # It gets its name only after it is locked, so that no other process sees it unlocked.
+            # The file gets its final name after the lock, because no other process may see it unlocked.
             coming.rename(folder / _ALIVE)
         yield
 
@@ -74,14 +77,14 @@ def check_report(path: Path, mark: str) -> None:
 
 
 def write_report(path: Path, page: str) -> None:
-    """Write, fsync, then rename over an earlier report. Raises Refused if the file cannot be written."""
+    """Write the report to a temporary file, fsync it, and rename it to `path`. Raises Refused if that fails."""
     place = path.resolve()
     try:
         with durable.replacing(place) as file:
             file.write(page.encode())
     except OSError as error:
         raise Refused(
-            _REPORT, f" {path}: cannot be written: {error.strerror}; the estimate is printed above"
+            _REPORT, f" {path}: cannot be written: {error.strerror}. The estimate is printed above"
         ) from error
 
 

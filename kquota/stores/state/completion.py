@@ -17,9 +17,9 @@ from kquota import bounded, durable, folders
 from kquota.terms import BrokerId, wrong_topic_name
 
 FRESH_SECONDS: Final = 60
-"""The seconds for which names are offered before the cluster is asked again."""
+"""The seconds for which the shells use stored names before they ask the cluster again."""
 FAILED_SECONDS: Final = 30
-"""The seconds for which the cluster is not asked again after it did not answer."""
+"""The seconds for which the shells do not ask a cluster again after it did not answer."""
 
 _LONGEST: Final = 200
 
@@ -40,8 +40,8 @@ def lines(topics: Iterable[str], brokers: Iterable[BrokerId]) -> list[str]:
 class CompletionFile:
     """The names of one cluster, in a file that only its owner can read.
 
-    `named` are the values that identify the cluster and the login, in the order of `cli.connection.OPTIONS`, or empty
-    for those that are not set. No method raises, because completions work without the file.
+    `named` are the values of `cli.connection.OPTIONS` that identify the cluster and the login, in the same order. An
+    option that is not set is an empty string. No method raises, because completions work without the file.
     """
 
     def __init__(self, folder: Path, named: Sequence[str]) -> None:
@@ -50,7 +50,7 @@ class CompletionFile:
         self._path = folder / os.fsdecode(name[:_LONGEST])
 
     def recall(self) -> list[str]:
-        """Return the lines that were stored last, of any age, or none if the file belongs to another cluster."""
+        """Return the stored lines, even if they have expired, or none if the file belongs to another cluster."""
         # ValueError: the file is not UTF-8, or a power failure left fewer than two lines.
         with contextlib.suppress(OSError, ValueError):
             key, _, *found = bounded.file_text(self._path, bounded.STATE).splitlines()

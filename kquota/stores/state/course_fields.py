@@ -41,7 +41,7 @@ def written(course: Course) -> dict[str, Any]:
 
 
 def course_of(document: Any) -> Course:
-    """Return the course, or an empty one if it is not valid, so that you can still resume or undo the run."""
+    """Return the course. An invalid document gives an empty course, so that you can still resume or undo the run."""
     try:
         return _valid(document)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):

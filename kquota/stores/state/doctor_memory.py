@@ -1,4 +1,4 @@
-"""The memory of `throttle doctor` between two runs: one small JSON file for each cluster, written as a whole."""
+"""The findings that `throttle doctor` keeps for its next execution: one small JSON file for each cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SightingsFile:
         self._path = root / cluster_id / "leftovers.json"
 
     def recall(self) -> Sightings | None:
-        """Return None if the file is damaged or of a newer kquota. All findings then count as new."""
+        """Return the stored findings. None if the file is missing, damaged or of a newer kquota: all are then new."""
         try:
             document = bounded.json_object(bounded.file_bytes(self._path, bounded.STATE))
             if document["version"] != _VERSION:
@@ -52,8 +52,8 @@ class SightingsFile:
             with durable.replacing(self._path, private=True) as file:
                 file.write(json.dumps(document, indent=1).encode())
         except OSError as error:
-            why = f"{self._path}: cannot be written: {error.strerror}; "
-            raise Refused(why, Parameter("state_dir"), " names another") from error
+            why = f"{self._path}: cannot be written: {error.strerror}. Choose another folder with "
+            raise Refused(why, Parameter("state_dir")) from error
 
 
 def _moment(text: str) -> datetime:

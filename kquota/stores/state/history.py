@@ -33,7 +33,7 @@ _MANIFEST: Final = "_batch.json"
 
 
 def listing(paths: Iterable[Path]) -> Listing:
-    """Return the history in these folders and snapshot files. Raises Invalid for a path that is not part of one."""
+    """Return the history in these folders and snapshot files. Raises Invalid for a missing or invalid path."""
     rolled, held, snapshots = [], set[SnapshotKey](), dict[Path, SnapshotKey]()
     for path in paths:
         if not _is_folder(path):
@@ -50,7 +50,7 @@ def listing(paths: Iterable[Path]) -> Listing:
 def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path]:
     """Return the snapshots of a folder that can be deleted: they are in `held`, and their cluster has a newer one.
 
-    The newest of each cluster stays, because `newest` reads only snapshot files.
+    The newest snapshot of each cluster is never returned, because `newest` reads only snapshot files.
     """
     lying = {path: key_of(path) for path in _lying(directory)}
     last = {each.cluster: each for each in sorted(lying.values())}
@@ -60,7 +60,7 @@ def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path
 def newest(paths: Iterable[Path]) -> tuple[Path, SnapshotKey]:
     """Return the newest snapshot file among these files and folders, and its key.
 
-    Raises Invalid if there is none, if two have the same key, or if they are of several clusters.
+    Raises Invalid if there is no snapshot, if two have the same key, or if they are of several clusters.
     """
     every: dict[Path, SnapshotKey] = {}
     for path in paths:
@@ -70,7 +70,8 @@ def newest(paths: Iterable[Path]) -> tuple[Path, SnapshotKey]:
         every |= {each: key_of(each) for each in lying}
     found = history.listing((), (), every)
     if len(clusters := found.clusters()) > 1:
-        raise Invalid(f"snapshots of {len(clusters)} clusters ({', '.join(clusters)}): give those of one cluster only")
+        names = ", ".join(clusters)
+        raise Invalid(f"the snapshots are of {len(clusters)} clusters ({names}). Give snapshots of only one cluster")
     return max(found.waiting.items(), key=lambda item: item[1])
 
 
@@ -103,7 +104,7 @@ class HistoryBatch:
     def commit(self, tables: Mapping[str, Path], snapshots: Collection[SnapshotKey]) -> Path:
         """Create one batch from the tables' files, `cluster=…/date=…/*.parquet`, with a single rename.
 
-        After a power failure, the history has either the whole batch or nothing of it. Returns the path of the batch.
+        After a power failure, the history has either the whole batch or no part of it. Returns the path of the batch.
         Raises Refused if it cannot be written.
         """
         place = self.directory / history.ROLLED / history.batch_name(snapshots)
@@ -128,7 +129,7 @@ class HistoryBatch:
 
 @contextlib.contextmanager
 def rolling(directory: Path) -> Iterator[HistoryBatch]:
-    """Yield a new batch while its folder is locked. Deletes the files that a dead process left.
+    """Lock the history and yield a new batch. Deletes the files that a dead process left.
 
     Raises Busy if another kquota is compacting this history, Refused if the folder cannot be written.
     """
@@ -189,7 +190,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _unwritable(path: Path, error: OSError) -> Refused:
-    return Refused(f"cannot write {path}: {error.strerror}; the history is unchanged")
+    return Refused(f"cannot write {path}: {error.strerror}. The history is unchanged")
 
 
 FILE_TIME: Final = "%Y%m%dT%H%M%SZ"
@@ -197,7 +198,7 @@ FILE_TIME: Final = "%Y%m%dT%H%M%SZ"
 
 
 def safe(cluster_id: str) -> str:
-    """Return a cluster id as a part of a file name. It is base64, so not all its characters are valid there."""
+    """Return a cluster id as part of a file name. `_` replaces each character that is not safe there."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", cluster_id)
 
 
@@ -212,7 +213,7 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
         raise Invalid(f"cannot create the folder {directory}: {error.strerror}") from error
     path = directory / f"{safe(cluster_id)}-{time.astimezone(UTC):{FILE_TIME}}.jsonl.gz"
     if path.exists():
-        raise Refused(f"{path} already exists: kquota takes at most one snapshot per second")
+        raise Refused(f"{path} already exists, because kquota takes at most one snapshot per second. Try again")
     try:
         with (
             durable.replacing(path) as raw,
@@ -222,5 +223,5 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
             for line in lines:
                 chunks.write(line.encode() + b"\n")
     except OSError as error:
-        raise Refused(f"cannot write {path}: {error.strerror}; nothing was saved") from error
+        raise Refused(f"cannot write {path}: {error.strerror}. Nothing was saved") from error
     return path

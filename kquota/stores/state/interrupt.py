@@ -19,8 +19,8 @@ _NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 def deferred() -> Iterator[Callable[[], None]]:
     """Defer signals. Yields a function that passes the deferred signals to the previous handlers.
 
-    The end of the context also passes them. This has no effect outside of the main thread, where Python handles no
-    signals.
+    The end of the context also passes them on. `deferred` has no effect outside of the main thread, because Python
+    handles signals only there.
     """
     came: list[tuple[int, FrameType | None]] = []
     before: dict[int, Callable[[int, FrameType | None], Any]] = {}

@@ -1,7 +1,7 @@
-"""A run as lines of a journal: one JSON document with a checksum on each. The first is the run, the others its changes.
+"""A run as lines of a journal. The first line has the whole run, and each later line has the fields that changed.
 
-A line has the CRC-32 of the document as eight hexadecimal digits, a space, the document, a newline. A truncated last
-line counts as not written. Each line has its stamp: version, writer, time, and the shared record that it was sent to.
+A line has the CRC-32 of a JSON document as eight hexadecimal digits, a space, the document, and a newline. A truncated
+last line counts as not written. Each line has a stamp: version, writer, time, and the shared record it was sent to.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ VERSION: Final = 3
 but kquota still reads them.
 """
 _UNSTAMPED: Final = 2
-_BY_HAND: Final = (". Check what is set with ", NextStep.SHOW_THROTTLES, ", then move this file away")
+_BY_HAND: Final = (". Run ", NextStep.SHOW_THROTTLES, " to see which throttles are set, then move this file away")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A run from a journal. `shared` has, for each shared record, the writer of each version that was sent to it."""
+    """A run from a journal. `shared` has the versions that were sent to each shared record, with their writers."""
 
     run: Run
     shared: Mapping[str, Mapping[int, Owner | None]]
@@ -69,7 +69,7 @@ def change(before: Run, after: Run, stamp: Stamp) -> dict[str, Any]:
 
 
 def replay(documents: Sequence[Mapping[str, Any]], where: str) -> Kept:
-    """Return the run that the lines describe. Raises Refused if they are of a newer kquota, or not of kquota.
+    """Return the run that the lines describe. Raises Refused if a newer kquota wrote them, or if they are not valid.
 
     `where` is the name of the journal in messages.
     """
@@ -96,7 +96,7 @@ def _shared(stamps: Sequence[Stamp]) -> dict[str, dict[int, Owner | None]]:
         if stamp.record is not None:
             sent = found.setdefault(stamp.record, {})
             while sent and next(reversed(sent)) >= stamp.version:
-                sent.popitem()  # it was never stored: this host continued from the version of another one
+                sent.popitem()  # never stored, because this host then continued from the version of another host
             sent[stamp.version] = stamp.by
     return found
 

@@ -1,4 +1,4 @@
-"""The port of a log that several hosts append to, one at a time, and its clock.
+"""The port of a log to which several hosts append, one at a time, and the clock of its lock.
 
 The implementation is compare-and-append on a compacted topic.
 """
@@ -14,22 +14,24 @@ from typing import Final, Protocol, TypeAlias
 from kquota.errors import KquotaError, Refused
 
 _CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""The clock that also counts during a suspend. Linux stops CLOCK_MONOTONIC. macOS does not, and has no CLOCK_BOOTTIME.
+"""A clock that also counts while the machine is suspended.
+
+CLOCK_MONOTONIC stops then on Linux, but not on macOS, which has no CLOCK_BOOTTIME.
 """
 
 
 def now() -> float:
-    """Return the seconds since a fixed moment. They never decrease."""
+    """Return the seconds since a fixed moment. The value never decreases."""
     return time.clock_gettime(_CLOCK)
 
 
 Entry: TypeAlias = tuple[str, bytes | None]
-"""A key and its value. None deletes the key, and compaction then removes both."""
+"""A key and its value. The value None deletes the key: compaction later removes the older items of this key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One record of the log. `at` is the broker's append time in UTC. It is only for display, never for a decision."""
+    """One record of the log. `at` is the broker's append time in UTC, which is only displayed."""
 
     offset: int
     key: str
@@ -38,11 +40,11 @@ class Item:
 
 
 class Stale(KquotaError):
-    """Another host appended first, so nothing was appended. The next `read` returns what that host appended."""
+    """Another host appended first, so nothing was appended. The next `read` returns the items of that host."""
 
 
 class Forbidden(Refused):
-    """The broker does not let this user see the topic (error 29). It may exist, so it never counts as absent."""
+    """The broker does not let this user see the topic (error 29). The topic may exist, so it never counts as absent."""
 
 
 class Log(Protocol):
@@ -53,14 +55,15 @@ class Log(Protocol):
         """The topic's id as Kafka prints it. A log that was deleted and created again has another id."""
 
     def read(self) -> Sequence[Item]:
-        """Return the items appended since the last `read`, including its own, in order. The first call returns all
-        items.
+        """Return the items appended since the last `read`, including those of this process, in order.
+
+        The first call returns all items.
 
         Raises Unreachable after a deadline, Refused if the topic was deleted, created again or forbidden.
         """
 
     def seen(self) -> Sequence[Item]:
-        """Return the items that `append` has read since the last `read` or `seen`, including its own.
+        """Return the items that `append` has read since the last `read` or `seen`, including the appended ones.
 
         Sends no request.
         """
@@ -71,10 +74,10 @@ class Log(Protocol):
         When this returns, the entries are in the log and survive the loss of a broker. A batch of about 900 kB is
         accepted. Raises:
 
-        - Stale: another host appended first, and nothing of ours was appended.
-        - Unknown: the outcome is not known before a deadline.
+        - Stale: another host appended first, and none of the entries was appended.
+        - Unknown: no answer came before a deadline, so the entries may have been appended.
         - Unreachable: no broker accepted the batch in time, and nothing was appended.
-        - Refused: as `read`, and for a batch that is larger than the topic accepts.
+        - Refused: for the same reasons as `read`, or the batch is larger than the topic accepts.
         """
 
     def offer(self, entries: Sequence[Entry]) -> None:

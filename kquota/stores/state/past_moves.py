@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 class PastMovesFile:
     """`root`/<cluster id>/past_moves.json and estimates.json. Only their owner can read them.
 
-    The lock of the cluster protects the first file. The last writer of the second one wins.
+    The lock of the cluster protects past_moves.json. No lock protects estimates.json, so its last writer wins.
     """
 
     def __init__(self, root: Path, cluster_id: str) -> None:
@@ -52,7 +52,7 @@ class PastMovesFile:
         return _all(_document(self._folder / "estimates.json"), "estimates", _estimate)
 
     def keep_estimate(self, estimate: KeptEstimate) -> None:
-        """Replace the estimate of the same plan under the same throttle. Raises Refused if that fails."""
+        """Add an estimate, or replace that of the same plan and throttle. Raises Refused if it cannot be written."""
         others = [e for e in self.estimates() if (e.plan, e.throttle) != (estimate.plan, estimate.throttle)]
         kept = [
             {"plan": e.plan, "throttle": e.throttle, "expected_seconds": e.expected, "at": e.at.isoformat()}

@@ -18,12 +18,12 @@ from kquota.terms import HIGHEST_ID
 
 _BEGUN: Final = datetime.now(UTC).replace(microsecond=0)
 _START_FIELD: Final = 19
-"""Index of the start time, in ticks since boot, among the fields of /proc/<pid>/stat after the command's name."""
+"""The index of the start time (in ticks since boot) among the fields that follow the command in /proc/<pid>/stat."""
 
 
 @functools.cache
 def me() -> Owner:
-    """Return the user, the host, the number and the start time of this process."""
+    """Return the user, the host, the process id and the start time of this process."""
     return Owner(user=_user(), host=socket.gethostname(), pid=os.getpid(), since=_BEGUN)
 
 
@@ -31,9 +31,9 @@ def me() -> Owner:
 class Holder:
     """The process that holds a lock, and its command.
 
-    `machine` identifies one boot of one machine and one container on it, because host names and process numbers repeat
-    between containers. It is None if the system does not report it. `started` distinguishes a process from a later one
-    with the same number.
+    `machine` identifies one boot of one machine and one container on it, because containers can have the same host
+    name and process ids. It is None if the system does not report it. `started` distinguishes a process from a later
+    one with the same id.
     """
 
     owner: Owner
@@ -74,7 +74,7 @@ def holder(doing: str) -> Holder:
 
 
 def holder_of(document: Mapping[str, Any]) -> Holder:
-    """Return the holder that `written` stored. Each missing or invalid part becomes "unknown", so this never fails."""
+    """Return the holder that `written` stored. A default replaces each missing or invalid value, so nothing raises."""
     pid = document.get("pid")
     since = _BEGUN
     with contextlib.suppress(ValueError, TypeError):

@@ -39,7 +39,7 @@ Json = Mapping[str, Any]
 
 
 def is_run_id(text: object) -> bool:
-    """Return True if this is a valid id of a run, which also names a file and a znode."""
+    """Return True if `text` is a valid run id, which is also a valid name of a file and a znode."""
     return isinstance(text, str) and _RUN_ID.fullmatch(text) is not None
 
 
@@ -60,7 +60,7 @@ def written(run: Run) -> dict[str, Any]:
 def changed(before: Run, after: Run) -> dict[str, Any]:
     """Return the fields that change `before` to `after`, two versions of the same run.
 
-    For `taken`, these are the items that differ, with the removed ones as `gone`.
+    `taken` has only the items that differ, and `gone` has the settings that were removed from it.
     """
     document = {
         name: write(getattr(after, name))

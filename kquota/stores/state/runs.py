@@ -76,8 +76,9 @@ class RunFiles:
     def every(self, unread: dict[str, str] | None = None) -> dict[str, Kept]:
         """Return every run, including ended ones, because kquota never deletes a journal.
 
-        A run with a truncated first line never began. Raises Refused if the folder or a journal cannot be read, or if a
-        newer kquota wrote it. With `unread`, a journal that cannot be read is added there by the id of its run.
+        A journal with a truncated first line is left out, because its run never began. Raises Refused if the folder or
+        a journal cannot be read, or if a newer kquota wrote it. If `unread` is given, it receives the id and the error
+        of each run whose journal cannot be read, and only the folder can raise Refused.
         """
         found = {}
         for file in self._files():
@@ -93,9 +94,9 @@ class RunFiles:
         return found
 
     def write(self, run: Run, record: str | None, version: int) -> Run:
-        """Append the changes of the run, or all of it if this host has no journal of it. Returns it with its stamp.
+        """Append the changes of a run, or the whole run if this host has no journal of it. Returns the stamped run.
 
-        Raises Busy for version 1 if a journal of this id exists, Refused if the folder cannot be written.
+        Raises Busy if the version is 1 and a journal of this run exists, Refused if the folder cannot be written.
         """
         path = self._path(run.id)
         stamp = Stamp(version=version, by=me(), at=datetime.now(UTC).replace(microsecond=0), record=record)
@@ -153,7 +154,7 @@ class RunFiles:
         try:
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
         except FileExistsError as error:
-            raise Busy(f"{path}: something other than a journal exists at this path") from error
+            raise Busy(f"{path}: something other than a journal exists at this path. Move it away") from error
         try:
             with os.fdopen(descriptor, "wb") as file:
                 _append(file.fileno(), data)
@@ -167,7 +168,8 @@ class RunFiles:
     def _before(self, run_id: str, path: Path) -> tuple[Run | None, int]:
         """Return the run of a journal and the number of valid bytes. Deletes a journal with a truncated first line.
 
-        While this process waited without the lock, another one of this host may have written lines, also part of one.
+        The journal is read again if its size changed, because another process of this host may have written to it while
+        this process waited without the lock.
         """
         if path.is_symlink() or not path.is_file():
             return None, 0
@@ -180,7 +182,7 @@ class RunFiles:
         return kept.run, whole
 
     def _unchanged(self, file: os.DirEntry[str]) -> Kept | None:
-        """Return the run of a journal. Reads it again only if the file changed, because commands ask several times."""
+        """Return the run of a journal. The file is read again only if it changed, because commands call this often."""
         try:
             now = file.stat()
         except OSError as error:
@@ -204,7 +206,7 @@ class RunFiles:
 
 def _grow(path: Path, whole: int, data: bytes) -> None:
     with path.open("r+b") as file:
-        file.truncate(whole)  # a truncated line would hide the next one
+        file.truncate(whole)  # because a new line after a truncated one would not be readable
         file.seek(0, os.SEEK_END)
         _append(file.fileno(), data)
 

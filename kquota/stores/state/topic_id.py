@@ -10,7 +10,7 @@ _UUID_LENGTH: Final = 36
 
 
 def printed(topic_id: uuid.UUID | None) -> str | None:
-    """Return a topic id from a broker as Kafka prints it, None for all zeros, which brokers before 2.8 send.
+    """Return a topic id from a broker as Kafka prints it, or None if it is all zeros, as from brokers before 2.8.
 
     >>> printed(uuid.UUID("69b28804-fcac-4fac-b2eb-0da8b64e2ada"))
     'abKIBPysT6yy6w2otk4q2g'
@@ -21,7 +21,7 @@ def printed(topic_id: uuid.UUID | None) -> str | None:
 
 
 def canonical(text: str) -> str:
-    """Return a recorded topic id in Kafka's form, and other text unchanged. kquota 0.1 recorded UUIDs in moves.
+    """Return a recorded topic id as Kafka prints it, because kquota 0.1 recorded UUIDs. Other text is unchanged.
 
     >>> canonical("69b28804-fcac-4fac-b2eb-0da8b64e2ada"), canonical("abKIBPysT6yy6w2otk4q2g")
     ('abKIBPysT6yy6w2otk4q2g', 'abKIBPysT6yy6w2otk4q2g')

@@ -109,7 +109,7 @@ def test_a_patient_command_waits_for_the_dead_and_not_for_the_living(
         pass
     assert team.clock.now - 1000.0 == LEASE_SECONDS
     assert len(team.said) == 1
-    assert "waiting 30 s for its heartbeat" in team.said[0]
+    assert "Waiting 30 s for its heartbeat" in team.said[0]
 
     alive = team.process("a")
     held = alive.hold("execute")

@@ -99,7 +99,7 @@ def test_leftovers_of_a_dead_process_are_removed(tmp_path: Path) -> None:
 
 def test_a_batch_is_not_created_twice(tmp_path: Path) -> None:
     batch(tmp_path, taken(1))
-    with pytest.raises(Refused, match="the history is unchanged"):
+    with pytest.raises(Refused, match="The history is unchanged"):
         batch(tmp_path, taken(1))
 
 
@@ -167,7 +167,7 @@ def test_histories_without_a_newest_snapshot(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="the folder holds no snapshot"):
         history.newest([tmp_path])
     one, other = (snapshot(tmp_path, 1, cluster) for cluster in ("a", "b"))
-    with pytest.raises(Invalid, match=r"snapshots of 2 clusters \(a, b\)"):
+    with pytest.raises(Invalid, match=r"the snapshots are of 2 clusters \(a, b\)"):
         history.newest([one, other])
     with pytest.raises(Invalid, match="its first line is not a row of a snapshot"):
         history.newest([Path(written(tmp_path / "x.jsonl.gz", []))])
