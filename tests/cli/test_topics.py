@@ -104,12 +104,12 @@ def test_the_words_are_kafkas(desk: Desk, kafka_tools: Tools) -> None:
     assert (again.code, again.out, again.err) == (
         1,
         "",
-        f"kquota: error: Topic '{one}' already exists; nothing was sent\n",
+        f"kquota: error: Topic '{one}' already exists. Nothing was sent\n",
     )
     fewer = desk.run("--alter", "--topic", one, "--partitions", "2")
     assert (fewer.code, fewer.err) == (
         1,
-        f"kquota: error: topic {one} has 3 partitions, and Kafka cannot remove partitions; nothing was sent\n",
+        f"kquota: error: topic {one} has 3 partitions, and Kafka cannot reduce them to 2. Nothing was sent\n",
     )
     assert desk.run("--delete", "--topic", one).code == 0
     until(lambda: desk.names() == [], "the topic is deleted")
@@ -265,7 +265,7 @@ WRONG = {
         "write broker ids, for example 1:2,2:3",
     ),
     "a config of bytes": (("--create", "--topic", "a", "--config", "x=\udcff"), "--config 'x': not valid UTF-8"),
-    "a config": (("--create", "--topic", "a", "--config", "x"), "--config 'x': write KEY=VALUE"),
+    "a config": (("--create", "--topic", "a", "--config", "x"), "--config 'x': not in the form KEY=VALUE"),
     "another action's": (("--list", "--partitions", "3"), 'can\'t be used with action "[list]"'),
     "ZooKeeper": (("--list", "--zookeeper", "z:2181"), "bypass the controller mutation quota (KIP-599)"),
     "no time": (("--delete", "--topic", "a", "--timeout", "soon"), "--timeout 'soon' is not a positive number"),

@@ -1,1 +1,1 @@
-"""`kquota record`: one record of all runs for every host of a team."""
+"""`kquota record`: one record of runs that all hosts of a team share."""

@@ -19,7 +19,7 @@ EPILOG: Final = """Examples:
 
 SHARE_EPILOG: Final = """\
 The topic is compacted and has one partition. On three or more brokers, it has three replicas.
-On a cluster with ZooKeeper, also give --zookeeper. From then on, every kquota that may read the topic uses it.
+On a cluster with ZooKeeper, also give --zookeeper. Then every kquota that can read the topic records its runs there.
 
 Examples:
   kquota record share --bootstrap-server localhost:9092 --dry-run
@@ -28,7 +28,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareOptions(WritingOptions):
-    """Create the topic for the runs of all hosts, or check the one that exists."""
+    """Create the topic that records the runs of all hosts, or check an existing topic."""
 
     connection: Recorded
     yes: Yes = False
@@ -46,14 +46,14 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusOptions:
-    """Show where the runs of all hosts are recorded, whether the record is sound, and who is writing."""
+    """Show the topic that records the runs of all hosts, its problems, and the command that is writing."""
 
     connection: Recorded
     state_dir: StateDir = None
     output: OutputFormat = Output.text
 
 
-UNSHARE_EPILOG: Final = """kquota refuses while a run is open. It keeps the journals of each host.
+UNSHARE_EPILOG: Final = """kquota refuses while a run is open. Each host keeps its own journals.
 
 Examples:
   kquota record unshare --bootstrap-server localhost:9092 --dry-run
@@ -62,7 +62,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnshareOptions(WritingOptions):
-    """Delete the topic with the runs of all hosts."""
+    """Delete the topic that records the runs of all hosts."""
 
     connection: Recorded
     yes: Yes = False
@@ -80,7 +80,7 @@ app = typer.Typer(name="record", cls=Group, epilog=EPILOG, no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """Set up one record of all runs, so that every host can see and continue them and restore their throttles."""
+    """Share one record of runs, so that every host can see and resume all runs and restore their throttles."""
 
 
 commands.add(app, "share", ShareOptions, epilog=SHARE_EPILOG, work="run.share")

@@ -1,4 +1,4 @@
-"""The work of `kquota record`: create, examine and delete the topic with the runs of all hosts."""
+"""The work of `kquota record`: create, examine and delete the topic that records the runs of all hosts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedTopic(Part):
-    """The setup of the topic."""
+    """The partitions, replicas and configs of a new topic."""
 
     partitions: int
     replicas: int
@@ -28,7 +28,10 @@ class CreatedTopic(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordShared(Answer):
-    """The topic. `create` is its setup, or None if it already exists. With `marker`, kquota also writes the znode."""
+    """The record topic. `create` is its setup, or None if the topic already exists.
+
+    `marker` is True if kquota also writes the znode that names the topic.
+    """
 
     ASCII = True
 
@@ -50,12 +53,12 @@ class RecordShared(Answer):
 
 
 def share(options: ShareOptions) -> RecordShared:
-    """Create the record. Raises Refused if the cluster cannot have one."""
+    """Create the topic, or check an existing topic. Raises Refused if the cluster cannot have a record."""
     with world.record(options.connection, options.state_dir) as at:
         wanted = at.plan()
         if not options.dry_run:
             at.share(wanted)
-    used = f"from now on, every kquota that may read topic {at.topic} uses it"
+    used = f"every kquota that can read topic {at.topic} now records its runs there"
     return RecordShared(
         dry_run=options.dry_run,
         topic=at.topic,
@@ -101,7 +104,7 @@ class RecordCondition(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordStatus(Answer):
-    """The state of the record of a cluster. `record` is None if there is none."""
+    """The state of the shared record of a cluster. `record` is None if the topic does not exist."""
 
     ASCII = True
 
@@ -127,13 +130,13 @@ class RecordStatus(Answer):
 
 
 def status(options: StatusOptions) -> RecordStatus:
-    """Read the state of the record. Raises Forbidden if this user may not see the topic."""
+    """Read the state of the record. Raises Forbidden if this user is not allowed to see the topic."""
     with world.record(options.connection, options.state_dir) as at:
         return answer(at.topic, at.condition())
 
 
 def answer(topic: str, found: Condition | None) -> RecordStatus:
-    """Return the state of the record in a topic. None means that there is no record."""
+    """Return the answer of `record status`. `found` is None if the cluster has no shared record."""
     if found is None:
         none = f"this cluster has no shared record (no topic {topic}). Next: {suggested('record share')}"
         return RecordStatus(topic=topic, record=None, notes=(none,), code=NOT_YET)
@@ -157,7 +160,7 @@ def _condition(found: Condition) -> RecordCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordUnshared(Answer):
-    """The topic, and whether it was deleted. `deleted` is false if there was nothing to delete."""
+    """The topic of the shared record. `deleted` is False if the topic did not exist."""
 
     ASCII = True
 
@@ -168,14 +171,14 @@ class RecordUnshared(Answer):
 
     def text(self) -> Iterator[str]:
         if not self.deleted:
-            yield f"topic {self.topic} does not exist: nothing {'would be' if self.dry_run else 'was'} deleted"
+            yield f"topic {self.topic} does not exist. Nothing {'would be' if self.dry_run else 'was'} deleted"
         else:
             runs = counted(self.ended_runs, "ended run")
             yield f"{'would delete' if self.dry_run else 'deleted'} topic {self.topic} with {runs}"
 
 
 def unshare(options: UnshareOptions) -> RecordUnshared:
-    """Delete the topic. Raises Refused while a run is open, or if the operator does not agree."""
+    """Delete the topic. Raises Refused while a run is open, or if the operator does not confirm."""
     asks = not (options.yes or options.dry_run)
     if asks:
         confirmation.must_have_terminal()

@@ -1,4 +1,4 @@
-"""`kquota topics`: the actions of kafka-topics that a controller mutation quota limits, with retries (KIP-599)."""
+"""`kquota topics`: the options of kafka-topics, and retries of topics that a mutation quota rejects (KIP-599)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kquota.cli.actions import StrictCommand, With, flag, value
 from kquota.cli.connection import ThroughBrokers
 from kquota.cli.options import Output, TableFormat, WritingOptions, Yes
 
-EPILOG: Final = """If the controller mutation quota rejects a topic, kquota sends it again, until --timeout. Exit codes:
-0 done, 1 some topics failed (they are named), 75 the quota still rejects some topics.
+EPILOG: Final = """If the controller mutation quota rejects a topic, kquota retries it until --timeout expires.
+Exit codes: 0 done, 1 at least one topic failed, 75 the quota still rejects at least one topic.
 
 Examples:
   kquota topics --bootstrap-server localhost:9092 --create --from-file topics.txt --replication-factor 3 --timeout 10m
@@ -39,10 +39,10 @@ REPORTS: Final = (
     "under_min_isr_partitions",
     "at_min_isr_partitions",
 )
-"""Reports of --describe on partitions. Several reports can be combined."""
+"""The options of --describe that select partitions. You can combine them."""
 
 Many: TypeAlias = list[str]
-"""An alias, because `list` is also the name of an action below."""
+"""An alias, because the field `list` of the class below hides the built-in type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class TopicsOptions(WritingOptions):
     from_file: Annotated[
         Path | None,
         With(*WRITES),
-        value("from-file", "FILE", "File of topics, one NAME [PARTITIONS [REPLICATION-FACTOR]] per line."),
+        value("from-file", "FILE", "File with one topic per line: NAME [PARTITIONS [REPLICATION-FACTOR]]."),
     ] = None
     partitions: Annotated[
         int | None,
@@ -73,7 +73,7 @@ class TopicsOptions(WritingOptions):
         typer.Option(
             "--partitions",
             metavar="N",
-            help="Partitions of each topic; with --alter, the new total. [default: the brokers' default]",
+            help="Partitions of each topic. With --alter, the new total. [default: the brokers' default]",
         ),
     ] = None
     replication_factor: Annotated[
@@ -86,9 +86,7 @@ class TopicsOptions(WritingOptions):
     replica_assignment: Annotated[
         str | None,
         With(CREATE, ALTER),
-        value(
-            "replica-assignment", "ID:ID,…", "Brokers of partition 0, of partition 1 and so on, for example 1:2,2:3."
-        ),
+        value("replica-assignment", "ID:ID,…", "Brokers of each partition, from partition 0, for example 1:2,2:3."),
     ] = None
     config: Annotated[
         Many | None, With(CREATE), value("config", "KEY=VALUE", "Config of the new topics. Repeatable.")
@@ -104,13 +102,13 @@ class TopicsOptions(WritingOptions):
     topic_id: Annotated[
         str | None,
         With(DESCRIBE),
-        value("topic-id", "ID", "With --describe: the topic with this id (Kafka 2.8 or newer)."),
+        value("topic-id", "ID", "With --describe: show only the topic with this id (Kafka 2.8 or newer)."),
     ] = None
     exclude_internal: Annotated[bool, With(*READS), flag("exclude-internal", "Exclude Kafka's internal topics.")] = (
         False
     )
     topics_with_overrides: Annotated[
-        bool, With(DESCRIBE), flag("topics-with-overrides", "Only topics that have configs of their own.")
+        bool, With(DESCRIBE), flag("topics-with-overrides", "Only topics with overridden configs.")
     ] = False
     under_replicated_partitions: Annotated[
         bool, With(DESCRIBE), flag("under-replicated-partitions", "Only partitions with an out-of-sync replica.")
@@ -139,10 +137,12 @@ class TopicsOptions(WritingOptions):
         value(
             "timeout",
             "TIME",
-            "How long to retry rejected topics, for example 10m. [default: default.api.timeout.ms, else 60s]",
+            "Time limit for retries of rejected topics, for example 10m. [default: default.api.timeout.ms, else 60s]",
         ),
     ] = None
-    dry_run: Annotated[bool, With(*WRITES), flag("dry-run", "Check everything, and print what would be sent.")] = False
+    dry_run: Annotated[bool, With(*WRITES), flag("dry-run", "Check the change and print it, without sending it.")] = (
+        False
+    )
     validate_only: Annotated[
         bool,
         With(CREATE, ALTER),

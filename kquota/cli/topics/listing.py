@@ -21,7 +21,7 @@ _DEFAULT = "DEFAULT_CONFIG"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicNames(Answer):
-    """The names of topics."""
+    """The names of the topics."""
 
     HEADER = ("topic",)
     ASCII = True
@@ -37,7 +37,10 @@ class TopicNames(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedPartition(Part):
-    """A partition. None means that the brokers do not have or do not report the value."""
+    """A partition. `leader` is None if the partition has no leader.
+
+    `elr` and `last_known_elr` are None before Kafka 4.0, because those brokers do not report them.
+    """
 
     number: int = key("partition")
     leader: BrokerId | None
@@ -49,7 +52,7 @@ class DescribedPartition(Part):
     removing: Brokers
 
     def line(self, topic: str) -> str:
-        """The partition in Kafka's words."""
+        """Return the line of the partition in kafka-topics --describe."""
         leader = "none" if self.leader is None else self.leader
         moves = bool(self.adding or self.removing)
         moving = f"\tAdding Replicas: {joined(self.adding)}\tRemoving Replicas: {joined(self.removing)}" * moves
@@ -60,7 +63,7 @@ class DescribedPartition(Part):
         )
 
     def row(self, topic: str) -> Row:
-        """The partition as the columns of a table."""
+        """Return the partition as a row of the table."""
         leader = None if self.leader is None else str(self.leader)
         brokers = (self.replicas, self.isr, self.elr, self.last_known_elr, self.adding, self.removing)
         return [topic, str(self.number), leader, *(None if ids is None else joined(ids) for ids in brokers)]
@@ -78,7 +81,7 @@ class DescribedTopic(Part):
     partitions: tuple[DescribedPartition, ...]
 
     def line(self) -> str:
-        """The topic in Kafka's words, without its partitions."""
+        """Return the line of the topic in kafka-topics --describe, without its partitions."""
         configs = ",".join(f"{name}={value}" for name, value in self.configs.items())
         return (
             f"Topic: {self.topic}" + (f"\tTopicId: {self.id}" if self.id else "") + f"\tPartitionCount: "
@@ -88,7 +91,7 @@ class DescribedTopic(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedTopics(Answer):
-    """Topics. The text has a line for each topic, for each partition, or both."""
+    """The described topics. The text has a line for each topic, for each partition, or for both."""
 
     HEADER = ("topic", "partition", "leader", "replicas", "isr", "elr", "last_known_elr", "adding", "removing")
     ASCII = True
@@ -123,8 +126,9 @@ def listed(at: world.Where, options: TopicsOptions, *, describe: bool) -> Answer
 
 
 def matching(found: Iterable[Topic], names: Sequence[str] | None) -> list[Topic]:
-    """Return the topics whose whole name matches one of the regular expressions. Without one, return all topics. Raises
-    Invalid.
+    """Return the topics whose full name matches one of the regular expressions, or all topics if `names` is empty.
+
+    Raises Invalid for a regular expression that is not valid.
     """
     if not names:
         return list(found)
@@ -148,7 +152,10 @@ def must_match(names: Sequence[str] | None, found: Collection[Topic], if_exists:
 
 
 def _of_id(found: list[Topic], options: TopicsOptions) -> list[Topic]:
-    """Return the topic with this id. Raises Refused for an unknown id. Kafka's tool then shows all topics."""
+    """Return the topic with the id of --topic-id, or all topics without this option.
+
+    Raises Refused for an unknown id, for which Kafka's tool shows all topics.
+    """
     if options.topic_id is None:
         return found
     chosen = [topic for topic in found if topic.id == options.topic_id]
@@ -186,7 +193,7 @@ def _overrides(entries: Iterable[Entry]) -> Mapping[str, str]:
 def _with_partitions_in_reports(
     found: Iterable[Topic], entries: Mapping[str, Sequence[Entry]], options: TopicsOptions
 ) -> Iterator[Topic]:
-    """Return the topics with partitions in one of the requested reports, with only these partitions."""
+    """Yield the topics that have partitions in a requested report, with only these partitions."""
     for topic in found:
         of_topic = entries.get(topic.name, ())
         least = next((int(e.value) for e in of_topic if e.key == MIN_IN_SYNC and e.value), None)
@@ -195,10 +202,9 @@ def _with_partitions_in_reports(
 
 
 def _in_report(p: Partition, least: int | None, options: TopicsOptions) -> bool:
-    """True if the partition is in one of the requested reports. `least` is min.insync.replicas, or None if it is
-    unknown.
+    """True if the partition is in at least one requested report, as in Kafka's tool.
 
-    Several reports are combined, as in Kafka's tool.
+    `least` is min.insync.replicas, or None if it is unknown.
     """
     few = p.leader is None or (least is not None and len(p.isr) < least)
     return (

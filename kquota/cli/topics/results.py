@@ -20,7 +20,7 @@ _SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnchangedTopic(Part):
-    """A topic that already was as requested."""
+    """A topic that needs no change."""
 
     topic: str
     result: str = Fate.ALREADY.value
@@ -28,7 +28,7 @@ class UnchangedTopic(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedTopic(Part):
-    """The result for one topic, and its cost for a mutation quota."""
+    """The result for one topic. `mutations` is the amount that the topic counts against a mutation quota."""
 
     topic: str
     result: str
@@ -39,7 +39,7 @@ class ChangedTopic(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedTopics(Answer):
-    """The result for each topic. `lines` are the text."""
+    """The result for each topic. `lines` is the text output."""
 
     ASCII = True
 
@@ -51,7 +51,7 @@ class ChangedTopics(Answer):
 
 
 def planned(todo: Sequence[Mutation], there: Sequence[str], asked: str) -> ChangedTopics:
-    """Return the topics that would be sent, and their cost for a mutation quota."""
+    """Return the answer of a dry run: the topics that would be sent, and the mutations that a quota would count."""
     mutations = counted(sum(one.mutations for one in todo), "mutation")
     summary = f"{counted(len(todo), 'topic')}, {mutations}; unchanged: {len(there):,}"
     return ChangedTopics(
@@ -70,7 +70,7 @@ def changed(
     closing_notes: tuple[str, ...] = (),
     code: int = DONE,
 ) -> ChangedTopics:
-    """Return the answer. As in Kafka's tool, --create prints sentences, and --alter and --delete print nothing."""
+    """Return the answer. As in Kafka's tool, --create prints a sentence per topic. --alter and --delete print none."""
     done = [one.mutation for one in outcomes if one.fate is Fate.DONE]
     lines: Sequence[str] = ()
     if options.validate_only:
@@ -93,7 +93,7 @@ def _would(one: Mutation, asked: str) -> str:
 def _topics(
     outcomes: Sequence[TopicOutcome], there: Sequence[str], *, valid: bool = False
 ) -> tuple[UnchangedTopic | ChangedTopic, ...]:
-    """Return the topics for JSON. With `valid`, the controller only checked the request."""
+    """Return the topics for JSON. `valid` is True if the controller only validated the request."""
     unchanged = (UnchangedTopic(topic=name) for name in there)
     changed = (
         ChangedTopic(
@@ -113,10 +113,10 @@ def _of(fate: Fate, outcomes: Sequence[TopicOutcome]) -> list[str]:
 
 
 def interrupted(outcomes: Sequence[TopicOutcome]) -> Iterator[str]:
-    """Return the state of all topics, so that the command can be repeated with --if-not-exists or --if-exists."""
+    """Yield the state of all topics, so that you can repeat the command with --if-not-exists or --if-exists."""
     for fate, words in {
         Fate.DONE: "done",
-        Fate.UNKNOWN: "sent, and the result is unknown",
+        Fate.UNKNOWN: "sent, with an unknown result",
         Fate.REJECTED: "rejected by the quota",
         Fate.NOT_SENT: "not sent",
     }.items():
@@ -130,7 +130,7 @@ def _failures(outcomes: Sequence[TopicOutcome]) -> Iterator[str]:
 
 
 def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iterator[str]:
-    """Yield a line for each failure, and one line for all topics that are unknown, not sent, or rejected."""
+    """Yield a line for each failed topic, and one line each for all unknown, all unsent and all rejected topics."""
     yield from _failures(outcomes)
     errors = {one.fate: one.error for one in reversed(outcomes)}
     if unknown := _of(Fate.UNKNOWN, outcomes):
@@ -153,9 +153,7 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
 
 
 def exit_code(outcomes: Sequence[TopicOutcome]) -> int:
-    """Return the exit code. A failure is worse than a rejection by the quota, because a later command can overcome the
-    rejection.
-    """
+    """Return the exit code. A failure takes precedence over a rejection, because a rejected topic can succeed later."""
     fates = {one.fate for one in outcomes}
     if fates & {Fate.UNKNOWN, Fate.NOT_SENT, Fate.FAILED}:
         return FAILED

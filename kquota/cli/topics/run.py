@@ -50,7 +50,7 @@ def _action(options: TopicsOptions) -> str:
         options.replication_factor is not None or options.from_file is not None
     ):
         raise Invalid(
-            "--replica-assignment describes one topic completely. Leave out --replication-factor and --from-file"
+            "--replica-assignment sets all replicas of one topic. Leave out --replication-factor and --from-file"
         )
     for option in REPORTS if options.topics_with_overrides else ():
         if actions.is_given(options, option):
@@ -58,15 +58,19 @@ def _action(options: TopicsOptions) -> str:
     if options.topic_id is not None and options.topic:
         raise Invalid('Option "[topic-id]" can\'t be used with option "[topic]"')
     if options.dry_run and options.validate_only:
-        raise Invalid("--dry-run sends nothing, and --validate-only asks the controller. Give only one of them")
+        raise Invalid(
+            "--dry-run and --validate-only cannot be combined, because --dry-run sends nothing to the controller. "
+            "Give only one of them"
+        )
     if asked == CREATE and options.replica_assignment is not None and options.partitions is not None:
         raise Invalid('Option "[replica-assignment]" can\'t be used with option "[partitions]"')
     return asked
 
 
 def _mutate(at: world.Where, options: TopicsOptions, asked: str) -> Generator[ChangedTopics]:
-    """Check all topics, then send them. Send rejected topics again until --timeout. An interrupted command also returns
-    its answer.
+    """Check all topics, send them, and retry rejected topics until --timeout expires.
+
+    An interrupted command also yields its answer.
     """
     seconds = None if options.timeout is None else duration(options.timeout, "--timeout")
     filed = [] if options.from_file is None else topics_in(options.from_file, "--from-file")
@@ -95,8 +99,8 @@ def _mutate(at: world.Where, options: TopicsOptions, asked: str) -> Generator[Ch
 
 
 def _already(options: TopicsOptions) -> Collection[int]:
-    """Return the error codes that count as success, as in Kafka's tool, because another client may make the same
-    change.
+    """Return the error codes that count as success, as in Kafka's tool, because another client may already have made
+    the same change.
     """
     return (EXISTS,) if options.if_not_exists else (MISSING,) if options.if_exists else ()
 
@@ -137,7 +141,7 @@ def _creations(options: TopicsOptions, filed: Sequence[Line], assigned: Assignme
 
 
 def _counts(options: TopicsOptions, filed: Sequence[Line]) -> dict[str, int]:
-    """Return the new total of partitions for each topic in the file. The empty name has the total of `--topic`."""
+    """Return the new number of partitions of each topic in the file, and under the empty name that of --partitions."""
     partitions = naming.count(options.partitions, "--partitions")
     if options.topic and partitions is None:
         raise Invalid('Missing required argument "[partitions]"')
@@ -145,7 +149,7 @@ def _counts(options: TopicsOptions, filed: Sequence[Line]) -> dict[str, int]:
     for topic, own, _ in filed:
         if own is None and partitions is None:
             raise Invalid(
-                f"{options.from_file}: {topic}: the number of partitions is missing. Write it after the name, or "
+                f"{options.from_file}: topic {topic}: the number of partitions is missing. Write it after the name, or "
                 "give --partitions"
             )
         counts[topic] = own or partitions or 0
@@ -155,7 +159,7 @@ def _counts(options: TopicsOptions, filed: Sequence[Line]) -> dict[str, int]:
 def _config(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise Invalid(f"--config {text!r}: write KEY=VALUE")
+        raise Invalid(f"--config {text!r}: not in the form KEY=VALUE")
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -164,13 +168,14 @@ def _config(text: str) -> tuple[str, str]:
 
 
 def _new(stage: Cluster, options: TopicsOptions, creations: Sequence[Creation]) -> tuple[Sequence[Mutation], list[str]]:
-    """Return the topics to create, and those that exist. Raises Refused, before anything is sent, if an existing topic
-    is an error.
+    """Return the topics to create, and the names of the topics that already exist.
+
+    Raises Refused, before anything is sent, if a topic exists and --if-not-exists is not given.
     """
     names = {one.topic for one in creations}
     there = [topic.name for topic in stage.topics.topics(None) if topic.name in names]
     if there and not options.if_not_exists:
-        raise Refused(f"Topic '{there[0]}' already exists{_and_more(there)}; nothing was sent")
+        raise Refused(f"Topic '{there[0]}' already exists{_and_more(there)}. Nothing was sent")
     standing = set(there)
     return with_partitions(stage, (one for one in creations if one.topic not in standing)), there
 
@@ -178,15 +183,16 @@ def _new(stage: Cluster, options: TopicsOptions, creations: Sequence[Creation]) 
 def _standing(
     topics: Topics, options: TopicsOptions, filed: Sequence[str], counts: dict[str, int], assigned: Assignment | None
 ) -> tuple[list[Mutation], list[str]]:
-    """Return the topics to grow or delete, and those without a change. Raises Refused, before anything is sent, if one
-    is impossible.
+    """Return the topics to grow or delete, and the names of the topics that need no change.
+
+    Raises Refused, before anything is sent, if a change is impossible.
     """
     every = topics.topics(None)
     found = matching(every, options.topic) if options.topic else []
     must_match(options.topic, found, options.if_exists)
     known = {topic.name: topic for topic in every}
     if (missing := [name for name in filed if name not in known]) and not options.if_exists:
-        raise Refused(f"Topic '{missing[0]}' does not exist as expected{_and_more(missing)}; nothing was sent")
+        raise Refused(f"Topic '{missing[0]}' does not exist as expected{_and_more(missing)}. Nothing was sent")
     wanted = sorted({topic.name for topic in found} | (set(filed) & known.keys()))
     if options.delete:
         return [Deletion(topic=name, partitions=len(known[name].partitions)) for name in wanted], []
@@ -196,9 +202,13 @@ def _standing(
 def _growths(wanted: dict[str, tuple[int, int]], assigned: Assignment | None) -> tuple[list[Mutation], list[str]]:
     for topic, (now, total) in wanted.items():
         if total < now:
-            raise Refused(f"topic {topic} has {now} partitions, and Kafka cannot remove partitions; nothing was sent")
+            raise Refused(
+                f"topic {topic} has {now} partitions, and Kafka cannot reduce them to {total}. Nothing was sent"
+            )
         if assigned is not None and len(assigned) != total:
-            raise Invalid(f"--replica-assignment lists {len(assigned)} partitions, but {topic} would have {total}")
+            raise Invalid(
+                f"--replica-assignment lists {len(assigned)} partitions, but topic {topic} would have {total}"
+            )
     growths: list[Mutation] = []
     for topic, (now, total) in wanted.items():
         if total > now:
