@@ -362,23 +362,23 @@ O	kquota topics	--delete	once	flag	Delete topics
 O	kquota topics	--list	once	flag	Print the names of topics
 O	kquota topics	--describe	once	flag	Show topics and their partitions
 O	kquota topics	--topic	many	topics	Name of a topic or, except with --create, a regular expression
-O	kquota topics	--from-file	once	files	File of topics, one NAME
-O	kquota topics	--partitions	once	free	Partitions of each topic; with --alter, the new total
+O	kquota topics	--from-file	once	files	File with one topic per line: NAME
+O	kquota topics	--partitions	once	free	Partitions of each topic
 O	kquota topics	--replication-factor	once	free	Replicas of each partition
-O	kquota topics	--replica-assignment	once	brokers,	Brokers of partition 0, of partition 1 and so on, for example 1:2,2:3
+O	kquota topics	--replica-assignment	once	brokers,	Brokers of each partition, from partition 0, for example 1:2,2:3
 O	kquota topics	--config	many	topic-pairs	Config of the new topics
 O	kquota topics	--if-not-exists	once	flag	With --create: do not fail if a topic exists
 O	kquota topics	--if-exists	once	flag	With --alter, --delete, --describe: do not fail if a topic does not exist
-O	kquota topics	--topic-id	once	free	With --describe: the topic with this id (Kafka 2.8 or newer)
+O	kquota topics	--topic-id	once	free	With --describe: show only the topic with this id (Kafka 2.8 or newer)
 O	kquota topics	--exclude-internal	once	flag	Exclude Kafka'\''s internal topics
-O	kquota topics	--topics-with-overrides	once	flag	Only topics that have configs of their own
+O	kquota topics	--topics-with-overrides	once	flag	Only topics with overridden configs
 O	kquota topics	--under-replicated-partitions	once	flag	Only partitions with an out-of-sync replica
 O	kquota topics	--unavailable-partitions	once	flag	Only partitions without a leader
 O	kquota topics	--under-min-isr-partitions	once	flag	Only partitions with fewer in-sync replicas than min.insync.replicas
 O	kquota topics	--at-min-isr-partitions	once	flag	Only partitions with exactly min.insync.replicas in-sync replicas
 O	kquota topics	--no-retry-quota-violated	once	flag	Stop at the first rejection by the mutation quota, with exit code 75
-O	kquota topics	--timeout	once	free	How long to retry rejected topics, for example 10m
-O	kquota topics	--dry-run	once	flag	Check everything, and print what would be sent
+O	kquota topics	--timeout	once	free	Time limit for retries of rejected topics, for example 10m
+O	kquota topics	--dry-run	once	flag	Check the change and print it, without sending it
 O	kquota topics	--validate-only	once	flag	Let the controller check the change without making it
 O	kquota topics	--yes	once	flag	Do not ask for confirmation
 O	kquota topics	--output	once	text|json|tsv	Format of stdout
@@ -826,9 +826,9 @@ O	kquota quota probe	--yes	once	flag	Do not ask for confirmation
 O	kquota quota probe	--dry-run	once	flag	Print what would be done, and change nothing
 O	kquota quota probe	--output	once	text|json	Format of stdout
 O	kquota quota probe	--help	once	flag	Show this message and exit
-C	kquota record	Set up one record of all runs, so that every host can see and continue them and restore their throttles
+C	kquota record	Share one record of runs, so that every host can see and resume all runs and restore their throttles
 O	kquota record	--help	once	flag	Show this message and exit
-C	kquota record share	Create the topic for the runs of all hosts, or check the one that exists
+C	kquota record share	Create the topic that records the runs of all hosts, or check an existing topic
 O	kquota record share	--bootstrap-server	once	free	Kafka brokers
 O	kquota record share	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota record share	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
@@ -841,7 +841,7 @@ O	kquota record share	--dry-run	once	flag	Print what would be written, without w
 O	kquota record share	--state-dir	once	folders	Folder of the journals of runs
 O	kquota record share	--output	once	text|json	Format of stdout
 O	kquota record share	--help	once	flag	Show this message and exit
-C	kquota record status	Show where the runs of all hosts are recorded, whether the record is sound, and who is writing
+C	kquota record status	Show the topic that records the runs of all hosts, its problems, and the command that is writing
 O	kquota record status	--bootstrap-server	once	free	Kafka brokers
 O	kquota record status	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota record status	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
@@ -852,7 +852,7 @@ O	kquota record status	--record	once	topics	Topic of the shared record, or `none
 O	kquota record status	--state-dir	once	folders	Folder of the journals of runs
 O	kquota record status	--output	once	text|json	Format of stdout
 O	kquota record status	--help	once	flag	Show this message and exit
-C	kquota record unshare	Delete the topic with the runs of all hosts
+C	kquota record unshare	Delete the topic that records the runs of all hosts
 O	kquota record unshare	--bootstrap-server	once	free	Kafka brokers
 O	kquota record unshare	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota record unshare	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
