@@ -44,10 +44,9 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "log-dirs": "Show replica sizes like kafka-log-dirs, and record them in a history.",
     "move": "Plan, estimate, run, watch, adjust, resume, undo and report on partition moves.",
     "throttle": "Show, set, restore and clean up replication throttles.",
-    "quota": "Manage all quotas of a cluster as one document, explain which one limits a client, and test them "
-    "with a load.",
-    "record": "Set up one record of all runs, so that every host can see and continue them and restore their "
-    "throttles.",
+    "quota": "Manage a cluster's quotas as one document, explain which quota limits a client, and test quotas with a "
+    "load.",
+    "record": "Share one record of runs, so that every host can see and resume all runs and restore their throttles.",
     "sandbox": "Run a real ZooKeeper and real Kafka on this machine.",
 }
 """The summary of each command. `kquota --help` imports no command, so a test compares these with the real help."""

@@ -133,8 +133,9 @@ def test_a_key_name_of_the_drafts_is_accepted_with_a_notice(tree: Tree) -> None:
     ran = tree.kquota("--alter", "--user", "alice", "--add-config", "controller_mutations_rate=5")
     assert ran.code == 0
     assert (
-        "controller_mutations_rate is the name in a draft of KIP-599. kquota uses controller_mutation_rate" in ran.err
-    )
+        "controller_mutations_rate is a name from a draft of KIP-599. "
+        "kquota uses the current name, controller_mutation_rate"
+    ) in ran.err
     assert json.loads(tree.data("/config/users/alice"))["config"] == {"controller_mutation_rate": "5"}
     gone = tree.kquota("--alter", "--user", "alice", "--delete-config", "controller_mutations_rate")
     assert gone.code == 0

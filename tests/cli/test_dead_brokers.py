@@ -184,7 +184,7 @@ def test_configs_through_the_controllers_equals_kafkas_tool(
         assert (ours.code, ours.out.strip()) == (theirs.code, theirs.out.strip()) == (0, ours.out.strip()), ours.err
     unknown = kquota("configs", *controllers(servers), "--describe", "--broker", "3")
     assert (unknown.code, unknown.out) == (1, "")
-    assert "a controller shows only its own configs, so these are unknown here" in unknown.err
+    assert "its configs are unknown, because a controller shows only its own configs" in unknown.err
     drained = kquota("move", "plan", *at(servers), "--drain", "3")
     assert (drained.code, drained.out) == (0, ""), drained.err
     assert "broker 3 is dead and has no replicas: nothing is left to drain from it" in drained.err

@@ -231,7 +231,9 @@ def test_a_protected_entity_is_neither_changed_nor_pruned(way: Way) -> None:
     assert way.apply("version: 1\nusers: {admin: {request_percentage: 9}}").code == 0
     protected = 'version: 1\nowns: ["*"]\nprotect: [User:admin]\n'
     pruned = way.apply(protected, "--prune")
-    assert pruned == Ran(0, "", "kquota: warning: protected, so not pruned: user 'admin'\nkquota: nothing to change\n")
+    assert pruned == Ran(
+        0, "", "kquota: warning: --prune keeps protected entities: user 'admin'\nkquota: nothing to change\n"
+    )
     named = way.apply(f"{protected}users: {{admin: {{request_percentage: 5}}, dave: {{request_percentage: 5}}}}")
     assert (named.code, named.out) == (1, "")
     assert "the document would change protected entities: user 'admin'" in named.err
@@ -388,7 +390,7 @@ BAD = {
     ),
     "prune without owns": (["diff", "--prune"], b"version: 1\n", "--prune needs `owns: [patterns]`"),
     "no terminal for a confirmation": (["apply"], GOOD.encode(), "give --yes, or --change"),
-    "a hash that is none": (["apply", "--change", "yes"], GOOD.encode(), "sha256: and 16 digits"),
+    "a hash that is none": (["apply", "--change", "yes"], GOOD.encode(), "sha256: and 16 hexadecimal digits"),
     "a table of an export": (["export", "--output", "tsv"], None, "text or json"),
 }
 

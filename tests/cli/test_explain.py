@@ -141,7 +141,7 @@ def test_a_key_that_the_brokers_do_not_support_has_no_effect() -> None:
     quotas = {Entity(user="alice"): EVERY_KEY}
     found = explain(quotas, Capacity(brokers=None, release=(2, 6)), client=Client(user="alice", client_id="c"))
     answer = explained(found)
-    assert "controller_mutation_rate: unlimited, because the brokers are too old for it\n" in text(answer)
+    assert "controller_mutation_rate: unlimited, because these brokers do not support it\n" in text(answer)
     keys = {one["key"]: (one["unlimited"], one["ignored"]) for one in json.loads(document(answer))["keys"]}
     assert keys == dict.fromkeys(EVERY_KEY, (False, False)) | {CONTROLLER_MUTATION_RATE: (True, True)}
 
@@ -172,7 +172,7 @@ def test_quotas_without_findings_exit_0(messy: str) -> None:
     assert nothing == Ran(0, "no findings among 0 limits of 0 entities\n", "")
     unlimited = kquota("quota", "explain", "--user", "alice", "--zookeeper", messy)
     assert (unlimited.code, unlimited.err) == (0, "")
-    assert unlimited.out.count("unlimited, because no level that applies is set") == 4
+    assert unlimited.out.count("unlimited, because no applicable level is set") == 4
 
 
 @pytest.mark.kafka

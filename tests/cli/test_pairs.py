@@ -25,14 +25,14 @@ UNDERSTOOD = {
     "listener.name.x.ssl-y_z=$1": {"listener.name.x.ssl-y_z": "$1"},
 }
 REFUSED = {
-    "": "it is empty",
-    ",": "it is empty",
-    "a": "pair 1 does not match",
-    "a=1,b": "pair 2 does not match",
-    "a=1,,b=2": "pair 2 does not match",
-    "a=b=c": "pair 1 does not match",
-    "a=x,y": "pair 2 does not match",
-    "=1": "a key is empty",
+    "": "The list is empty",
+    ",": "The list is empty",
+    "a": "Pair 1 does not match",
+    "a=1,b": "Pair 2 does not match",
+    "a=1,,b=2": "Pair 2 does not match",
+    "a=b=c": "Pair 1 does not match",
+    "a=x,y": "Pair 2 does not match",
+    "=1": "A key is empty",
     "a b=1": "Invalid character found for config key: a b",
     "a=1,a=2": "a is given twice",
     "a=1, a =1": "a is given twice",
@@ -85,7 +85,7 @@ def test_the_grammar_matches_kafka(text: str) -> None:
     try:
         found = pairs(text)
     except Invalid as error:
-        stricter = ("twice", "a key is empty", "Invalid character")
+        stricter = ("twice", "A key is empty", "Invalid character")
         assert wanted is None or any(reason in str(error) for reason in stricter), (text, wanted)
     else:
         assert found == wanted

@@ -168,7 +168,7 @@ WORDED: dict[str, tuple[KquotaError, str]] = {
     "brokers": (RefusedArgument("brokers", ": broker 3 is not alive"), "--broker-list: broker 3 is not alive"),
     "bytes": (
         TooManyBytes(44e9, 2 * 10**9),
-        "this would write 44 GB, and --most-bytes allows 2 GB. Give a lower rate, fewer --seconds, fewer brokers"
+        "the probe would write 44 GB, and --most-bytes allows 2 GB. Give a lower rate, fewer --seconds, fewer brokers"
         " (--broker-list) or more --most-bytes",
     ),
     "mutations": (TooManyMutations("5,000 at most"), "5,000 at most. Give fewer --seconds"),

@@ -162,7 +162,7 @@ WRONG = {
     "no wait that ends": (("--topics", "1", "--controller-mutation-rate", "1e-9"), "waits more than 30 days"),
     "no number": (("--topics", "3", "--controller-mutation-rate", "0"), "must be more than 0"),
     "no trace": (("--producer-byte-rate", "1MB/s", "--trace", "/no/such"), "--trace /no/such: the file does not exist"),
-    "two loads": (("--topics", "3", "--load", "1MB/s"), "--topics and --load are two loads"),
+    "two loads": (("--topics", "3", "--load", "1MB/s"), "--topics and --load are different loads"),
     "Spark for what takes no time": (
         ("--topics", "3", "--within", "9s", "--spark-master", "spark://h:7077"),
         "--spark-master has no effect with --topics",

@@ -109,7 +109,7 @@ WRONG = {
         "An entity-name or default entity must be specified with --alter",
     ),
     "alter nothing": (["configs", "--alter", "--user", "a"], "At least one of --add-config"),
-    "an unknown key": (["configs", "--alter", "--user", "a", "--add-config", "x=1"], "Unexpected config names: x;"),
+    "an unknown key": (["configs", "--alter", "--user", "a", "--add-config", "x=1"], "Unexpected config names: x."),
     "a rate of 0": (["configs", "--alter", "--user", "a", "--add-config", "producer_byte_rate=0"], "at least 1 byte"),
     "NaN": (["configs", "--alter", "--user", "a", "--add-config", "request_percentage=NaN"], "finite"),
     "infinity": (["configs", "--alter", "--user", "a", "--add-config", "controller_mutation_rate=inf"], "finite"),

@@ -26,7 +26,7 @@ def name_of(resource: Resource) -> str | None:
 
 
 def named_resource(resource: Resource) -> Mapping[str, str | int | None]:
-    """Return the name for JSON. A broker id is a number there, and null is the default of all brokers."""
+    """Return the type and the name of a resource for JSON: a broker id as a number, the default of all as null."""
     name = name_of(resource)
     return {resource.kind[:-1].replace("-", "_"): int(name) if name is not None and resource.of_broker else name}
 
@@ -41,7 +41,7 @@ class EntityQuotas(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credential(Part):
-    """A SCRAM credential. `iterations` is None if the connection does not report it."""
+    """A SCRAM credential. `iterations` is None if the connection does not report the number of iterations."""
 
     user: str
     mechanism: str

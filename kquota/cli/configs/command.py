@@ -1,4 +1,4 @@
-"""`kquota configs`: kafka-configs, with its options, its sentences and all connections."""
+"""`kquota configs`: the options of kafka-configs, for connections to brokers, controllers and ZooKeeper."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kquota.cli.options import Output, TableFormat, WritingOptions, Yes
 from kquota.entity_types import BROKER_LOGGERS, BROKERS, CLIENT_METRICS, ENTITIES, GROUPS, TOPICS
 from kquota.terms import CLIENTS, IPS, USERS
 
-EPILOG: Final = """kquota reads each change back until the cluster shows it. Exit codes: 0 changed and shown by the
-cluster, 1 failed or refused, 2 wrong usage.
+EPILOG: Final = """After each change, kquota waits until the cluster shows the new configs. Exit codes: 0 done, and the
+cluster shows the change; 1 failed or refused; 2 wrong usage.
 
 Examples:
   kquota configs --bootstrap-server localhost:9092 --alter --add-config producer_byte_rate=10MB/s --user alice
@@ -31,9 +31,8 @@ HEADINGS: Final = {
 }
 """The first option of each part of the help, and its heading."""
 
-# No argument of a process can contain a NUL, so this cannot be a real name.
 DEFAULT_NAME: Final = "\0"
-"""The name that stands for a default entity in a list of names."""
+"""The name of a default entity in a list of names. It cannot be a real name, because no argument can contain a NUL."""
 _DEFAULT_FLAGS: Final = {
     "--entity-default": "--entity-name",
     "--client-defaults": "--client",
@@ -52,7 +51,7 @@ class EntityCommand(StrictCommand):
     written_as: ClassVar = {default: (option, DEFAULT_NAME) for default, option in _DEFAULT_FLAGS.items()}
 
     def twice(self, option: str) -> str:
-        """A short form also sets an entity type, so the message names both."""
+        """Return Kafka's message for an option that is given twice. A short form counts as a repeated entity type."""
         for kind, row in ENTITIES.items():
             if f"--{row.short}" == option:
                 return f"Duplicate entity type(s) specified: {kind}"
@@ -73,7 +72,8 @@ def _defaults(what: str) -> Any:
 class ConfigsOptions(WritingOptions):
     """Set and show quotas, and the configs of topics, brokers and other entities, like kafka-configs."""
 
-    # The default options are parsed as names (see EntityCommand), and no prompt exists that --force could answer.
+    # kquota ignores the fields of the default options and `force`, because EntityCommand parses these options as
+    # names, and no prompt exists that --force could answer.
     connection: ThroughControllers
     alter: Annotated[bool, flag("alter", "Change the configs of one entity.")] = False
     describe: Annotated[bool, flag("describe", "Show the configs of entities.")] = False
@@ -96,8 +96,8 @@ class ConfigsOptions(WritingOptions):
         value(
             "password-file",
             "FILE",
-            "File with the password of a SCRAM credential. - is standard input. Without this option, kquota asks for "
-            "the password.",
+            "File with the password of a SCRAM credential, or - for stdin. Without this option, kquota asks for the "
+            "password.",
         ),
     ] = None
     delete_config: Annotated[list[str] | None, value("delete-config", "K,…", "Configs to remove. Repeatable.")] = None

@@ -1,4 +1,4 @@
-"""Names from drafts of KIP-599 that Kafka never shipped, with the current name or the setting with the same effect."""
+"""Config names from drafts of KIP-599 that Kafka never shipped, and the current configs that have the same effect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WINDOW: Final = f"{SAMPLES} x {SAMPLE_MS // 1_000} s"
 
 
 def today(given: Mapping[str, str], option: str) -> Mapping[str, str]:
-    """The pairs under Kafka's current names, and report each change on stderr.
+    """Return the pairs under Kafka's current names, and report each replaced name on stderr.
 
     Raises Invalid for a name that has no current equivalent.
     """
@@ -30,9 +30,9 @@ def today(given: Mapping[str, str], option: str) -> Mapping[str, str]:
 
 
 def today_keys(given: Sequence[str], option: str) -> tuple[str, ...]:
-    """Like `today`, but for keys alone.
+    """Return the keys under Kafka's current names, and report each replaced name on stderr.
 
-    Raises Invalid for names without an equivalent, and for a key under two names.
+    Raises Invalid for a name that has no current equivalent, and for a key that is given under both names.
     """
     for key in given:
         _must_have_shipped(key, None, None, option)
@@ -43,7 +43,9 @@ def today_keys(given: Sequence[str], option: str) -> tuple[str, ...]:
             f"{option}: {_RATE} is the name of {CONTROLLER_MUTATION_RATE} in a draft of KIP-599, and both are given. "
             f"Give only {CONTROLLER_MUTATION_RATE}"
         )
-    say(f"{option}: {_RATE} is the name in a draft of KIP-599. kquota uses {CONTROLLER_MUTATION_RATE}")
+    say(
+        f"{option}: {_RATE} is a name from a draft of KIP-599. kquota uses the current name, {CONTROLLER_MUTATION_RATE}"
+    )
     return tuple(CONTROLLER_MUTATION_RATE if key == _RATE else key for key in given)
 
 

@@ -21,7 +21,7 @@ Named: TypeAlias = Mapping[str, Name | Every]
 def named(types: Sequence[str], names: Sequence[str], short: Mapping[str, str | None]) -> Named:
     """Return the entities that the options name. `short` has the values of the short forms by entity type.
 
-    It resolves host names, but contacts no cluster. Raises Invalid, in Kafka's words where Kafka has them.
+    kquota resolves host names here, but connects to no cluster. Raises Invalid, in Kafka's words where Kafka has them.
     """
     given = _in_kafkas_order({kind: name for kind, name in short.items() if name is not None})
     if given and (types or names):
@@ -40,7 +40,7 @@ def named(types: Sequence[str], names: Sequence[str], short: Mapping[str, str | 
 
 
 def _in_kafkas_order(given: Mapping[str, str]) -> dict[str, str]:
-    """Sort names before defaults, because kafka-configs reports the first one as updated."""
+    """Sort names before defaults, because kafka-configs reports the first entity as updated."""
     order = sorted(given, key=lambda kind: (given[kind] == DEFAULT_NAME, _KINDS.index(kind)))
     return {kind: given[kind] for kind in order}
 

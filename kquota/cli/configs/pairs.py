@@ -1,4 +1,4 @@
-"""--add-config, --add-config-file and --delete-config for every entity type, with the grammar of kafka-configs.
+"""The values of --add-config, --add-config-file and --delete-config, parsed like kafka-configs for every entity type.
 
 No error in this module repeats a value, because it may be a password.
 """
@@ -27,25 +27,25 @@ def pairs(text: str) -> Mapping[str, str]:
     >>> pairs("a=1,b=[x,y=z],c=")
     {'a': '1', 'b': 'x,y=z', 'c': ''}
 
-    Raises Invalid, in Kafka's words, for text that is not such a list, and for a repeated key.
+    Raises Invalid, in Kafka's words, for text that is not a list of pairs, and for a repeated key.
     """
     found: dict[str, str] = {}
     for number, pair in enumerate(_without_trailing_blanks(_split(text, ",")), 1):
         sides = _split(pair, "=")
         if len(sides) != 2:
-            raise Invalid(f"--add-config: {_FORMAT}; pair {number} does not match")
+            raise Invalid(f"--add-config: {_FORMAT}. Pair {number} does not match")
         key, value = (side.strip(_JAVA_TRIMS) for side in sides)
         _must_be_a_key(key, "--add-config")
         if key in found:
             raise Invalid(f"--add-config: {key} is given twice")
         found[key] = value.replace("[", "").replace("]", "").strip(_JAVA_TRIMS)
     if not found:
-        raise Invalid(f"--add-config: {_FORMAT}; it is empty")
+        raise Invalid(f"--add-config: {_FORMAT}. The list is empty")
     return found
 
 
 def pairs_in(path: Path) -> Mapping[str, str]:
-    """Read the pairs of a Java properties file. Raises Invalid, naming --add-config-file."""
+    """Read the pairs in a Java properties file. Raises Invalid for an empty file and for a repeated or invalid key."""
     found: dict[str, str] = {}
     for key, value in entries(path, "--add-config-file"):
         _must_be_a_key(key, "--add-config-file")
@@ -73,8 +73,8 @@ def keys(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Split the text at each separator outside brackets. As in Kafka, an opening bracket protects only if the next
-    bracket closes.
+    """Split the text at each separator outside brackets. As in Kafka, a separator is inside brackets if the next
+    bracket after it is a closing bracket.
     """
     parts: list[str] = []
     end, closes = len(text), False
@@ -88,13 +88,13 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _without_trailing_blanks(parts: Sequence[str]) -> Sequence[str]:
-    """Drop trailing empty parts, because Java's split does: `a=1,` is one part."""
+    """Drop trailing empty parts, as Java's String.split does. Therefore `a=1,` has one part."""
     last = max((at for at, part in enumerate(parts, 1) if part), default=0)
     return parts[:last]
 
 
 def _must_be_a_key(key: str, option: str) -> None:
     if not key:
-        raise Invalid(f"{option}: {_FORMAT}; a key is empty")
+        raise Invalid(f"{option}: {_FORMAT}. A key is empty")
     if not _KEY.fullmatch(key):
         raise Invalid(f"{option}: Invalid character found for config key: {key}")

@@ -21,8 +21,9 @@ from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 
 
 def change_of(entities: Named, add: Mapping[str, str], option: str, delete: tuple[str, ...]) -> QuotaChange:
-    """Return the change that the options ask for. `add` comes from `option`. Raises Invalid for values that kquota
-    sends to no broker.
+    """Return the change that the options request. `option` is the option that contains `add`.
+
+    Raises Invalid for a key that is not a quota of these entities, and for a value that is not valid.
     """
     names: dict[str, Name] = {kind: name for kind, name in entities.items() if not isinstance(name, Every)}
     entity = Entity(user=names.get(USERS), client_id=names.get(CLIENTS), ip=names.get(IPS))
@@ -41,7 +42,7 @@ def limits(pairs: Mapping[str, str], entity_types: Collection[str], option: str)
     >>> limits({"producer_byte_rate": "1MB/s", "request_percentage": "12.5"}, ["users"], "--add-config")
     {'producer_byte_rate': 1000000.0, 'request_percentage': 12.5}
 
-    Raises Invalid for a key that is not a quota of `entity_types` and for a value that no broker should get.
+    Raises Invalid for a key that is not a quota of `entity_types`, and for a value that is missing or not valid.
     """
     must_be_quotas(pairs, entity_types, option, "added")
     for key, text in pairs.items():
@@ -54,13 +55,13 @@ def limits(pairs: Mapping[str, str], entity_types: Collection[str], option: str)
 
 
 def must_be_quotas(keys: Iterable[str], entity_types: Collection[str], option: str, done: str) -> None:
-    """Raise Invalid, naming `option`, for a key that is not a quota of `entity_types`."""
+    """Raise Invalid for a key that is not a quota of `entity_types`. The message starts with `option`."""
     allowed = quotas_of(entity_types)
     if unknown := [key for key in keys if key not in allowed]:
         whose = " and ".join(f"'{entity_type}'" for entity_type in entity_types)
         raise Invalid(
             f"{option}: Only quota configs can be {done} for {whose}. "
-            f"Unexpected config names: {', '.join(unknown)}; quotas of {whose}: {', '.join(allowed)}"
+            f"Unexpected config names: {', '.join(unknown)}. The quotas of {whose} are {', '.join(allowed)}"
         )
 
 
@@ -93,7 +94,7 @@ def sentence(at: world.Where, entities: Named, entity: Entity) -> str:
 
 
 def describe(at: world.Where, entities: Named) -> DescribedQuotas:
-    """Return the quotas of the named entities. Of SCRAM credentials, only the iterations are included."""
+    """Return the quotas of the named entities and, for users, the iterations of their SCRAM credentials."""
     wanted = Filter(user=entities.get(USERS), client_id=entities.get(CLIENTS), ip=entities.get(IPS))
     unreadable: list[str] = []
     scram: Scram | None = None

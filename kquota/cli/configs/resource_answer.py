@@ -16,7 +16,7 @@ Described: TypeAlias = Mapping[Resource, Sequence[Entry]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigSynonym(Part):
-    """A source of a config with its value. None means that the value is secret or not set."""
+    """A source of a config, and the value there. `value` is None if it is secret or not set."""
 
     source: str
     key: str
@@ -63,8 +63,9 @@ def _config(entry: Entry) -> Config:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedConfigs(Answer):
-    """Configs of resources. `everything` includes static configs. `absent` is a requested resource that does
-    not exist.
+    """Configs of resources. `everything` is True if static and default configs are included.
+
+    `absent` is the requested resource, if it does not exist.
     """
 
     HEADER = ("type", "name", "key", "value", "source", "sensitive")

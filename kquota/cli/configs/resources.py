@@ -24,9 +24,8 @@ from kquota.terms import BYTE_RATES, Default
 def describe(at: world.Where, kind: Kind, name: str | Default | None, everything: bool) -> DescribedConfigs:
     """Return the dynamic configs of one resource, or of every resource of the kind if `name` is None.
 
-    `everything` adds static and default configs.
-
-    A broker that does not answer is reported as an error, and the others are still shown.
+    `everything` adds static and default configs. If a broker does not answer, kquota reports an error and still shows
+    the configs of the other brokers.
     """
     resource = None if name is None else Resource(kind=kind, name=name)
     found: Mapping[Resource, Sequence[Entry]]
@@ -41,8 +40,8 @@ def describe(at: world.Where, kind: Kind, name: str | Default | None, everything
             found = _existing(configs, resource)
     if resource is not None and resource not in found and _is_unread(at, resource):
         raise Refused(
-            f"{resource}: a controller shows only its own configs, so these are unknown here. Use --bootstrap-server "
-            "while the broker is alive"
+            f"{resource}: its configs are unknown, because a controller shows only its own configs. Use "
+            "--bootstrap-server while the broker is alive"
         )
     shown = {r: [entry for entry in entries if entry.dynamic or everything] for r, entries in found.items()}
     absent = resource if resource not in found else None
@@ -121,7 +120,10 @@ def _altered(
 
 
 def _release_of_brokers(at: world.Where, configs: Configs) -> tuple[int, ...] | None:
-    """Return the release of the brokers. Controllers answer fewer requests, so theirs would be taken for older."""
+    """Return the release of the brokers, or None over controllers.
+
+    Controllers support fewer requests than brokers, so their release would look older than it is.
+    """
     return None if world.only_controllers(at) else configs.release()
 
 
@@ -131,7 +133,7 @@ def _is_unread(at: world.Where, resource: Resource) -> bool:
 
 
 def _unwritten(configs: Configs, change: ConfigChange, *, unread: bool) -> Unwritten:
-    """Return the answer of a dry run, after the checks of a write. Nothing can be checked if the configs are unread."""
+    """Return the answer of a dry run, after the checks of a write. These checks need configs that can be read."""
     if not unread:
         actions.ready(configs, change)
     secret = change.resource.kind == BROKERS

@@ -1,6 +1,6 @@
 """`kquota configs`: check the options, then describe or alter quotas, or the configs of resources.
 
-Describing quotas is the most frequent use, so it does not import the modules for other configs.
+Describing quotas does not import the modules for other configs, because it is the most frequent use and must be fast.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def run(options: ConfigsOptions) -> Answer:
 
 
 def _resources() -> Any:
-    """Return the commands for the configs of resources, which are imported only for these."""
+    """Return the module for the configs of resources, and import it at the first use."""
     return importlib.import_module("kquota.cli.configs.resources")
 
 
@@ -54,7 +54,7 @@ def _described(options: ConfigsOptions, entities: Named) -> Answer:
         if given is not None and given != []:
             raise Invalid(f'Option "[describe]" can\'t be used with option "[{option}]": use --{option} with --alter')
     if options.dry_run:
-        raise Invalid("--dry-run works with --alter; --describe writes nothing")
+        raise Invalid("--dry-run works only with --alter, because --describe writes nothing")
     must_be_described_together(entities)
     at = _where(options, entities)
     if options.everything and at.zookeeper is not None:
@@ -90,7 +90,7 @@ def _altered(options: ConfigsOptions, entities: Named) -> Answer:
         changed: Answer = credentials.alter(at, entities, asked, options.password_file, dry_run=options.dry_run)
         return changed
     if options.password_file is not None:
-        raise Invalid("--password-file works with --add-config SCRAM-SHA-256 or SCRAM-SHA-512 of one user")
+        raise Invalid("--password-file works only with --add-config SCRAM-SHA-256 or SCRAM-SHA-512 of one user")
     change = quotas.change_of(entities, add, option, delete)
     at = _where(options, entities)
     _must_show_quotas(at)
@@ -112,7 +112,7 @@ def _must_show_quotas(at: world.Where) -> None:
 
 
 def _changes(options: ConfigsOptions) -> tuple[Mapping[str, str], tuple[str, ...], str]:
-    """Return the pairs to set, the keys to delete, and the option that has the pairs."""
+    """Return the pairs to set, the keys to delete, and the option that contains the pairs."""
     if options.add_config is not None and options.add_config_file is not None:
         raise Invalid("Only one of --add-config or --add-config-file must be specified")
     if options.add_config is None and options.add_config_file is None and not options.delete_config:

@@ -38,7 +38,7 @@ _HOW: Final = "Give --password-file FILE (`-` is standard input), or type the pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScramRequest:
-    """The credentials that the options ask for: iterations by mechanism, and mechanisms to delete.
+    """The credentials that the options request: iterations by mechanism, and mechanisms to delete.
 
     `password` is the password in --add-config-file, or None.
     """
@@ -49,7 +49,7 @@ class ScramRequest:
 
 
 def request(entities: Named, add: Mapping[str, str], delete: tuple[str, ...], option: str) -> ScramRequest:
-    """Return the credentials that the options ask for. `add` comes from `option`.
+    """Return the credentials that the options request. `option` is the option that contains `add`.
 
     Raises Invalid, in Kafka's words where Kafka has them, for quotas in the same command, for the default user, and for
     text that is not a credential.
@@ -66,15 +66,16 @@ def request(entities: Named, add: Mapping[str, str], delete: tuple[str, ...], op
     found = {mechanism: credential(mechanism, text, option) for mechanism, text in add.items()}
     passwords = {password for _, password in found.values() if password is not None}
     if len(passwords) > 1:
-        raise Invalid(f"{option}: two credentials have different passwords. Write them with two commands")
+        raise Invalid(f"{option}: two credentials have different passwords. Set each credential with its own command")
     iterations = {mechanism: count for mechanism, (count, _) in found.items()}
     return ScramRequest(iterations=iterations, delete=delete, password=next(iter(passwords), None))
 
 
 def credential(mechanism: str, text: str, option: str) -> tuple[int, str | None]:
-    """Parse `iterations=8192,password=…`, with the iterations of kafka-configs if they are missing.
+    """Return the iterations and the password in a text such as `iterations=8192,password=…`.
 
-    Raises Invalid, in Kafka's words where Kafka has them. `option` has the text.
+    Missing iterations get the default of kafka-configs. Raises Invalid, in Kafka's words where Kafka has them. The
+    message starts with `option`.
     """
     found = _CREDENTIAL.fullmatch(text)
     if found is None:
@@ -110,20 +111,27 @@ def alter(
 
 
 def _given(asked: ScramRequest, file: Path | None) -> str | None:
-    """Return the password from a file, or None if there is none. Raises Invalid for two, and for a needless one."""
+    """Return the password from a file, or None if no file contains a password.
+
+    Raises Invalid for two passwords, and for a password that the change does not need.
+    """
     if file is None:
         if asked.password is not None:
             must_be_a_password(asked.password)
         return asked.password
     if not asked.iterations:
-        raise Invalid("--password-file works with --add-config of a SCRAM credential; deleting one needs no password")
+        raise Invalid(
+            "--password-file works only with --add-config of a SCRAM credential, because a deletion needs no password"
+        )
     if asked.password is not None:
         raise Invalid("--password-file and --add-config-file both have a password. Give only one of them")
     return password_in(file)
 
 
 def password_in(file: Path) -> str:
-    """Read a password from a file with one line, or from standard input (`-`). Raises Invalid."""
+    """Read a password from a file with one line, or from standard input (`-`). Raises Invalid for more than one line
+    and for a password that is not valid.
+    """
     text, name = text_file.read(file, "a file with the password on one line")
     password = text.removesuffix("\n").removesuffix("\r")
     if "\n" in password:

@@ -42,7 +42,7 @@ class Unwritten(Answer):
 def unwritten(
     entity: Entity | Resource, added: Mapping[str, str | float | None], deleted: tuple[str, ...]
 ) -> Unwritten:
-    """Return the answer."""
+    """Return the answer of a dry run for one entity."""
     return Unwritten(altered=entity, added=added, deleted=deleted, closing_notes=("nothing was written",))
 
 

@@ -1,4 +1,4 @@
-"""The answers of `quota export`, `diff` and `apply`: all quotas, a change of them, and the part that was written."""
+"""The answers of `quota export`, `diff` and `apply`: all quotas, the changes, and the completed changes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _number(value: Value) -> float | str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitChanged(Part):
-    """A value that changes."""
+    """The old and the new value of a key. None means not set."""
 
     old: Value = key(form=_number)
     new: Value = key(form=_number)
@@ -76,7 +76,7 @@ class EntityChanged(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reviewed(Answer):
-    """The changes. `change` is their hash. `protected` are the entities that pruning keeps."""
+    """The changes that a document makes. `change` is their hash. `protected` has the entities that --prune keeps."""
 
     HEADER = (*(kind[:-1] for kind in _KINDS), "key", "old", "new")
     INDENT = 2
@@ -127,8 +127,8 @@ def named(change: str) -> str:
 
 
 def summary(found: Difference) -> tuple[str, ...]:
-    """Yield the protected entities that pruning keeps although they are in `owns`, and the number of changes."""
-    kept = [f"warning: protected, so not pruned: {few(found.kept, _SHOWN)}"] if found.kept else []
+    """Return the protected entities that --prune keeps although `owns:` covers them, and the number of changes."""
+    kept = [f"warning: --prune keeps protected entities: {few(found.kept, _SHOWN)}"] if found.kept else []
     if not found.changes:
         return (*kept, "nothing to change")
     keys = sum(1 for one in found.changes for _ in one.differing())
@@ -141,7 +141,7 @@ def words(entity: Entity | Resource) -> str:
 
 
 def _shown(name: str, value: Value) -> str:
-    """Format a value for people. It is exact, and a rate without a unit is also shown rounded."""
+    """Format a value exactly, for people. A rate without a unit is followed by the rounded rate with a unit."""
     if value is None:
         return "not set"
     if isinstance(value, str) and not value.isdecimal():
@@ -182,8 +182,8 @@ class EntityUndone(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied(Answer):
-    """The entities that were changed, and those that were not. `confirmed`: the operator already saw the change before
-    confirming it.
+    """The entities that were changed, and the entities that were not. `confirmed` is True if the operator already saw
+    the changes at the prompt. The text then does not repeat them.
     """
 
     INDENT = 2

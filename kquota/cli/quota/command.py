@@ -32,8 +32,8 @@ class QuotaFormat(StrEnum):
 
 
 EXPORT_EPILOG: Final = """The document is YAML, or JSON with --output json. After `quota apply`,
-an export prints the same bytes again. With --format, stderr names each quota that the format of the other tool cannot
-hold, and the exit code is then 8.
+`quota export` prints the same document, byte for byte. With --format, kquota warns about each quota that the format of
+the other tool cannot hold, and exits with 8.
 
 Examples:
   kquota quota export --bootstrap-server localhost:9092 > quotas.yaml
@@ -65,7 +65,7 @@ FormatToRead: TypeAlias = Annotated[
     QuotaFormat,
     typer.Option("--format", metavar="[kquota|strimzi|rpk]", help="Format of FILE, as for `quota export`."),
 ]
-DIFF_EPILOG: Final = """Exit codes: 0 nothing would change, 8 something would.
+DIFF_EPILOG: Final = """Exit codes: 0 nothing would change, 8 something would change.
 
 Examples:
   kquota quota diff --bootstrap-server localhost:9092 quotas.yaml
@@ -84,9 +84,9 @@ class DiffOptions:
 
 
 APPLY_EPILOG: Final = """\
-On a terminal, it shows the change and asks for confirmation. Elsewhere, give --yes, or --change
-with the hash that was reviewed. Exit codes: 0 done, or nothing to change; 1 refused, or some entities were not
-changed (they are named).
+On a terminal, kquota shows the change and asks for confirmation. Without a terminal, give --yes, or
+--change with the hash that you reviewed. Exit codes: 0 done, or nothing to change; 1 refused, or some entities were
+not changed (stderr names them).
 
 Examples:
   kquota quota apply --bootstrap-server localhost:9092 quotas.yaml --yes
@@ -95,7 +95,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyOptions(WritingOptions):
-    """Set the cluster's quotas to what the document says. A second run changes nothing."""
+    """Change the quotas of the cluster to match the document. A second run changes nothing."""
 
     connection: Unrecorded
     file: QuotaFile
@@ -107,10 +107,10 @@ class ApplyOptions(WritingOptions):
         typer.Option(
             "--change",
             metavar="HASH",
-            help="Do not ask, and apply only the change that has this hash in `quota diff`.",
+            help="Apply without confirmation, and only if `quota diff` shows this hash for the change.",
         ),
     ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be sent, without sending it.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes, without sending them.")] = False
     output: OutputFormat = Output.text
 
     @property
@@ -124,7 +124,7 @@ class ApplyOptions(WritingOptions):
 
 EXPLAIN_EPILOG: Final = """\
 Give --user ANONYMOUS for a client that does not authenticate, and --client-id '' for a client that
-sends no client-id. Exit code 8: --all found something.
+sends no client-id. Exit codes: 0 done, 8 --all reports a finding.
 
 Examples:
   kquota quota explain --bootstrap-server localhost:9092 --user alice --client-id billing
@@ -163,7 +163,7 @@ app = typer.Typer(name="quota", cls=Group, epilog=EPILOG, no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """Manage all quotas of a cluster as one document, explain which one limits a client, and test them with a load."""
+    """Manage a cluster's quotas as one document, explain which quota limits a client, and test quotas with a load."""
 
 
 commands.add(app, "export", ExportOptions, epilog=EXPORT_EPILOG, work="run.export")

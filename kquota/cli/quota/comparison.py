@@ -1,5 +1,5 @@
-"""The parts that `quota export`, `diff` and `apply` share: the document, the quotas and throttles of a cluster, its
-changes.
+"""The steps that `quota export`, `diff` and `apply` share: read the document and the cluster, compare them, and write
+throttles.
 """
 
 from __future__ import annotations
@@ -43,14 +43,16 @@ class QuotaCluster:
 def opened(
     connection: Connection, *, with_configs: bool, unreadable: Callable[[str], None] | None = None
 ) -> Iterator[QuotaCluster]:
-    """Open a connection to the cluster. `unreadable` receives quotas that cannot be read, by default stderr."""
+    """Open a connection to the cluster. `unreadable` receives a message for each quota that cannot be read, and prints
+    it on stderr by default.
+    """
     at = world.where(connection)
     with world.quotas(at, unreadable) as quotas, world.configs(at) if with_configs else nullcontext() as configs:
         yield QuotaCluster(quotas=quotas, configs=configs)
 
 
 def read(file: Path, *, prune: bool, form: QuotaFormat = QuotaFormat.kquota) -> Document:
-    """Read the document in a file before any connection is made. Raises Invalid."""
+    """Read the document in a file. Raises Invalid for a document that is not valid, or that --prune cannot use."""
     if prune and form is not QuotaFormat.kquota:
         raise Invalid(f"--prune works only with kquota's own documents, because --format {form} has no `owns:`")
     parse = interchange.reader(form)
@@ -60,7 +62,7 @@ def read(file: Path, *, prune: bool, form: QuotaFormat = QuotaFormat.kquota) -> 
         for line in found.unreadable:
             world.warn(f"{name}: ignored: {line}")
     if prune and found.owns is None:
-        raise Invalid("--prune needs `owns: [patterns]` in the document, which states what may be removed")
+        raise Invalid("--prune needs `owns: [patterns]` in the document. The patterns name the entities to prune")
     for entity, limits in found.limits.items():
         if isinstance(entity.ip, str) and limits and not is_ip_or_host(entity.ip):
             raise Invalid(
@@ -125,14 +127,17 @@ def _throttles_of(configs: Configs, named: Iterable[Resource]) -> Throttles:
 
 
 def _warnings_of_throttles(configs: Configs, throttlings: Iterable[Throttling]) -> list[str]:
-    """Yield warnings about possible mistakes. Raises Refused for values that these brokers store and ignore."""
+    """Return warnings about possible mistakes. Raises Refused for values that these brokers store and ignore."""
     release = configs.release()
     lines = [line for throttling in throttlings for line in ignored.must_take_effect(throttling.change, release)]
     return list(dict.fromkeys(lines))
 
 
 def write_throttles(configs: Configs, throttlings: Sequence[Throttling]) -> dict[Resource, str]:
-    """Write each change independently and read it back. Return the reasons for those that were not written."""
+    """Write each change independently, and read it back.
+
+    Return the reason for each resource that was not changed or whose state is unknown.
+    """
     undone: dict[Resource, str] = {}
     for place, throttling in enumerate(throttlings):
         try:

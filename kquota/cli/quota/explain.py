@@ -45,7 +45,7 @@ class LevelShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityShown(Part):
-    """The total that a request percentage divides, by broker. None means that the brokers are unknown."""
+    """The request capacity of each broker in percent of a thread. None means that the brokers are unknown."""
 
     capacity: Mapping[str, int | None] | None
 

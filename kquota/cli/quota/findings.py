@@ -24,7 +24,7 @@ from kquota.terms import DEFAULT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaFindingShown(Part):
-    """A finding of `kquota.quota.finding`. `value` is the limit that it is about, or None if there is none."""
+    """A finding of `kquota.quota.finding`. `value` is the affected limit, or None if the finding concerns no limit."""
 
     rule: str
     entity: Entity | None
@@ -48,8 +48,8 @@ class Findings(Answer):
     findings: tuple[QuotaFindingShown, ...]
 
     def text(self) -> Iterator[str]:
-        """Yield the number of findings by rule, then a paragraph for each. Commands are on one line, so that they can
-        be pasted.
+        """Yield the number of findings by rule, then a paragraph for each finding. Each command is on one line, so that
+        you can paste it.
         """
         among = f"{counted(self.limits, 'limit')} of {counted(self.entities, 'entity')}"
         if not self.findings:

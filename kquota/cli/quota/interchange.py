@@ -1,4 +1,4 @@
-"""The formats of `--format`: how `quota export` writes them, and how `quota diff` and `quota apply` read them."""
+"""The formats of `--format`: the writers for `quota export`, and the readers for `quota diff` and `quota apply`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WRITERS: Final[Mapping[QuotaFormat, Callable[[Document], ForeignText]]] = {
     QuotaFormat.terraform: terraform.write,
     QuotaFormat.rpk: rpk.write,
 }
-"""The formats of other tools."""
+"""The writers for the formats of other tools."""
 READERS: Final[Mapping[QuotaFormat, Callable[[str, str], Document]]] = {
     QuotaFormat.kquota: document_text.read,
     QuotaFormat.strimzi: strimzi.read,
@@ -27,7 +27,10 @@ READERS: Final[Mapping[QuotaFormat, Callable[[str, str], Document]]] = {
 
 
 def exported(document: Document, form: QuotaFormat) -> Lines:
-    """Return the document in the format of another tool. Each loss is a warning, and the exit code is then 8."""
+    """Return the document in the format of another tool.
+
+    A quota that the format cannot hold causes a warning and exit code 8.
+    """
     found = WRITERS[form](document)
     return Lines(
         lines=tuple(found.text.split("\n")[:-1]),

@@ -34,7 +34,10 @@ class MetricsSource:
     ] = None
 
     def of(self, at: Where) -> MetricsSource:
-        """Return the source of these options, otherwise that of the cluster. Raises Invalid for none and for two."""
+        """Return the source in these options, or else the source in the configuration of the cluster.
+
+        Raises Invalid if no source is given, and if both are given.
+        """
         given = self if self.metrics or self.prometheus else MetricsSource(metrics=at.metrics, prometheus=at.prometheus)
         if given.metrics and given.prometheus:
             raise Invalid("--metrics and --prometheus are two sources of the same metrics. Give only one of them")

@@ -34,12 +34,12 @@ _SECONDS_PER_ENTITY: Final = 0.001
 
 
 def export(options: ExportOptions) -> Answer:
-    """Export all quotas. It warns of each limit that is not valid in a document, and of quotas that it cannot read."""
+    """Export all quotas. kquota warns about each limit that is not valid in a document, and about unreadable quotas."""
     foreign = options.form is not QuotaFormat.kquota
     if foreign and options.replication_throttles:
-        raise Invalid(f"--format {options.form} has no replication throttles. Leave out --replication-throttles")
+        raise Invalid(f"--format {options.form} cannot hold replication throttles. Leave out --replication-throttles")
     if foreign and options.output is not Output.text:
-        raise Invalid(f"--format {options.form} is itself the format of stdout. Leave out --output {options.output}")
+        raise Invalid(f"--format {options.form} already sets the output format. Leave out --output {options.output}")
     unreadable: list[str] = []
     with opened(
         options.connection, with_configs=options.replication_throttles, unreadable=unreadable.append
@@ -73,8 +73,8 @@ def apply(options: ApplyOptions) -> Answer:
     """Apply the document. Raises Refused if the change is not the reviewed one, or is not confirmed."""
     if options.change is not None and not _HASH.fullmatch(options.change):
         raise Invalid(
-            f"--change {options.change!r}: not a change hash. Copy the hash that {_diff_command(options)} prints: "
-            "sha256: and 16 digits"
+            f"--change {options.change!r}: not a change hash (sha256: and 16 hexadecimal digits). Copy the hash that "
+            f"{_diff_command(options)} prints"
         )
     asks = not (options.yes or options.dry_run or options.change is not None)
     if asks:
@@ -109,7 +109,7 @@ def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
         for line in one.lines():
             print(printable(line), file=sys.stderr)
     if (more := len(found.changes) - confirmation.MOST_SHOWN) > 0:
-        say(f"... and {counted(more, 'entity')} more: {diff} shows them all")
+        say(f"... and {counted(more, 'entity')} more. {diff} shows all changes")
     for line in (*summary(found), named(found.hash)):
         say(line)
     confirmation.must_agree("apply this change?")
@@ -117,7 +117,7 @@ def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
 
 
 def _write(cluster: QuotaCluster, found: Difference) -> Mapping[Entity | Resource, str]:
-    """Make the change, quotas first.
+    """Write the quotas, then the throttles.
 
     Return the reason for each entity that was not changed or whose state is unknown.
     """

@@ -34,9 +34,9 @@ def whom(client: Client) -> str:
 def headline(answer: KeyAnswer, cluster: Capacity) -> str:
     """Return the answer for one key in one sentence."""
     if cluster.ignores(answer.key):
-        return f"{answer.key}: unlimited, because the brokers are too old for it"
+        return f"{answer.key}: unlimited, because these brokers do not support it"
     if answer.limit is None:
-        return f"{answer.key}: unlimited, because no level that applies is set"
+        return f"{answer.key}: unlimited, because no applicable level is set"
     won = answer.winner
     where = "for the cluster" if answer.row.model is Model.BUCKET else "per broker"
     source = (
@@ -98,7 +98,8 @@ def reasons(explained: Explanation) -> Iterator[str]:
         yield ""
         yield from wrapped(
             "",
-            f"The brokers have client.quota.callback.class={callback}, which decides and may apply other limits.",
+            f"The brokers use client.quota.callback.class={callback}, which sets the limits. They may differ from the "
+            "limits shown here.",
             indent="  ",
         )
     elif explained.client is not None and not explained.cluster.reported:
@@ -106,8 +107,9 @@ def reasons(explained: Explanation) -> Iterator[str]:
         yield ""
         yield from wrapped(
             "",
-            "It is unknown whether the brokers have a client.quota.callback.class, which decides instead of Kafka, or,"
-            f" before Kafka 3.0, a {static}: {_NO_BROKERS}.",
+            "Some configs of the brokers are unknown. A client.quota.callback.class would set the limits instead of "
+            f"Kafka. Before Kafka 3.0, {static} may also apply. To read these configs, use --bootstrap-server and a "
+            "user with the right to DescribeConfigs.",
             indent="  ",
         )
     for answer in explained.answers:
@@ -122,7 +124,8 @@ def _why(answer: KeyAnswer, explained: Explanation) -> Iterator[str]:
     yield from wrapped("why", _reason(answer, explained.client))
     if answer.limit is not None and not (math.isfinite(answer.limit) and answer.limit > 0):
         yield from wrapped(
-            "warning", "this is not a valid rate, and brokers do not enforce it as one. Set a rate, or remove it"
+            "warning",
+            "this limit is not a valid rate, so brokers do not enforce it as a rate. Set a valid rate, or remove it",
         )
     elif answer.limit is not None:
         yield from wrapped("cluster", _in_the_cluster(answer, cluster))
@@ -181,7 +184,7 @@ def _capacity(answer: KeyAnswer, cluster: Capacity) -> str:
     of = _range(f"{capacities[0]}%", f"{capacities[-1]}%")
     has = f"100% is one thread, and a broker has {of}: (num.io.threads + num.network.threads) x 100"
     if len(mosts) == len(brokers) and answer.limit > max(mosts):
-        return f"{has}, so this limits nothing"
+        return f"{has}, so this quota has no effect"
     return f"{has}, so this is {_range(shares[-1], shares[0])} of it"
 
 

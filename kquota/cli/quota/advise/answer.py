@@ -27,8 +27,8 @@ _SHOWN: Final = 10
 class AdvisedClient(Part):
     """One client and key: its use on the broker where it is highest, its limits, and the predicted throttle time.
 
-    The throttle time covers the window of the advice. It is null if the proposal is not tighter than now, or if the
-    client never used more.
+    The throttle time covers the window of the advice. It is None if the proposed limit is not lower than the current
+    limit, or if the client never exceeded the proposed limit.
     """
 
     key: str
@@ -48,7 +48,7 @@ class AdvisedClient(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisedTotal(Part):
-    """The sums of one key on one broker."""
+    """The sums of one key over all clients, on one broker. `capacity` is None if it is unknown."""
 
     key: str
     clients: int
@@ -160,7 +160,7 @@ def summary(found: Advised) -> Iterator[str]:
     delayed = sum(one.throttled_seconds > 0 for one in found.clients)
     if delayed:
         clients = counted(delayed, "client")
-        yield f"{clients} throttled during the measurement: the real demand is higher than the measured use"
+        yield f"brokers throttled {clients} during the measurement, so the real demand is higher than the measured use"
     yield from _throttled_lines([one for one in found.clients if one.throttle_seconds])
 
 
@@ -172,9 +172,9 @@ def _total_line(one: AdvisedTotal) -> str:
 
 def _throttled_lines(throttled: Sequence[AdvisedClient]) -> Iterator[str]:
     if not throttled:
-        yield "no client would have been throttled"
+        yield "the proposed limits would have throttled no client"
         return
-    yield f"{counted(len(throttled), 'client')} would have been throttled:"
+    yield f"the proposed limits would have throttled {counted(len(throttled), 'client')}:"
     worst = sorted(throttled, key=lambda one: -(one.throttle_seconds or 0))[:_SHOWN]
     rows = [
         (
@@ -190,4 +190,4 @@ def _throttled_lines(throttled: Sequence[AdvisedClient]) -> Iterator[str]:
     heads = ("client", "key", "most used", "limit", "throttled", "longest")
     yield from aligned(rows, heads, frozenset({0, 1})).splitlines()
     if len(throttled) > _SHOWN:
-        yield f"... and {counted(len(throttled) - _SHOWN, 'client')} more; --output tsv shows all"
+        yield f"... and {counted(len(throttled) - _SHOWN, 'client')} more. --output tsv shows all clients"

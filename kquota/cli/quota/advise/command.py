@@ -14,8 +14,8 @@ from kquota.cli.options import Only, Output, TableFormat
 from kquota.cli.quota.metrics_source import MetricsSource
 from kquota.quota_keys import QUOTA_KEYS, Model
 
-EPILOG: Final = """The text is a document for `quota diff`, and the sums and predictions are on stderr.
---output json and tsv have each client with its use, its limits and its predicted throttle time.
+EPILOG: Final = """kquota prints a document for `quota diff` on stdout, and sums and predictions on stderr.
+With --output json or tsv, it prints each client with its use, its limits and its predicted throttle time.
 
 Examples:
   kquota quota advise --bootstrap-server localhost:9092 --usage usage/ --network 1.25GB/s > quotas.yaml
@@ -30,7 +30,9 @@ HEADINGS: Final = {
 }
 """The first option of each part of the help, and its heading."""
 KEYS: Final = tuple(key for key, row in QUOTA_KEYS.items() if row.simulated and row.model is not Model.BUCKET)
-"""The keys that get a limit by default. A token bucket saves quota, so percentiles of a rate say little about it."""
+"""The keys that get a limit by default, without token buckets. A token bucket saves unused quota, so a percentile of
+the rate does not show which limit a client needs.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,7 @@ class AdviseOptions:
             "--brokers",
             metavar="N",
             min=1,
-            help="Future number of brokers. kquota scales the limits so that each client gets the same from the whole "
+            help="Future number of brokers. kquota scales the limits so that each client keeps its total rate in the "
             "cluster.",
         ),
     ] = None

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from kquota.spark.usage import UsageJob
 
 _MOST_PREDICTED: Final = 10_000
-"""The clients whose throttle time is predicted: those that exceeded their proposals most."""
+"""The number of clients whose throttle time kquota predicts: the clients that exceeded their proposed limits most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
-    """The rules of a limit. `network` is in bytes per second."""
+    """The options that determine the proposed limits. `network` is in bytes per second."""
 
     head_room: float
     keys: tuple[str, ...]
@@ -56,7 +56,7 @@ def run(options: AdviseOptions) -> Advised:
         engine=where,
     )
     if options.compact and not where.local:
-        raise Invalid("--compact writes on this machine. Leave out --spark-master and --spark-remote")
+        raise Invalid("--compact works only with Spark on this machine. Leave out --spark-master and --spark-remote")
     at = world.where(options.connection)
     with world.quotas(at) as port, world.configs(at) as configs, local_files.workspace() as scratch:
         cluster_id, quotas = port.cluster_id(), port.everything()
@@ -94,7 +94,10 @@ def _predicted(job: UsageJob, found: Sequence[ProposedLimit]) -> Mapping[QuotaBu
     throttled = [one for one in found if one.throttles and QUOTA_KEYS[one.use.bucket.key].model is not Model.BUCKET]
     worst = sorted(throttled, key=lambda one: one.limit / (one.use.most * one.spread))[:_MOST_PREDICTED]
     if len(worst) < len(throttled):
-        say(f"warning: the throttle time of {counted(len(throttled) - len(worst), 'client')} is not predicted")
+        say(
+            f"warning: the throttle time of {counted(len(throttled) - len(worst), 'client')} is not predicted, because "
+            f"kquota predicts it for at most {_MOST_PREDICTED:,} clients"
+        )
     by_bucket = {one.use.bucket: one for one in worst}
     pieces = job.pieces({one.use.bucket: one.use.broker for one in worst})
     return {
@@ -105,7 +108,7 @@ def _predicted(job: UsageJob, found: Sequence[ProposedLimit]) -> Mapping[QuotaBu
 
 
 def _capacities(capacity: Capacity, rules: _Rules) -> dict[str, float]:
-    """Return the capacity of one broker for each key, as far as it is known. The smallest broker decides."""
+    """Return the known capacity of one broker for each key. If brokers differ, the smallest capacity counts."""
     found = {key: rules.network for key, row in QUOTA_KEYS.items() if row.in_bytes and rules.network is not None}
     threads = [one.request_capacity for one in capacity.brokers or ()]
     known = [float(one) for one in threads if one is not None]

@@ -32,7 +32,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MeasuredTime(NamedTuple):
-    """The cluster whose use was measured, and the time from which to which."""
+    """The cluster whose use was measured, and the begin and the end of the measurement."""
 
     cluster_id: str
     begin: datetime
@@ -41,8 +41,9 @@ class MeasuredTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseSource:
-    """The source that the options name. `prometheus` is its address, or "" for another source. The last `window` of it
-    counts.
+    """The source that the options name. Only the last `window` of its readings counts.
+
+    `prometheus` is the address of a Prometheus server, or "" for another source.
     """
 
     given: AdviseOptions
@@ -52,9 +53,9 @@ class UseSource:
     engine: Engine
 
     def opened(self, stack: ExitStack, cluster_id: str, scratch: Path) -> tuple[MeasuredTime, UsageJob]:
-        """Return the job over the use of this cluster, on a Spark that ends with `stack`.
+        """Return the time and the Spark job of the measured use of this cluster. The Spark session ends with `stack`.
 
-        Raises Invalid without a reading of this cluster.
+        Raises Invalid if the source has no reading of this cluster.
         """
         if self.given.trace:
             return self._traced(stack, cluster_id, scratch)
@@ -64,12 +65,12 @@ class UseSource:
         return self._collected(stack, folders, cluster_id, scratch)
 
     def _traced(self, stack: ExitStack, cluster_id: str, scratch: Path) -> tuple[MeasuredTime, UsageJob]:
-        """Raises Invalid without a valid row, and for times after the year 9999."""
+        """Return the time and the job of a trace. Raises Invalid without a valid row, and for times after year 9999."""
         trace = trace_files.opened(self.given.trace or (), scratch)
         keys = trace_keys(trace, self.given.key)
         on_stage = stack.enter_context(stages())
         spark = stack.enter_context(session(scratch, trace.files, say, engine=self.engine, on_stage=on_stage))
-        # Only a job needs PySpark.
+        # Imported here, because only a job needs PySpark.
         from kquota.spark import trace_usage
         from kquota.spark.reader import Reader
 
@@ -135,8 +136,8 @@ def prometheus(given: AdviseOptions) -> str:
 
 
 def trace_keys(trace: TraceFiles, given: Sequence[str] | None) -> list[str]:
-    """Return the keys for which a trace has a column. Its bytes are those of producers, unless `given` has the
-    consumers' key.
+    """Return the keys for which a trace has a column. `bytes` counts for producers, unless `given` has
+    `consumer_byte_rate`.
 
     Raises Invalid for a given key without a column, and for the byte rates of producers and consumers together.
     """
@@ -155,12 +156,12 @@ def trace_keys(trace: TraceFiles, given: Sequence[str] | None) -> list[str]:
 
 
 def _compact(folders: Sequence[Path], where: Engine, scratch: Path) -> None:
-    """Compact the waiting snapshots of each folder. Raises Busy if another kquota compacts it."""
+    """Compact the waiting snapshots of each folder. Raises Busy if another kquota is compacting the folder."""
     for number, folder in enumerate(folders):
         if not local_files.usage([folder]).waiting:
             continue
         with local_files.rolling(folder) as batch:
-            # Another process may have compacted them in the meantime.
+            # Listed again, because another process may have compacted the snapshots in the meantime.
             waiting = local_files.usage([folder]).waiting
             if waiting:
                 _compacted(batch, waiting, where, scratch / f"compact-{number}")
@@ -176,11 +177,14 @@ def _compacted(batch: HistoryBatch, waiting: Mapping[Path, SnapshotKey], where: 
         reader = Reader(spark=spark, scratch=scratch)
         usage.write(usage.by_day(usage.readings(reader, laid)), batch.unfinished / "usage")
     place = batch.commit({"usage": batch.unfinished / "usage"}, set(waiting.values()))
-    say(f"compacted {counted(len(waiting), 'snapshot')} into {place}. You can delete their files")
+    say(f"compacted {counted(len(waiting), 'snapshot')} into {place}. You can delete the snapshot files")
 
 
 def _listed(folders: Sequence[Path], cluster_id: str, window: timedelta) -> tuple[Listing, datetime]:
-    """Return the files of this cluster in the window, and the time of its newest reading."""
+    """Return the files of this cluster in the window, and the time of its newest reading.
+
+    Raises Invalid without a snapshot of this cluster.
+    """
     every = local_files.usage(folders)
     if cluster_id not in every.clusters():
         named = ", ".join(map(str, folders))

@@ -20,14 +20,14 @@ from kquota.terms import BrokerId
 
 _SAYS: Final[Mapping[Verdict, str]] = {
     Verdict.AS_EXPLAINED: "As expected, within 10 %.",
-    Verdict.NOT_REACHED: "As expected: the client got what it asked for, and did not reach its quota.",
+    Verdict.NOT_REACHED: "As expected: the client got the rate that it asked for, and did not reach its quota.",
     Verdict.MORE: "More than the quota allows. The brokers may be too old for this quota, or a"
-    " client.quota.callback.class may decide.",
+    " client.quota.callback.class may apply another limit.",
     Verdict.LESS: "Less than the quota allows, and throttled. Other clients may use the same bucket,"
     " another quota may apply, or this machine may be too busy.",
     Verdict.SLOW: "Less than the client asked for, and no broker throttled it. The bottleneck is the network, the"
     " brokers or this machine, not a quota.",
-    Verdict.THROTTLED: "Throttled, but no quota of this kind applies, so another quota does.",
+    Verdict.THROTTLED: "Throttled, but no quota of this kind applies. Another quota throttles the client.",
 }
 
 
@@ -93,7 +93,7 @@ class ProbeShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottledShown(Part):
-    """How often and for how long the client was asked to wait."""
+    """The number and the length of the throttle times in the responses to the client."""
 
     count: int
     mean_ms: float | None = key(form=rounded(1))
@@ -115,7 +115,7 @@ class ReadingShown(Part):
     verdict: Verdict = key(form=_name)
 
     def row(self, kind: Kind) -> list[str]:
-        """Yield the lines of the text output."""
+        """Return the cells of a row in the text output."""
         got = human_rate(self.rate) if kind in BYTES else f"{_three(self.rate)}/s"
         cells = ["controller" if self.broker is None else str(self.broker), got]
         if self.expected is None or self.difference is None:
@@ -133,7 +133,7 @@ class ReadingShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPlanned(Answer):
-    """The load that would be run."""
+    """The load that kquota would run."""
 
     INDENT = 2
 
@@ -150,7 +150,7 @@ class LoadPlanned(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probed(Answer):
-    """The throughput of the client, and whether it is what its quota allows."""
+    """The throughput of the client, and whether it matches the quota."""
 
     INDENT = 2
 
@@ -180,7 +180,7 @@ def planned(load: Load, explained: Explanation) -> LoadPlanned:
 
 
 def probed(load: Load, explained: Explanation, readings: Sequence[Reading]) -> Probed:
-    """Return the answer after the load. The exit code states whether the client got the explained throughput."""
+    """Return the answer after the load. The exit code is 0 if the client got the explained throughput, otherwise 8."""
     result = verdict.worst([verdict.of(load, one) for one in readings])
     return Probed(
         probe=_probe(load, explained),
@@ -239,9 +239,9 @@ def _reading(load: Load, reading: Reading) -> ReadingShown:
 
 
 def _thread_ms(load: Load, reading: Reading) -> float | None:
-    """Return the thread time of one request.
+    """Return the thread time of one request in ms, or None if it is unknown.
 
-    While it throttles a client, a broker counts exactly the client's quota.
+    The calculation uses the quota, because a broker that throttles a client counts exactly the client's quota.
     """
     limit = load.limit
     if load.kind is not Kind.REQUESTS or limit is None or not reading.throttles.count or not reading.rate:
@@ -284,7 +284,7 @@ def _asked(load: Load) -> str:
 
 
 def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
-    """Return other quotas that may throttle this client."""
+    """Yield other quotas that may throttle this client."""
     mattering = (KEYS[Kind.REQUESTS],) if load.kind in BYTES else (KEYS[Kind.CONSUME],)
     for one in explained.answers:
         if load.kind is not Kind.CREATE_TOPICS and one.key in mattering and one.limit is not None:

@@ -27,7 +27,7 @@ _STOP_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPlanned(Answer):
-    """The client that would be run."""
+    """The client that kquota would run."""
 
     INDENT = 2
 
@@ -160,13 +160,13 @@ def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_STOP_SECONDS)
         finally:
-            # Also after a second interrupt.
+            # In a `finally` of its own, because a second interrupt must not leave the client running.
             _signal(process, signal.SIGKILL)
             process.wait()
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    # Also after the end of the first process, because it may have started others.
+    # Sent even after the end of the client, because the client may have started other processes.
     with suppress(ProcessLookupError):
         os.killpg(process.pid, number)
 

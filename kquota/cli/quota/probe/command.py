@@ -18,9 +18,9 @@ EPILOG: Final = """The client loads its own topic, kquota-probe-..., with one pa
 removes this topic, also after an interrupt. If a probe was killed, the next probe or --clean-up removes its topics
 after the end time in their names.
 
-Exit codes: 0 the client got what `kquota quota explain` shows, within 10 %; 8 it got more or less, or --clean-up kept a
-topic that may be in use. With --client-command: 0 the client honors throttle times; 8 it sends requests during them;
-1 it failed, or had no throttle time that can be judged.
+Exit codes: 0 the client got the rate that `kquota quota explain` shows, within 10 %; 8 the client got more or less, or
+--clean-up kept a topic that may be in use. With --client-command: 0 the client honors throttle times; 8 it sends
+requests during them; 1 it failed, or kquota could not judge any throttle time.
 
 Examples:
   kquota quota probe --bootstrap-server localhost:9092 --client-id billing --produce 20MB/s --dry-run
@@ -38,7 +38,7 @@ HEADINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeOptions(WritingOptions):
-    """Load a topic with a real client for some seconds, and compare what the client gets with its quota."""
+    """Load a topic with a real client for some seconds, and compare the throughput of the client with its quota."""
 
     connection: ThroughBrokers
     produce: Annotated[
@@ -99,7 +99,7 @@ class ProbeOptions(WritingOptions):
         typer.Option(
             "--seconds",
             metavar="N",
-            help="How long to measure after the first two quota windows. A byte rate is measured over whole windows "
+            help="Time to measure after the first two quota windows. A byte rate is measured over whole windows "
             f"({SAMPLES * SAMPLE_MS // 1_000} s by default). [default: two windows, or 3 s for each step "
             f"of --find-limit, or 60 s for --client-command; at most {load.MOST_SECONDS:g}]",
         ),
@@ -133,5 +133,5 @@ class ProbeOptions(WritingOptions):
         ),
     ] = 1.0
     yes: Yes = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and change nothing.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False
     output: OutputFormat = Output.text

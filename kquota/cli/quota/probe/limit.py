@@ -19,7 +19,10 @@ from kquota.terms import CONTROLLER_MUTATION_RATE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldShown(Part):
-    """The highest rate that held for one size of topic (None if none did), and why the next rate did not hold."""
+    """The highest rate that the controller sustained for topics of one size, or None if it sustained no rate.
+
+    `stopped_at` is the next rate, and `why` is the reason that the controller did not sustain it.
+    """
 
     partitions_per_topic: int
     rate: float | None
@@ -76,7 +79,7 @@ class LimitFound(Answer):
 
 
 def found(limit: Limit) -> LimitFound:
-    """Return the answer. The exit code states whether there is a suggestion."""
+    """Return the answer. The exit code is 0 with a suggestion, and 8 without one."""
     return LimitFound(
         suggested=limit.suggested,
         tenants=limit.tenants,

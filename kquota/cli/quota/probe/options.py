@@ -126,8 +126,9 @@ def worded(error: KquotaError) -> KquotaError:
             return Invalid(f"--user {error.user}: {error}. Give the login of {error.user} with --client-config")
         case TooManyBytes():
             return Refused(
-                f"this would write {human_bytes(error.written)}, and --most-bytes allows {human_bytes(error.allowed)}."
-                " Give a lower rate, fewer --seconds, fewer brokers (--broker-list) or more --most-bytes"
+                f"the probe would write {human_bytes(error.written)}, and --most-bytes allows "
+                f"{human_bytes(error.allowed)}. Give a lower rate, fewer --seconds, fewer brokers "
+                "(--broker-list) or more --most-bytes"
             )
         case NotRemoved():
             return NotRemoved(f"{error}. Run {suggested('quota probe --clean-up')} later", error.done, error.undone)

@@ -109,7 +109,7 @@ def _readings(who: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple
 def _limit(
     who: ProbeLogins, stage: ProbeCluster, explained: Explanation, client_id: str, options: ProbeOptions
 ) -> Answer:
-    """Run the ladder of rates. The exit code states whether there is a suggestion."""
+    """Try higher and higher mutation rates. The exit code is 0 with a suggested limit, and 8 without one."""
     wanted = preparation.climbing(
         explained, stage.brokers, seconds=options.seconds, most_partitions=options.most_partitions
     )
@@ -153,7 +153,9 @@ def _say_step(step: Step) -> None:
 
 
 def _clean_up(who: ProbeLogins, *, dry_run: bool) -> Answer:
-    """Remove the topics of killed probes. Returns NOT_YET if some may still be in use, or only have a probe's name."""
+    """Remove the topics of killed probes. The exit code is 8 if a topic may still be in use, or only has the name of a
+    probe's topic.
+    """
     with who.stage() as stage:
         found = probe.older(stage) if dry_run else _remove_older(stage)
     running = [
@@ -175,7 +177,7 @@ class Made:
     left: bool = False
 
     def complain(self, error: KquotaError) -> None:
-        """Print why a topic is left."""
+        """Print the reason that a topic could not be removed."""
         self.left = True
         complain(str(worded(error)))
 
@@ -206,8 +208,9 @@ def _remove_older(stage: ProbeCluster) -> Found:
 
 
 def _foreign(found: Found) -> list[str]:
-    """Yield a line for each topic that only has the name of a probe."""
+    """Return a line for each topic that has the name, but not the mark, of a probe's topic."""
     return [
-        f"topic {name}: kept, because it has the name of a probe's topic, but not the {scratch.SEAL} that marks one"
+        f"topic {name}: kept, because it has the name of a probe's topic, but not the {scratch.SEAL} that kquota sets "
+        "on such a topic"
         for name in found.foreign
     ]

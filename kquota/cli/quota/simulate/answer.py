@@ -66,7 +66,7 @@ def _cells(curve: Curve) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundShown(Part):
-    """One request for topics: its time, what was accepted, and how long the client then waits."""
+    """One request for topics: its time, the accepted topics and mutations, and the wait of the client after it."""
 
     ms: int
     topics: int
@@ -118,7 +118,7 @@ class Deployed(Answer):
 
 
 def deployed(found: Deploy, items: Sequence[int], held: Quotas, rate: float, model: str, *, sought: bool) -> Deployed:
-    """Simulate these topics under a mutation rate, in the arithmetic of a model."""
+    """Return the answer for topics under a mutation rate. `model` is the arithmetic that calculated `found`."""
     return Deployed(
         model=model,
         strict=held.strict,
@@ -242,11 +242,11 @@ def _trace_lines(found: Sequence[StreamShown]) -> Iterator[str]:
     yield ""
     worst = sorted((one for one in found if one.flow.delayed), key=lambda one: -one.flow.total_wait)
     rows = [_row(one, begin) for one in worst[:_ROWS]]
-    # An empty column would only make the lines longer.
+    # The table leaves out an empty column, because it only makes the lines longer.
     heads = [head for head in rows[0] if head != "rejected" or any(row[head] for row in rows)]
     yield from aligned([[row[head] for head in heads] for row in rows], heads, left=[0]).splitlines()
     if len(worst) > _ROWS:
-        yield f"... and {len(worst) - _ROWS:,} more; --output json shows all"
+        yield f"... and {len(worst) - _ROWS:,} more. --output json shows all clients"
 
 
 def _row(one: StreamShown, begin: int) -> dict[str, object]:

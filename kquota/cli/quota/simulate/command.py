@@ -16,7 +16,7 @@ from kquota.cli.options import Each, Output, OutputFormat
 from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.terms import HIGHEST_ID
 
-EPILOG: Final = """kquota contacts no cluster. It uses the brokers' own arithmetic, to the millisecond.
+EPILOG: Final = """kquota does not connect to a cluster. It calculates like a broker, to the millisecond.
 
 Examples:
   kquota quota simulate --controller-mutation-rate 5 --topics 7 --partitions 80
@@ -40,7 +40,7 @@ _MOST_SAMPLES: Final = 3_600
 
 
 class Arithmetic(StrEnum):
-    """How mutations are counted: as Kafka shipped it, or as in a draft of KIP-599."""
+    """The arithmetic for mutations: that of Kafka's releases, or that of a draft of KIP-599."""
 
     shipped = "shipped"
     draft_even = "draft-even"
@@ -66,7 +66,7 @@ LIMITS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulateOptions:
-    """Calculate what a load gets under quotas, request by request, exactly as a broker does."""
+    """Calculate the effect of quotas on a load, request by request, exactly as a broker does."""
 
     limits: Annotated[Mapping[str, str], Each(LIMITS)]
     window_num: Annotated[
@@ -88,7 +88,7 @@ class SimulateOptions:
     ] = None
     from_file: Annotated[
         Path | None,
-        value("from-file", "FILE", "File of topics as for `kquota topics`, one NAME [PARTITIONS] per line."),
+        value("from-file", "FILE", "File as for `kquota topics`, with one topic per line: NAME [PARTITIONS]."),
     ] = None
     within: Annotated[
         str | None,
@@ -123,7 +123,7 @@ class SimulateOptions:
     request_size: Annotated[
         str | None, value("request-size", "SIZE", f"Size of each request. [default: {REQUEST_SIZE}]")
     ] = None
-    for_: Annotated[str | None, value("for", "TIME", f"How long the load lasts. [default: {LASTING}]")] = None
+    for_: Annotated[str | None, value("for", "TIME", f"Duration of the load. [default: {LASTING}]")] = None
     thread_time: Annotated[
         str | None, value("thread-time", "TIME", "Thread time that each request costs a broker, for example 2ms.")
     ] = None

@@ -48,7 +48,7 @@ def run(options: SimulateOptions) -> Answer:
     if not loads:
         raise Invalid("no load is given. Give --topics N, --from-file FILE, --load RATE or --trace FILE")
     if len(loads) > 1:
-        raise Invalid(f"{' and '.join(loads)} are two loads. Give only one, or write both as one --trace")
+        raise Invalid(f"{' and '.join(loads)} are different loads. Give only one, or combine them in one --trace")
     _check(options, held, loads[0])
     if options.topics is not None or options.from_file is not None:
         return _deployed(options, held)
@@ -58,7 +58,7 @@ def run(options: SimulateOptions) -> Answer:
 
 
 def _quotas(given: SimulateOptions) -> Quotas:
-    """Parse the quotas. Raises Invalid for none, for an invalid rate, and for a produce quota together with a consume
+    """Parse the quotas. Raises Invalid for a rate that is not valid, and for a produce quota together with a consume
     quota.
     """
     if len(sides := [option(key) for key in QUOTA_KEYS if key in given.limits and QUOTA_KEYS[key].in_bytes]) > 1:
@@ -97,8 +97,8 @@ def _check(given: SimulateOptions, held: Quotas, load: str) -> None:
 def _deployed(given: SimulateOptions, held: Quotas) -> Answer:
     if held.limit(Model.RATE) is not None:
         raise Invalid(
-            "byte rates do not apply to --topics. Give --controller-mutation-rate and --request-percentage, or a "
-            "--trace"
+            "byte rates do not apply to --topics and --from-file. Give --controller-mutation-rate and "
+            "--request-percentage, or a --trace"
         )
     rate, within = held.limit(Model.BUCKET), given.within
     if (rate is None) == (within is None):
@@ -117,9 +117,7 @@ def _deployed(given: SimulateOptions, held: Quotas) -> Answer:
 
 
 def quota(model: Arithmetic, rate: float, samples: int) -> Admission:
-    """Return a mutation quota of this rate, in the arithmetic of the model. A draft has the same burst as the shipped
-    one.
-    """
+    """Return a mutation quota of this rate, in the arithmetic of the model. Every model has the same burst."""
     if model is Arithmetic.shipped:
         return Mutations(Bucket(rate=rate, samples=samples))
     return Draft(spread=Spread(model.value), rate=rate, samples=samples)
@@ -157,7 +155,8 @@ def _steady(given: SimulateOptions, held: Quotas) -> Iterable[Request]:
         )
     if count > MOST_REQUESTS:
         raise Invalid(
-            f"{count:,} requests are more than {MOST_REQUESTS:,}. Give a larger --request-size or a shorter --for"
+            f"the load has {count:,} requests, and the maximum is {MOST_REQUESTS:,}. Give a larger --request-size or a "
+            "shorter --for"
         )
     return (Request(n * size * 1_000 // each, size, cost) for n in range(count))
 
@@ -169,7 +168,7 @@ def _thread_ms(given: SimulateOptions, held: Quotas) -> float:
 
 
 def _traced(given: SimulateOptions, held: Quotas) -> Traced:
-    """Simulate a trace. Invalid rows are left out and reported on stderr.
+    """Simulate a trace. kquota leaves out rows that are not valid, and reports them on stderr.
 
     Raises Invalid for files that are not a trace, for a trace without a valid row, and for a quota whose column is
     missing in a header.
@@ -195,7 +194,7 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
             say(f"warning: {option(key)} has no effect: no row has {column}")
     for one in found:
         if one.flow.unfinished:
-            say(f"warning: {client_name(one.stream)}: {UNFINISHED}. The figures cover the time before")
+            say(f"warning: {client_name(one.stream)}: {UNFINISHED}. The figures cover only the simulated time")
     return Traced(
         held=held,
         streams=tuple(StreamShown(stream=one.stream, flow=one.flow) for one in found),
@@ -210,7 +209,7 @@ def _answered(
     if not _asks_for_spark(where, given) and trace.text_size() < _MUCH:
         return traces.answered(trace_files.rows(trace, bad), held, closed_loop=given.closed_loop)
     with stages() as on_stage, session(scratch, trace.files, say, engine=where, on_stage=on_stage) as spark:
-        # Only a trace of this size needs PySpark.
+        # Imported here, because only a trace of this size needs PySpark.
         from kquota.spark.reader import Reader
         from kquota.spark.trace import answered
 

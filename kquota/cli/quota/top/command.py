@@ -12,9 +12,9 @@ from kquota.cli.connection import Unrecorded
 from kquota.cli.options import Interval, Output, TableFormat
 from kquota.cli.quota.metrics_source import MetricsSource
 
-EPILOG: Final = """On a terminal, the table is refreshed until Ctrl-C. Elsewhere, kquota prints one reading.
+EPILOG: Final = """On a terminal, kquota refreshes the table until Ctrl-C. Otherwise, it prints one reading.
 
-Exit codes: 0 no client is throttled; 8 a client is throttled; 1 a broker could not be read.
+Exit codes: 0 no client is throttled; 8 a client is throttled; 1 the metrics of a broker could not be read.
 
 Examples:
   kquota quota top --bootstrap-server localhost:9092 --metrics http://localhost:7071/metrics
@@ -32,7 +32,9 @@ class TopOptions:
         typer.Option("--snapshot", metavar="DIR", help="Also add each reading to the usage snapshots in DIR."),
     ] = None
     interval: Interval = "5s"
-    once: Annotated[bool, typer.Option("--once", help="Print one reading, also on a terminal.")] = False
+    once: Annotated[bool, typer.Option("--once", help="Print one reading and exit, even on a terminal.")] = False
     limited: Annotated[bool, typer.Option("--limited", help="Show only clients that a quota limits.")] = False
-    lines: Annotated[int, typer.Option("--lines", metavar="N", min=1, help="Largest number of lines in the text.")] = 20
+    lines: Annotated[
+        int, typer.Option("--lines", metavar="N", min=1, help="Largest number of clients in the table.")
+    ] = 20
     output: TableFormat = Output.text

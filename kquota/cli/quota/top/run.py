@@ -29,7 +29,7 @@ from kquota.quota.usage import BucketUse, Usage, joined, share
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopUse(Part):
-    """The use of one bucket on one broker. None means that the broker does not report it."""
+    """The use of one bucket on one broker. None means that the broker does not report the value."""
 
     broker: str
     used: float | None = json_key(form=rounded(3))
@@ -103,7 +103,7 @@ class TopClients(Answer):
         if self.clients:
             yield from aligned([one.line() for one in self.clients[: self.most]], _HEADS, _LEFT).splitlines()
         else:
-            yield "no client"
+            yield "no clients to show"
         if (more := len(self.clients) - self.most) > 0:
             yield f"... and {counted(more, 'client')} more"
         if self.controller_queue_ms is not None:
@@ -128,7 +128,10 @@ class TopClients(Answer):
 
 
 def run(options: TopOptions) -> Generator[TopClients]:
-    """Read once, or on a terminal until Ctrl-C. Raises Invalid, and Unreachable if no exporter answers."""
+    """Read once, or on a terminal until Ctrl-C.
+
+    Raises Invalid if the source of the metrics is missing or ambiguous, and Unreachable if no exporter answers.
+    """
     interval = interval_seconds(options.interval)
     at = world.where(options.connection)
     source = options.source.of(at)
@@ -146,7 +149,7 @@ def run(options: TopOptions) -> Generator[TopClients]:
 
 
 def _lines(reader: world.UsageReader, quotas: Principals, options: TopOptions) -> Iterator[str]:
-    """Yield the lines of one reading. A failure is a line of it, and the next reading tries again."""
+    """Yield the lines of one reading, or a warning if it fails, because the next reading may succeed."""
     try:
         found = _read(reader, quotas, options)
     except Unreachable as error:
