@@ -290,7 +290,7 @@ O	kquota configs	--describe	once	flag	Show the configs of entities
 O	kquota configs	--all	once	flag	With --describe: also show static and default configs
 O	kquota configs	--add-config	once	pairs	Configs to set
 O	kquota configs	--add-config-file	once	files	Java properties file with configs to set
-O	kquota configs	--password-file	once	files	File with the password of a SCRAM credential
+O	kquota configs	--password-file	once	files	File with the password of a SCRAM credential, or - for stdin
 O	kquota configs	--delete-config	many	keys,	Configs to remove
 O	kquota configs	--entity-type	many	entity-types	One of topics, clients, users, brokers, ips, client-metrics, groups, broker-loggers
 O	kquota configs	--entity-name	many	entity-names	Name of the entity, one for each --entity-type, in the same order
@@ -684,7 +684,7 @@ O	kquota throttle doctor	--timeout	once	free	Stop the command after this time, f
 O	kquota throttle doctor	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
 O	kquota throttle doctor	--output	once	text|json|tsv	Format of stdout
 O	kquota throttle doctor	--help	once	flag	Show this message and exit
-C	kquota quota	Manage all quotas of a cluster as one document, explain which one limits a client, and test them with a load
+C	kquota quota	Manage a cluster'\''s quotas as one document, explain which quota limits a client, and test quotas with a load
 O	kquota quota	--help	once	flag	Show this message and exit
 C	kquota quota export	Print all client quotas of the cluster as one document, in YAML or JSON
 O	kquota quota export	--bootstrap-server	once	free	Kafka brokers
@@ -709,7 +709,7 @@ O	kquota quota diff	--prune	once	flag	Also remove the limits of entities that `o
 O	kquota quota diff	--format	once	kquota|strimzi|rpk	Format of FILE, as for `quota export`
 O	kquota quota diff	--output	once	text|json|tsv	Format of stdout
 O	kquota quota diff	--help	once	flag	Show this message and exit
-C	kquota quota apply	Set the cluster'\''s quotas to what the document says
+C	kquota quota apply	Change the quotas of the cluster to match the document
 O	kquota quota apply	--bootstrap-server	once	free	Kafka brokers
 O	kquota quota apply	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota quota apply	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
@@ -720,8 +720,8 @@ A	kquota quota apply	files
 O	kquota quota apply	--prune	once	flag	Also remove the limits of entities that `owns:` covers and the document does not name
 O	kquota quota apply	--format	once	kquota|strimzi|rpk	Format of FILE, as for `quota export`
 O	kquota quota apply	--yes	once	flag	Do not ask for confirmation
-O	kquota quota apply	--change	once	free	Do not ask, and apply only the change that has this hash in `quota diff`
-O	kquota quota apply	--dry-run	once	flag	Print what would be sent, without sending it
+O	kquota quota apply	--change	once	free	Apply without confirmation, and only if `quota diff` shows this hash for the change
+O	kquota quota apply	--dry-run	once	flag	Print the changes, without sending them
 O	kquota quota apply	--output	once	text|json	Format of stdout
 O	kquota quota apply	--help	once	flag	Show this message and exit
 C	kquota quota explain	Explain which quota limits a client and why, which clients share it, and what it allows on this cluster
@@ -748,9 +748,9 @@ O	kquota quota top	--metrics	once	free	Prometheus JMX exporters of the brokers, 
 O	kquota quota top	--prometheus	once	free	Prometheus that scrapes the exporters, with the labels of this cluster as parameters, for example http://prometheus:9090?job=kafka
 O	kquota quota top	--snapshot	once	folders	Also add each reading to the usage snapshots in DIR
 O	kquota quota top	--interval	once	free	Time between two readings, at least 1s
-O	kquota quota top	--once	once	flag	Print one reading, also on a terminal
+O	kquota quota top	--once	once	flag	Print one reading and exit, even on a terminal
 O	kquota quota top	--limited	once	flag	Show only clients that a quota limits
-O	kquota quota top	--lines	once	free	Largest number of lines in the text
+O	kquota quota top	--lines	once	free	Largest number of clients in the table
 O	kquota quota top	--output	once	text|json|tsv	Format of stdout
 O	kquota quota top	--help	once	flag	Show this message and exit
 C	kquota quota advise	Propose a quota for each client from its measured use, as a document for `quota diff`
@@ -777,7 +777,7 @@ O	kquota quota advise	--conf	many	free	Spark setting
 O	kquota quota advise	--debug	once	flag	Show the traceback of an error, including Spark'\''s frames
 O	kquota quota advise	--output	once	text|json|tsv	Format of stdout
 O	kquota quota advise	--help	once	flag	Show this message and exit
-C	kquota quota simulate	Calculate what a load gets under quotas, request by request, exactly as a broker does
+C	kquota quota simulate	Calculate the effect of quotas on a load, request by request, exactly as a broker does
 O	kquota quota simulate	--controller-mutation-rate	once	free	Partitions created or deleted per second (KIP-599)
 O	kquota quota simulate	--producer-byte-rate	once	free	Byte rate of a producer on each broker, for example 10MB/s
 O	kquota quota simulate	--consumer-byte-rate	once	free	Byte rate of a consumer on each broker, with the same units
@@ -785,14 +785,14 @@ O	kquota quota simulate	--request-percentage	once	free	Percent of one thread of 
 O	kquota quota simulate	--window-num	once	free	The brokers'\'' quota.window.num and controller.quota.window.num
 O	kquota quota simulate	--topics	once	free	Number of topics that are created, grown or deleted
 O	kquota quota simulate	--partitions	once	free	Partitions that each topic gains or loses
-O	kquota quota simulate	--from-file	once	files	File of topics as for `kquota topics`, one NAME
+O	kquota quota simulate	--from-file	once	files	File as for `kquota topics`, with one topic per line: NAME
 O	kquota quota simulate	--within	once	free	Find the smallest mutation rate at which the load takes at most this time, for example 10m
 O	kquota quota simulate	--model	once	shipped|draft-even|draft-front	Use the arithmetic of Kafka'\''s releases, or of a draft of KIP-599
 O	kquota quota simulate	--permissive	once	flag	Simulate a client that brokers delay because they cannot reject it, for example librdkafka
 O	kquota quota simulate	--per-request	once	free	Topics in each request
 O	kquota quota simulate	--load	once	free	Rate at which the client would send or fetch without a quota, for example 25MB/s
 O	kquota quota simulate	--request-size	once	free	Size of each request
-O	kquota quota simulate	--for	once	free	How long the load lasts
+O	kquota quota simulate	--for	once	free	Duration of the load
 O	kquota quota simulate	--thread-time	once	free	Thread time that each request costs a broker, for example 2ms
 O	kquota quota simulate	--trace	many	files	File or glob with ms and bytes of each request, as CSV or JSON lines
 O	kquota quota simulate	--closed-loop	once	flag	With --load and --trace: the client waits for each answer, so each delay also delays later requests
@@ -802,7 +802,7 @@ O	kquota quota simulate	--conf	many	free	Spark setting
 O	kquota quota simulate	--debug	once	flag	Show the traceback of an error, including Spark'\''s frames
 O	kquota quota simulate	--output	once	text|json	Format of stdout
 O	kquota quota simulate	--help	once	flag	Show this message and exit
-C	kquota quota probe	Load a topic with a real client for some seconds, and compare what the client gets with its quota
+C	kquota quota probe	Load a topic with a real client for some seconds, and compare the throughput of the client with its quota
 O	kquota quota probe	--bootstrap-server	once	free	Kafka brokers
 O	kquota quota probe	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota quota probe	--command-config	once	files	Java properties with the client'\''s security settings
@@ -816,14 +816,14 @@ O	kquota quota probe	--clean-up	once	flag	Only remove the topics of killed probe
 O	kquota quota probe	--user	once	free	User of the client
 O	kquota quota probe	--client-id,--client	once	free	Client-id of the client
 O	kquota quota probe	--client-config	once	files	Java properties with the client'\''s login, if it differs from --command-config
-O	kquota quota probe	--seconds	once	free	How long to measure after the first two quota windows
+O	kquota quota probe	--seconds	once	free	Time to measure after the first two quota windows
 O	kquota quota probe	--broker-list	once	brokers,	Load only these brokers
 O	kquota quota probe	--most-bytes	once	free	Largest amount to write, in total over all brokers
 O	kquota quota probe	--most-partitions	once	free	Largest number of partitions that exist at the same time
 O	kquota quota probe	--tenants	once	free	Divide the suggested rate by this number of tenants
 O	kquota quota probe	--overcommit	once	free	Multiply each tenant'\''s rate by this factor, because tenants do not all work at the same time
 O	kquota quota probe	--yes	once	flag	Do not ask for confirmation
-O	kquota quota probe	--dry-run	once	flag	Print what would be done, and change nothing
+O	kquota quota probe	--dry-run	once	flag	Print the plan, and change nothing
 O	kquota quota probe	--output	once	text|json	Format of stdout
 O	kquota quota probe	--help	once	flag	Show this message and exit
 C	kquota record	Share one record of runs, so that every host can see and resume all runs and restore their throttles
