@@ -44,10 +44,10 @@ class Cancellation:
 
 
 def cancellable(cluster: MoveCluster, runs: Runs, plan: Plan, *, force: bool) -> Cancellable:
-    """Find the running moves of the plan, and check that they can be cancelled.
+    """Return the running moves of the plan, after a check that they can be cancelled.
 
     Raises Refused if the cancellation would leave too few replicas in sync, unless `force` is set. Moves that only add
-    replicas are cancelled as well. Kafka's tool left those running in 3.7 to 4.0.
+    replicas are also cancelled. Kafka's tool left such moves running in 3.7 to 4.0.
     """
     found = cluster.snapshot(plan.topics)
     active = {name: now for name in plan.targets if (now := found.partitions.get(name)) is not None and now.moving}
@@ -75,7 +75,7 @@ def cancel(
     is set.
 
     Partitions that the run has not submitted yet are never submitted. Raises Incomplete for moves that the cluster did
-    not cancel, and Unknown if the end of the moves was not seen in time.
+    not cancel, and Unknown if the end of the moves does not become visible in time.
     """
     run = covers(what.plan, runs.unfinished())
     if run is not None:
@@ -110,7 +110,10 @@ def _submitted(cluster: MoveCluster, clock: Clock, what: Cancellable) -> Mapping
         return all(name not in found.running for name in what.targets if name not in refused_still)
 
     if not wait_until(ended, clock):
-        why = f"the cancellation was submitted, but not seen within {SEEN_SECONDS:.0f} s. Run the same command again"
+        why = (
+            f"the cancellation was submitted, but the cluster does not show it after {SEEN_SECONDS:.0f} s. "
+            "Run the same command again"
+        )
         raise Unknown(f"{lost}; {why}" if lost else why) from lost
     now = cluster.snapshot(what.plan.topics).running
     return {name: why for name, why in refused.items() if name in now}

@@ -17,9 +17,9 @@ from kquota.settings.resource import Setting
 from kquota.terms import BrokerId
 
 MOST_READINGS: Final = 200
-"""More readings are thinned evenly over the time of the run."""
+"""The maximum number of readings that a run keeps. More readings are thinned evenly over the time of the run."""
 MOST_CHANGES: Final = 100
-"""Only the newest changes of a throttle are kept."""
+"""The maximum number of throttle changes that a run keeps. Older changes are dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class CourseReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerCourse:
-    """The copies to one broker: bytes, and when the last one ended. None means unknown.
+    """The copies to one broker: their bytes, and when the last copy ended. None means unknown.
 
     `expected` is the end in seconds from the start of the run. `ended` is the first reading without a copy to it.
     """
@@ -49,7 +49,7 @@ class BrokerCourse:
 class RateChange:
     """A change of the throttle of a run, in bytes per second. None means no throttle. `by` and `reason` may be unknown.
 
-    `settings` are the rates that changed, if these were not all.
+    `settings` are the rates that changed. It is empty if all rates changed.
     """
 
     at: datetime
@@ -93,9 +93,9 @@ class Course:
         return replace(self, changes=(*self.changes, change)[-MOST_CHANGES:])
 
     def read(self, readings: Iterable[CourseReading], brokers: Iterable[BrokerCourse]) -> Course:
-        """Return the course after more readings. `brokers` are as in the last one, without what was expected.
+        """Return the course after more readings. `brokers` has the copies in the last reading, without expected values.
 
-        Readings that are not newer than the last one are ignored.
+        Readings that are not newer than the last known reading are ignored.
         """
         found = list(self.readings)
         for reading in readings:
@@ -116,9 +116,10 @@ EMPTY: Final = Course()
 
 
 def thinned(readings: Sequence[CourseReading]) -> tuple[CourseReading, ...]:
-    """Return at most `MOST_READINGS` of these readings (oldest first), with the first and the last one.
+    """Return at most `MOST_READINGS` of these readings (oldest first), always with the first and the last reading.
 
-    From half of this number on, two readings are at least an even share of the time apart, except for the last one.
+    If there are more than half of this number, the kept readings are at least an even share of the time apart. Only the
+    last reading can be closer.
     """
     if len(readings) <= MOST_READINGS // 2:
         return tuple(readings)

@@ -65,12 +65,12 @@ def carry_out(
 
     Returns when all moves are submitted. Before each wave except the first, `report` receives the number of waiting
     partitions. While `hold_back` returns a reason, no further wave is submitted. `noted` adds readings to the record
-    before a wave. Each wait for the next wave is in a `between`, in which others may change the run. `wait` replaces
-    the clock's wait there. Moves between log dirs follow, within `timeout` seconds, because a broker creates a
-    submitted replica only after a while. Running it again changes nothing except a rate that differs.
+    before a wave. Each wait for the next wave is inside a `between` block, in which other processes may change the run.
+    `wait` replaces the clock's wait there. Moves between log dirs follow, within `timeout` seconds, because a broker
+    creates a submitted replica only after a while. A second call changes nothing except a rate that differs.
 
-    Raises Refused or the error of the cluster if a step failed and everything written was restored, Incomplete if some
-    of it is still set, and Unknown if a write was not seen.
+    Raises Refused or the error of the cluster if a step failed and every write was restored, Incomplete if a setting is
+    still set, and Unknown if a write did not become visible.
     """
     run, world = prepared.run, prepared.world
     if run is None:
@@ -101,7 +101,7 @@ def _later_waves(
     between: Callable[[], AbstractContextManager[None]],
     wait: Callable[[float], None],
 ) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Submit every wave after the first, as `carry_out` says. Return the recorded run, and the submitted partitions."""
+    """Submit every wave after the first, as in `carry_out`. Return the recorded run, and the submitted partitions."""
     started: tuple[TopicPartition, ...] = ()
     waiting, reason = 0, None
     while todo := run.waiting:
@@ -117,7 +117,7 @@ def _later_waves(
         if latest is None:
             break
         if latest.aborting != run.aborting:
-            raise Refused(f"run {run.id}: another kquota undoes it, so no further wave starts. ", NextStep.SHOW_MOVES)
+            raise Refused(f"run {run.id}: another kquota undoes this run, so no wave starts. ", NextStep.SHOW_MOVES)
         run, world = latest, replace(world, others=others_than(run, open_runs))
         if reason is None:
             run, more = _next_or_how_to_go_on(world, noted(run))
@@ -144,7 +144,7 @@ def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...
         refused = _submit(world, todo)
     except Unknown as error:
         raise Unknown(error, *_stays_open(world, run)) from error
-    except Busy:  # another kquota owns the run now, and restores it
+    except Busy:  # nothing is restored here, because another kquota now owns the run and restores it
         raise
     except KquotaError as error:
         raise _undone(world, run, error, resumed=resumed) from error
@@ -173,7 +173,7 @@ def _stays_open(world: World, run: Run) -> tuple[str, ...]:
 
 
 def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Restore what has ended, and submit the moves that now fit. Raises Refused if a move can never fit."""
+    """Restore the throttle of ended moves, and submit moves that now fit. Raises Refused if a move can never fit."""
     found = world.cluster.snapshot(run.goal.topics)
     again = recreated(run, found.topic_ids)
     run = record(world, run, without_topics(run, again))
@@ -203,8 +203,9 @@ def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
 def _handed_over(
     world: World, run: Run, todo: Mapping[TopicPartition, Replicas], refused: Mapping[TopicPartition, str]
 ) -> Run:
-    """Record that these partitions were submitted. Raises Incomplete for those that the cluster refused, and if the
-    record cannot be written, for example on a full disk.
+    """Record that these partitions were submitted.
+
+    Raises Incomplete if the cluster refused a partition, or if the record cannot be written (for example: disk full).
     """
     try:
         run = record(world, run, replace(run, handed_over=run.handed_over | todo.keys()))
@@ -229,7 +230,7 @@ def _handed_over(
 
 
 def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
-    """Submit the moves, and return the refusals. Raises Unknown unless all others are visible as running or done."""
+    """Submit the moves, and return the refusals. Raises Unknown unless all other moves become visible in time."""
     if not todo:
         return {}
     lost: KquotaError | None = None
@@ -243,7 +244,7 @@ def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[To
     def under_way() -> bool:
         return all(move.submitted for move in moves(sent, world.cluster.snapshot(sent.topics).partitions))
 
-    why = f"the moves were submitted, but not seen under way within {SEEN_SECONDS:.0f} s"
+    why = f"the moves were submitted, but the cluster does not show all of them after {SEEN_SECONDS:.0f} s"
     try:
         seen = wait_until(under_way, world.clock)
     except KquotaError as error:
@@ -258,7 +259,7 @@ def _undone(world: World, run: Run, error: KquotaError, *, resumed: bool) -> Kqu
     """Restore what a failed step wrote, as far as possible, and return the error to raise."""
     place = world.runs.place(run)
     if resumed:
-        stands = f"; what run {run.id} set before is still set ({place}). "
+        stands = f"; the earlier settings of run {run.id} are still set ({place}). "
         if not run.taken:
             stands = f"; run {run.id} stays open ({place}). "
         return Incomplete((error, stands, *_GO_ON), done=[], undone=[str(error)])
@@ -268,9 +269,9 @@ def _undone(world: World, run: Run, error: KquotaError, *, resumed: bool) -> Kqu
         released = Released(restored=(), pending=dict.fromkeys(run.taken, str(second)))
     if not released.pending:
         kind = next((kind for kind in (Conflict, Unreachable) if isinstance(error, kind)), Refused)
-        return kind(error, "; no move was started, and everything that was written was restored")
+        return kind(error, "; no move was started, and kquota restored everything that it had written")
     standing = [f"{setting} ({why})" for setting, why in released.pending.items()]
-    left = f"; no move was started, but these may still be set: {'; '.join(standing)}. "
+    left = f"; no move was started, but these settings may still be set: {'; '.join(standing)}. "
     return Incomplete(
         (error, left, NextStep.ABORT, f" restores them ({place})"),
         done=[str(change.setting) for change in released.restored],

@@ -1,4 +1,4 @@
-"""Refuse a move that cannot work, before anything is written."""
+"""Checks before anything is written: they refuse a move that cannot work."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def check_brokers(moving: Sequence[Move], found: Snapshot) -> None:
 def check_running(moving: Sequence[Move], found: Snapshot, *, resumed: bool, additional: bool) -> None:
     """Raise Refused while other moves run, unless the caller allows `additional` moves.
 
-    With `resumed`, an open run of this plan is recorded, so its own running moves do not count.
+    If `resumed` is true, an open run of this plan is recorded, and the running moves of this run do not count.
     """
     submitted = {move.partition for move in moving if move.submitted}
     foreign = found.running.keys() - submitted if resumed else found.running.keys()

@@ -1,4 +1,4 @@
-"""Moves between log dirs, in order: read, submit, and wait until the copies have begun. They can also be cancelled."""
+"""The order of reads and writes for moves between log dirs: read, request or cancel, and wait until brokers act."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from kquota.reassign.port import Clock, ReplicaDirs
 from kquota.terms import ReplicaId
 
 TIMEOUT: Final = 10.0
-"""Seconds within which brokers must begin, as in Kafka's --timeout. A submitted replica does not exist at once."""
+"""The seconds in which brokers must begin, as in Kafka's --timeout. A broker creates a new replica only after a while.
+"""
 _STEP: Final = 0.1
 
 
@@ -21,8 +22,8 @@ _STEP: Final = 0.1
 class Started:
     """The replicas that have `begun` to move now, those that brokers refused, and those that did not begin in time.
 
-    These groups leave out replicas that were already in their log dir, or already moving there. `waiting` has the
-    reason.
+    Replicas that were already in their log dir, or already moving there, are in none of these groups. `waiting` has the
+    reasons.
     """
 
     begun: Wanted = field(default_factory=dict)
@@ -41,16 +42,17 @@ def check(dirs: ReplicaDirs, wanted: Wanted, others: Collection[ReplicaId] = ())
         if broker in reading.silent:
             raise Unreachable(
                 f"{partition}: the log dirs of broker {broker} are unknown ({reading.silent[broker]}). "
-                f'Start the broker, or write "any" for its log dir. Nothing was written'
+                f'Start the broker, or write "any" for this log dir in the plan. Nothing was written'
             )
     return reading
 
 
 def announce(dirs: ReplicaDirs, wanted: Wanted, reading: LogDirReading) -> None:
-    """Send brokers the log dirs of replicas that they do not have yet, before a reassignment is submitted. Brokers then
-    create the replica in this log dir. Kafka's tools before 2.6 did this. Later tools ask only afterwards, when the
-    replica may already exist in another log dir, and is then copied twice (3 of 3 times on 4.3.1). This raises no
-    errors, because `start` asks again.
+    """Request the log dirs of new replicas before the reassignment is submitted, so that brokers create them there.
+
+    Kafka's tools before 2.6 did this. Later tools send the request only after the submission. The replica may then
+    already exist in another log dir, and the broker copies it twice (3 of 3 times on 4.3.1). Errors are ignored,
+    because `start` repeats the request.
     """
     new = {replica: path for replica, path in wanted.items() if reading.place(replica).current is None}
     if new:
@@ -62,9 +64,9 @@ def start(
 ) -> Started:
     """Ask brokers to move every wanted replica into its log dir, and wait up to `timeout` seconds until it begins.
 
-    A second call changes nothing: replicas that are in place or moving are not requested again. kquota waits for
-    replicas that do not exist yet, but not for those of a silent broker alone. `before` is the reading of `check`. It
-    shows which replicas begin now.
+    A second call changes nothing, because replicas that are in place or moving are not requested again. The wait
+    includes replicas that do not exist yet, but ends if only replicas of silent brokers are left. `before` is the
+    reading of `check`. It shows which replicas begin to move now.
     """
     return _ask(dirs, clock, wanted.keys(), lambda reading: log_dirs.unasked(wanted, reading), timeout, before)
 
@@ -72,8 +74,8 @@ def start(
 def cancel(dirs: ReplicaDirs, clock: Clock, wanted: Wanted, timeout: float = TIMEOUT) -> Started:
     """Stop the running copies of the wanted replicas, whatever their target. Each replica stays in its log dir.
 
-    This is Kafka's --cancel. A copy that ends in the meantime has ended. A copy that has not begun, was refused or is
-    waited for is not running.
+    This is Kafka's --cancel. In the result, `begun` has the copies that were stopped. A copy that ends in the meantime
+    is in none of the groups.
     """
     return _ask(dirs, clock, wanted.keys(), lambda reading: log_dirs.back(wanted, reading), timeout, None)
 

@@ -25,7 +25,7 @@ NONE_ACTIVE: Final = "None of the specified partition moves are active."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The log dir where a broker has a replica, and the log dir that it copies it to. None means that there is none.
+    """The log dir that holds a replica, and the log dir to which the broker is copying it. None means no log dir.
 
     `lag` is how many offsets the copy is behind, or None without a copy. After a restart, a broker may report 0 long
     before the copy ends (4.3.1), so no decision depends on `lag`. A replica in an offline log dir has no place.
@@ -52,7 +52,7 @@ class LogDirReading:
     silent: Mapping[BrokerId, str] = field(default_factory=dict)
 
     def place(self, replica: ReplicaId) -> Place:
-        """Return where the replica is. It has no place if its broker does not have it, or did not answer."""
+        """Return the place of the replica. It is empty if the broker does not have the replica, or did not answer."""
         return self.places.get(replica, NOWHERE)
 
     def after(self, newer: LogDirReading, asked: Collection[ReplicaId]) -> LogDirReading:
@@ -146,7 +146,7 @@ def check(wanted: Wanted, reading: LogDirReading) -> None:
         if broker not in reading.dirs:
             continue
         here = reading.dirs[broker]
-        # The current log dir of the replica may be closed to others.
+        # Only replicas that must move are checked, because a closed log dir can keep the replicas that it has.
         if path not in here:
             raise Refused(
                 f"{partition}: broker {broker} has no log dir {path} (it has: {', '.join(sorted(here)) or 'none'}). "
@@ -155,7 +155,7 @@ def check(wanted: Wanted, reading: LogDirReading) -> None:
         if (why := here[path]) is not None:
             raise Refused(
                 f"{partition}: log dir {path} of broker {broker} accepts no replica ({why}). "
-                'Use another one or "any". Nothing was written'
+                'Use another log dir or "any". Nothing was written'
             )
 
 
@@ -248,7 +248,7 @@ def started_lines(moves: Wanted) -> str:
 
 
 def timed_out(waiting: Collection[ReplicaId], what: str = "started") -> str:
-    """Return the line for replicas that did not begin in time. For `started` it is Kafka's line."""
+    """Return the line for replicas that did not begin in time. With `what` = `started`, this is Kafka's line."""
     plural = "" if len(waiting) == 1 else "s"
     names = ",".join(map(_name, sorted(waiting, key=_in_order)))
     return f"Timed out before log directory move{plural} could be {what} for: {names}"

@@ -83,15 +83,15 @@ def list_entries(moving: Iterable[Move]) -> dict[Setting, tuple[str, ...]]:
     """Return the throttled replica list entries of the moves, `partition:broker`, sorted as strings (KIP-73).
 
     The leader list has every replica before the move, because each of them may become the leader. The follower list has
-    the new replicas. A partition without new replicas copies nothing and gets no entries: its in-sync followers would
-    only use up the rate. `moving` are moves of one plan, so no entry occurs twice.
+    the new replicas. A partition without new replicas copies nothing and gets no entries, because its in-sync followers
+    would only use up the rate. `moving` are moves of one plan, so no entry occurs twice.
     """
     leaders: defaultdict[str, list[str]] = defaultdict(list)
     followers: defaultdict[str, list[str]] = defaultdict(list)
     for move in moving:
         if move.destinations:
             topic, number = move.partition
-            # Topics have equal entries. Without interning, those of 100,000 partitions need 25 MB.
+            # Entries are interned, because topics have equal entries, and 100,000 partitions would need 25 MB.
             leaders[topic] += [intern(f"{number}:{b}") for b in move.sources]
             followers[topic] += [intern(f"{number}:{b}") for b in move.destinations]
     return {

@@ -51,7 +51,7 @@ class Plan:
         return "".join(self.pieces())
 
     def pieces(self) -> Iterator[str]:
-        """Yield the text in pieces: the text of 100,000 partitions is 9 MB, and so is each copy of it."""
+        """Yield the text in pieces, because the text of 100,000 partitions is 9 MB, and so is each copy of it."""
         names = {topic: json.dumps(topic) for topic in self.topics}
         before = '{"version":1,"partitions":['
         for (topic, number), replicas in self.targets.items():
@@ -65,7 +65,7 @@ class Plan:
     def _log_dirs(self, name: TopicPartition, replicas: Sequence[BrokerId]) -> str:
         if not self.log_dirs:
             return (_ANY_TOO * len(replicas))[1:]
-        # Kafka's tools do not escape letters.
+        # Letters outside ASCII are not escaped, because Kafka's tools do not escape them either.
         return ",".join(json.dumps(self.log_dirs.get((name, b), ANY), ensure_ascii=False) for b in replicas)
 
 
@@ -138,7 +138,7 @@ def parse(text: str, where: str, warn: Callable[[str], None] = lambda _: None) -
             raise partitions.item(n).wrong(f"Partition reassignment contains duplicate topic partitions: {partition}")
         targets[partition] = replicas
         log_dirs.update(chosen)
-        entries[n] = None  # it is not needed again, and a plan may have a million
+        entries[n] = None  # to free its memory, because a plan may have a million entries
     if unread:
         fields = cut(", ".join(map(json.dumps, sorted(unread))))
         warn(f"{where}: kquota and Kafka ignore field {fields}. Check the spelling")
@@ -173,7 +173,8 @@ def _load(text: str, where: str, unread: set[str]) -> Value:
             ) from error
         raise
     if "topics" in found.fields() and "partitions" not in found.fields():
-        raise Invalid(f"{where}: contains topics, not partitions. Give it to ", Parameter("topics_to_move_json_file"))
+        words = f"{where}: contains topics, not partitions. Give this file to "
+        raise Invalid(words, Parameter("topics_to_move_json_file"))
     return found
 
 
@@ -252,7 +253,7 @@ def _are_brokers(replicas: list[Any]) -> bool:
 def _is_log_dir(log_dir: object) -> bool:
     if type(log_dir) is not str:
         return False
-    # JSON can escape half of a pair, which no file can hold.
+    # Half of a surrogate pair is rejected, because JSON can escape it, but no path can contain it.
     return log_dir == ANY or (log_dir.startswith("/") and (log_dir.isascii() or not _HALF.search(log_dir)))
 
 

@@ -21,7 +21,7 @@ class Snapshot:
     """One reading: live brokers, partitions of the requested topics, and all running moves of the cluster.
 
     `racks` has the rack of each live broker. A topic that does not exist has no partitions and no id here. Kafka before
-    2.8 has no topic ids. Partitions and running moves are ordered.
+    2.8 has no topic ids. Partitions and running moves are sorted by name.
     """
 
     racks: Mapping[BrokerId, str | None]
@@ -37,7 +37,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overwritten:
-    """The result of writing settings of dead brokers. `by` is the controller that was asked, in words."""
+    """The result of writing settings of dead brokers. `by` names the controller that received them, for messages."""
 
     by: str
     errors: Mapping[Setting, KquotaError] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class MoveCluster(Protocol):
         """
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
-        """The partitions of `topics`, or of every topic (None).
+        """Return the partitions of `topics`, or of every topic (None), and all running moves.
 
         Running moves are read before the partitions, because otherwise a move that ends in between looks like a
         failure. A move that begins in between shows only in the replicas.
@@ -78,25 +78,26 @@ class MoveCluster(Protocol):
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
         """Write each `after` if the value is still `before`. Return an error for each setting that may not be written.
 
-        A Conflict means that another client has written the setting, so read and decide again. Other configs of the
-        topic or broker do not change. Since Kafka 3.4, a change of a list sends only the added and removed entries
-        (incremental APPEND and SUBTRACT), so that concurrent changes of other entries are kept. `after` None deletes
-        the key, which is not an error for a topic that does not exist. This does not wait for the effect.
+        A Conflict means that another client has written the setting, so the caller must read and decide again. Other
+        configs of the topic or broker do not change. Since Kafka 3.4, a change of a list sends only the added and
+        removed entries (incremental APPEND and SUBTRACT), so that concurrent changes of other entries are kept. `after`
+        None deletes the key, which is not an error for a topic that does not exist. The method does not wait until the
+        change is visible.
         """
 
     def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
         """Write settings of dead brokers that cannot be read, whatever their values are. None deletes the key.
 
-        On KRaft the controllers accept them, and the broker finds them when it starts. Returns an error for each
-        setting that may not be written, also for those of live brokers. Raises Unreachable if no controller is found or
-        none answers, within 15 s, and Refused if the controllers do not accept this client.
+        On KRaft the controllers accept them, and the broker reads them when it starts. Returns an error for each
+        setting that may not be written, also for settings of live brokers. Raises Unreachable if no controller answers
+        within 15 s, and Refused if the controllers do not accept this client.
         """
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
         """Return min.insync.replicas for each topic that exists, or 1 if the cluster does not report it."""
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """Submit moves, including those that are already running. Return the cluster's error for each that it refused.
+        """Submit moves, including running moves. Return the cluster's error for each move that it refused.
 
         The target None cancels a running move (KIP-455). Raises Unknown if the answer was lost, and Conflict if nothing
         was submitted because another move is running (ZooKeeper accepts one submission at a time). Raises Refused for a
@@ -132,23 +133,23 @@ class Runs(Protocol):
         """True if neither the shared record nor the journals of this host need an update."""
 
     def unfinished(self) -> tuple[Run, ...]:
-        """Return the open runs, oldest first. Raises Refused if a record cannot be understood."""
+        """Return the open runs, oldest first. Raises Refused if kquota cannot parse a record."""
 
     def every(self) -> tuple[Run, ...]:
-        """Return the open runs, and those ended runs that are still recorded."""
+        """Return the open runs, and the ended runs that are still recorded."""
 
     def begin(self, run: Run) -> None:
         """Write a new record. Raises Busy if there already is a record with this id."""
 
     def update(self, run: Run) -> None:
-        """Replace the record of this run atomically. Raises Busy after a takeover."""
+        """Replace the record of this run atomically. Raises Busy if another process has taken over the lock."""
 
     def place(self, run: Run) -> str:
-        """Return where a person finds the record, which includes the rollback plan."""
+        """Return the place of the record, for messages. The record includes the rollback plan."""
 
 
 class Clock(Protocol):
-    """The clock of a move. Every wait goes through it."""
+    """The clock of a move. Every wait uses it."""
 
     def now(self) -> datetime:
         """Return the current time, in UTC."""
@@ -173,7 +174,7 @@ class AlteredLogDirs:
 
 
 class ReplicaDirs(Protocol):
-    """The log dirs of replicas (KIP-113). All brokers are asked at once, so none delays the others."""
+    """The log dirs of replicas (KIP-113). All brokers are asked at once, so no broker delays the others."""
 
     def read(self, replicas: Collection[ReplicaId]) -> LogDirReading:
         """Return where each of `replicas` is, and all log dirs of their brokers.

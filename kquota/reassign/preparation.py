@@ -29,8 +29,8 @@ class Asked:
     """The options of the operator besides the plan. Rates are bytes per second. None means no throttle.
 
     With `whole_topics`, a topic whose list would be too long is throttled as a whole with `*`. `force` overrides moves
-    of the plan's partitions to other targets. `reason` is recorded with the run. `limits` replace those of a run that
-    is open; None keeps them. `sizes` are needed for a limit on the bytes in flight.
+    of the plan's partitions to other targets. `reason` is recorded with the run. `limits` replace the limits of an open
+    run, and None keeps them. `sizes` are needed for a limit on the bytes in flight.
     """
 
     throttle: ByteRate | None = None
@@ -50,7 +50,7 @@ class Prepared:
 
     `run` is None if there is nothing to do. `wave` has the moves to submit first, including those that are already
     running. `log_dirs` has the wanted log dirs of replicas that are not settled there, according to `reading`.
-    `applied` are the options without a throttle that has no effect on this plan.
+    `applied` are the options. A throttle that would have no effect on this plan is None in them.
     """
 
     world: World
@@ -73,7 +73,7 @@ class Prepared:
 def prepare(
     cluster: MoveCluster, runs: Runs, clock: Clock, plan: Plan, asked: Asked, dirs: ReplicaDirs | None = None
 ) -> Prepared:
-    """Check everything that can be checked. Raises Refused, or the error of the cluster. Writes nothing.
+    """Return the prepared run after all checks. Writes nothing. Raises Refused, or the error of the cluster.
 
     `dirs` is needed for a plan that names log dirs.
     """
@@ -90,7 +90,8 @@ def prepare(
         reading = log_dir_actions.check(dirs, log_dirs.of(plan), log_dirs.replicas(back))
         back = log_dirs.with_dirs(back, reading)
     if known is not None and known.aborting and plan.targets != known.goal.targets:
-        known = replace(known, aborting=False, handed_over=frozenset())  # it is moving back, and is requested again
+        # The run is moving back, but the operator requests its plan again.
+        known = replace(known, aborting=False, handed_over=frozenset())
     if known is not None and not known.aborting:
         known = replace(known, plan=plan)  # with the log dirs that the plan names now
         known = on_new_topics(known, found.topic_ids, back)
@@ -133,10 +134,10 @@ def prepare_again(
 
 
 def _confirmed(cluster: MoveCluster, clock: Clock, plan: Plan, found: Snapshot, began: float) -> Snapshot:
-    """Return a second snapshot with the same replicas of the plan's partitions as `found`, read from `began` on.
+    """Return the first snapshot that shows the same replicas as the previous snapshot. kquota read `found` at `began`.
 
-    The replicas are recorded as the rollback plan. Right after a move, they may be old and new ones together, so the
-    two snapshots are `stale_seconds` apart. Raises Refused if the replicas of a partition differ in each snapshot.
+    The replicas become the rollback plan. Right after a move, a broker may show old and new replicas together, so two
+    snapshots are `stale_seconds` apart. Raises Refused if the replicas change in every snapshot.
     """
     if not cluster.stale_seconds:
         return found
@@ -151,7 +152,7 @@ def _confirmed(cluster: MoveCluster, clock: Clock, plan: Plan, found: Snapshot, 
         if not changed:
             return found
     raise Refused(
-        f"{guard.named(changed)}: the replicas changed while kquota read them. Run the same command again; nothing was "
+        f"{guard.named(changed)}: the replicas changed while kquota read them. Run the same command again. Nothing was "
         "written"
     )
 
@@ -208,7 +209,7 @@ def _prepared(
 
 
 def _applied(asked: Asked, moving: Sequence[Move], unsettled: Mapping[ReplicaId, str]) -> Asked:
-    """Return the options without a throttle that has no effect, so that no run claims to have set it."""
+    """Return the options without a throttle that has no effect, because the run must not record such a throttle."""
     copies = any(move.destinations for move in moving)
     return replace(
         asked,
@@ -235,7 +236,7 @@ def _new(world: World, plan: Plan, back: Plan, found: Snapshot, asked: Asked) ->
 
 
 def _asked_for(run: Run, plan: Plan, moving: Sequence[Move], asked: Asked) -> Run:
-    """Return the run with the requested log dir rate and limits. Partitions without a submission count as in place."""
+    """Return the run with the requested log dir rate and limits. Partitions that need no submission are handed over."""
     return replace(
         run,
         log_dir_rate=asked.log_dir_throttle or run.log_dir_rate,
@@ -271,7 +272,7 @@ def _check(cluster: MoveCluster, moving: Sequence[Move], found: Snapshot, asked:
 def _limits(
     moving: Sequence[Move], with_dirs: Sequence[BrokerId], found: Snapshot, asked: Asked, run: Run
 ) -> tuple[dict[Setting, tuple[str, ...]], tuple[str, ...]]:
-    """Return the rates to set, and notes on the brokers that get none."""
+    """Return the rates to set, and a note for each broker that gets no rate."""
     limits: dict[Setting, tuple[str, ...]] = {}
     notes: tuple[str, ...] = ()
     if asked.throttle is not None:
@@ -280,7 +281,8 @@ def _limits(
         settings = [Setting.of_broker(broker, key) for broker in alive for key in REPLICATION_RATES]
         limits |= {setting: (str(run.rate_on(setting)),) for setting in settings}
         notes = tuple(
-            f"broker {broker} is not alive: it gets no rate. If it returns during the move, it sends unthrottled"
+            f"broker {broker} is not alive, so kquota sets no rate on it. If it returns during the move, it sends "
+            "without a throttle"
             for broker in brokers
             if broker not in found.alive
         )

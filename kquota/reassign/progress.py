@@ -12,9 +12,7 @@ from kquota.terms import TopicPartition
 
 
 class Progress(enum.Enum):
-    """The state of a partition: done as planned, in progress (submitted by any client), or not moving with other
-    replicas.
-    """
+    """The state of a partition: done as planned, in progress (for any client), or not moving with other replicas."""
 
     DONE = "done"
     IN_PROGRESS = "in progress"
@@ -55,7 +53,7 @@ def verdict(found: Sequence[PartitionStatus]) -> Progress:
 
 
 def overall(parts: Iterable[Progress]) -> Progress:
-    """Return the same verdict for any mix of partitions and log dirs."""
+    """Return the state of all parts together, by the rule of `verdict`. The parts are partitions and log dirs."""
     seen = set(parts)
     for progress in (Progress.IN_PROGRESS, Progress.ELSEWHERE):
         if progress in seen:

@@ -62,7 +62,7 @@ def recover(
     report: Callable[[str], None],
     dirs: ReplicaDirs | None = None,
 ) -> Recovery:
-    """Continue the run from where it was interrupted, and restore what has ended.
+    """Continue an interrupted run, and restore the throttle of moves that have ended.
 
     An abort copies replicas back, at the rate of the run, if it cannot simply cancel their move.
     """

@@ -19,7 +19,10 @@ from kquota.settings.throttled_lists import entries, replica
 from kquota.terms import EVERY_REPLICA, FOLLOWER_RATE, REPLICATION_RATES, BrokerId, TopicPartition
 
 PAUSED_RATE: Final = ByteRate(1)
-"""The follower rate of each broker while a run is paused, in bytes per second. A fetch passes in each quota window."""
+"""The follower rate of each broker while a run is paused, in bytes per second.
+
+Brokers still fetch once in each quota window.
+"""
 
 
 class Purpose(enum.Enum):
@@ -66,7 +69,7 @@ class Run:
 
     `handed_over` has the partitions that were submitted, refused by the cluster, or already in place. A run that is
     `aborting` moves to `rollback`. `topic_ids`, as Kafka prints them, distinguish a topic from a later one of the same
-    name. `owner` began the run, for `reason`. With `crowded`, unrecorded moves were running when the run set its
+    name. `owner` began the run, for `reason`. If `crowded`, unrecorded moves were running when the run set its
     throttle, so a prior rate may belong to one of them. `broker_rates` are the rates that differ from `rate`. While the
     run is `paused`, its brokers have `PAUSED_RATE` as follower rate, and `rate` and `broker_rates` are those from
     before. `limits` restrict the moves that run at the same time. `course` is for its report. `stamp` is the last
@@ -105,7 +108,7 @@ class Run:
         return PAUSED_RATE if self.paused else self.rate
 
     def rate_on(self, setting: Setting) -> ByteRate | None:
-        """Return the rate of this role of a broker in bytes per second. None without a throttle."""
+        """Return the value of `setting`, a rate of one broker, in bytes per second, or None without a throttle."""
         if self.paused and setting.key == FOLLOWER_RATE:
             return PAUSED_RATE
         return self.broker_rates.get(setting, self.rate)
@@ -122,14 +125,14 @@ class Run:
 
 
 def at_rate(run: Run, rate: ByteRate, only: Collection[Setting] = ()) -> Run:
-    """Return the run with this rate on all brokers, which ends a pause, or `only` for these settings."""
+    """Return the run with this rate on all brokers, which ends a pause. With `only`, change just these settings."""
     if not only:
         return replace(run, rate=rate, broker_rates={}, paused=False)
     return replace(run, broker_rates=dict(sorted({**run.broker_rates, **dict.fromkeys(only, rate)}.items())))
 
 
 def with_rate_changes(run: Run, before: Run, at: datetime, by: str, reason: str | None) -> Run:
-    """Return the run with each difference to the rates of `before` in its course."""
+    """Return the run with a RateChange in its course for each rate that differs from `before`."""
     changed: dict[tuple[ByteRate | None, ByteRate | None], list[Setting]] = {}
     if run.broker_rates or before.broker_rates:
         for setting in run.rates_held:
@@ -178,10 +181,10 @@ def restore_changes(run: Run, now: Mapping[Setting, str | None], others: Sequenc
 
 
 def repeat_changes(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Change, ...]:
-    """Return values to write again, because a read cannot prove that the values of the run are gone.
+    """Return the changes that write current values again, because a read cannot prove that the run's values are unset.
 
-    The kquota that wrote them may have died before it saw them. A broker that is slow to replay the KRaft log still
-    shows the earlier values (20 s on a busy machine).
+    The kquota that wrote the values of the run may have died before they became visible. A broker that is slow to
+    replay the KRaft log still shows the earlier values (20 s on a busy machine).
     """
     changes = (
         repeated(taken, now[setting], held(others, setting)) for setting, taken in run.taken.items() if setting in now
@@ -233,7 +236,7 @@ def recreated(run: Run, topic_ids: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def on_new_topics(run: Run, topic_ids: Mapping[str, str], back: Plan) -> Run:
-    """Return the run as it continues after topics were created again: `back` undoes the moves of these."""
+    """Return the run as it continues after topics were recreated. `back` has the rollback replicas of these topics."""
     recreated_topics = recreated(run, topic_ids)
     if not recreated_topics:
         return run
@@ -247,7 +250,7 @@ def on_new_topics(run: Run, topic_ids: Mapping[str, str], back: Plan) -> Run:
 
 
 def changed_by_others(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Setting, ...]:
-    """Return the rates of the run that another client has changed since. They stay unchanged."""
+    """Return the rates of the run that another client has changed since. kquota leaves them unchanged."""
     return tuple(
         setting
         for setting, taken in run.taken.items()
@@ -258,7 +261,7 @@ def changed_by_others(run: Run, now: Mapping[Setting, str | None], others: Seque
 def replacing(run: Run, changes: Sequence[Change], others: Sequence[Run]) -> tuple[Run, ...]:
     """Return the other open runs after `changes` of `run` replace a value that another client wrote over theirs.
 
-    The last of these runs must restore this value, not the one that it found itself. For lists, this applies only to
+    The last of these runs must restore this value, not the value that it found itself. For lists, this applies only to
     `*`.
     """
     open_runs, found = (run, *others), []
@@ -279,7 +282,7 @@ def _replaces(change: Change, every: Sequence[Taken], mine: Taken) -> bool:
 
 
 def passing_on(run: Run, now: Mapping[Setting, str | None], other: Run) -> Run:
-    """Return the open run `other` with the rates of `run` that it must now restore in its place."""
+    """Return the open run `other` with the rates of `run` that it must now restore in place of `run`."""
     shared = {
         setting: passed_on(run.taken[setting], now[setting], taken)
         for setting, taken in other.taken.items()

@@ -21,8 +21,9 @@ class RunningCopy:
 def running_copies(
     running: Mapping[TopicPartition, PartitionReplicas], log_dirs: Iterable[LogDir]
 ) -> dict[ReplicaId, RunningCopy]:
-    """Return each replica that a running move adds, from `log_dirs` in detail. The replica of the leader is not one of
-    them.
+    """Return the copy to each replica that a running move adds. A new replica that already leads is left out.
+
+    `log_dirs` must include the details: offsets and leaders.
     """
     found = list(log_dirs)
     unread = {log_dir.broker for log_dir in found if log_dir.error is not None}

@@ -33,7 +33,7 @@ _DROPPED: Final = _Dropped()
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A JSON value that knows its place, with an example of its document."""
+    """A JSON value with its place in the document, and an example of a valid document."""
 
     value: object
     where: str
@@ -85,7 +85,7 @@ class Value:
         return self.value
 
     def numbers(self) -> Sequence[int]:
-        """Return the items of a list of such numbers."""
+        """Return a list of partition numbers or broker ids. Raises Invalid for any other item."""
         found = self.list()
         for n, item in enumerate(found):
             if type(item) is not int or not 0 <= item <= HIGHEST_ID:
@@ -152,7 +152,7 @@ def _not_json(text: str, error: json.JSONDecodeError) -> str:
         return "there is more text after the end of the JSON. Keep only one document"
     object_ = re.search(r"^[ \t]*\{", text, re.MULTILINE)
     if object_ and not text[: error.pos].strip() and text[error.pos] not in '{["':
-        return f"is text, not JSON. The JSON begins in {place(text, object_.start())}. Keep nothing else"
+        return f"is text, not JSON. The JSON begins in {place(text, object_.start())}. Keep only the JSON"
     return f"is not JSON: {error.msg}"
 
 
@@ -181,7 +181,7 @@ def brief(value: object) -> str:
 
 
 def cut(shown: str) -> str:
-    """Return at most 60 characters."""
+    """Return a text for display, cut to 60 characters."""
     return shown if len(shown) <= 60 else f"{shown[:57]}…"
 
 

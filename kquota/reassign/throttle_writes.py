@@ -48,7 +48,7 @@ class World:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released:
-    """The changes that were restored, those still pending with the reason, and notes for the operator."""
+    """The changes that were made, the settings that are still pending with the reason, and notes for the operator."""
 
     restored: tuple[Change, ...] = ()
     pending: Mapping[Setting, str] = field(default_factory=dict)
@@ -80,8 +80,8 @@ def read(cluster: MoveCluster, wanted: Wanted) -> dict[Setting, str | None]:
 def enforce(world: World, run: Run, wanted: Wanted, now: Mapping[Setting, str | None]) -> Run:
     """Write `wanted` over `now`, and merge again if others write at the same time. Return the recorded run.
 
-    Raises the error of the cluster, Unwitnessed if the cluster did not answer, Unknown if a write was not seen in time,
-    and Conflict after five attempts.
+    Raises the error of the cluster, Unwitnessed if the cluster did not answer, Unknown if a write did not become
+    visible in time, and Conflict after five attempts.
     """
     for _ in range(_ATTEMPTS):
         changes = needed(wanted, now)
@@ -95,13 +95,15 @@ def enforce(world: World, run: Run, wanted: Wanted, now: Mapping[Setting, str | 
             if not isinstance(error, Conflict):
                 raise error
         if unseen:
-            raise Unknown(f"{unseen[0].setting} was written, but not seen within {SEEN_SECONDS:.0f} s")
+            raise Unknown(
+                f"{unseen[0].setting} was written, but the cluster does not show it after {SEEN_SECONDS:.0f} s"
+            )
         if not errors:
             return run
         now = read(world.cluster, wanted)
         run = record(world, run, taking(run, wanted, now, others))
     raise Conflict(
-        f"{next(iter(errors))} was changed by another client {_ATTEMPTS} times in a row. Run the same command again"
+        f"{next(iter(errors))}: another client changed the value {_ATTEMPTS} times in a row. Run the same command again"
     )
 
 
@@ -173,7 +175,7 @@ def _restore(world: World, part: Run, *, certain: bool = False) -> Released:
 
 
 def _leave_to(world: World, part: Run, other: Run) -> None:
-    """Record that `other` restores the values that it shares with `part`, also if its record stays the same.
+    """Record that `other` restores the values that it shares with `part`, even if its record does not change.
 
     The journal of a process that lost the lock may say that `other` has ended. That line only counts if it continues
     the last version on record, so this process writes the next version.
@@ -185,8 +187,9 @@ def _leave_to(world: World, part: Run, other: Run) -> None:
 def _overwritten(world: World, part: Run, unread: Collection[Setting], others: Sequence[Run]) -> Released:
     """Restore settings of dead brokers through the controllers.
 
-    They cannot be read, so kquota assumes the last value of the run that has to be restored. A later value can be the
-    prior one, and the broker may have died before it was written. If another run holds a setting, that run restores it.
+    They cannot be read, so kquota assumes the last value of the run that differs from the prior value. A later value
+    that equals the prior value does not count, because the broker may have died before it was written. If another run
+    holds a setting, that run restores it.
     """
     dead = replace(part, taken={setting: part.taken[setting] for setting in unread})
     assumed = {
@@ -211,7 +214,7 @@ def _overwritten(world: World, part: Run, unread: Collection[Setting], others: S
 def clear_dead(cluster: MoveCluster, brokers: Collection[BrokerId], keys: Collection[str]) -> Released:
     """Remove these settings of dead brokers through the controllers, whatever their values are.
 
-    `restored` stays empty.
+    `restored` is empty in the result, because the previous values are unknown.
     """
     wanted = [Setting.of_broker(broker, key) for broker in brokers for key in keys]
     if not wanted:
@@ -224,7 +227,8 @@ def clear_dead(cluster: MoveCluster, brokers: Collection[BrokerId], keys: Collec
     return Released(
         pending={setting: f"{UNREAD}, and {error}" for setting, error in done.errors.items()},
         notes=tuple(
-            f"broker {broker} is dead: {done.by} accepted that its rates are unset when it starts. They were unknown"
+            f"broker {broker} is dead: {done.by} accepted that its rates are unset when it starts. "
+            "The previous values are unknown"
             for broker in brokers
             if str(broker) not in failed
         ),
@@ -235,13 +239,14 @@ def _unread_before(change: Change, by: str) -> str:
     after = "unset" if change.after is None else change.after
     return (
         f"broker {change.setting.name} is dead: {by} accepted that {change.setting.key} is {after} when it starts. The "
-        "value before could not be read"
+        "previous value could not be read"
     )
 
 
 def write(world: World, changes: Sequence[Change]) -> Released:
-    """Make each change if its `before` is still set, lists before rates, and wait until it is visible. There are no
-    retries.
+    """Make each change if its `before` is still set, lists before rates, and wait until it is visible.
+
+    A change that fails is not retried.
     """
     errors = _written(world, changes)
     return Released(
@@ -251,12 +256,14 @@ def write(world: World, changes: Sequence[Change]) -> Released:
 
 
 def _written(world: World, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
-    """Write lists, then rates, and read them back. Return the errors of those that were not written or not seen."""
+    """Write lists, then rates, and read them back. Return an error for each that was not written or is not visible."""
     errors: dict[Setting, KquotaError] = {}
     for batch in filter(None, lists_first(changes)):
         errors |= world.cluster.change(batch)
         for change in _unseen(world, [c for c in batch if c.setting not in errors]):
-            errors[change.setting] = Unknown(f"was written, but not seen within {SEEN_SECONDS:.0f} s")
+            errors[change.setting] = Unknown(
+                f"was written, but the cluster does not show it after {SEEN_SECONDS:.0f} s"
+            )
     return errors
 
 

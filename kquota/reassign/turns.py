@@ -24,7 +24,7 @@ class Turns:
         patience: float,
         waiting: Callable[[KquotaError], None] = lambda _: None,
     ) -> None:
-        """`patience` is how many seconds to wait for the lock. Each failed attempt is given to `waiting`."""
+        """`patience` is the longest wait for the lock, in seconds. `waiting` receives the error of each attempt."""
         self._hold = hold
         self._clock = clock
         self._patience = patience
@@ -42,9 +42,9 @@ class Turns:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Release the lock in this block, and take it again after it. Raises Busy or Unreachable without success.
+        """Release the lock in this block, and take it again afterwards. Raises Busy or Unreachable if that fails.
 
-        An exception in the block leaves it released.
+        After an exception in the block, the lock stays released.
         """
         with suppress(Busy, Unreachable):
             self._held.close()

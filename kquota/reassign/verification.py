@@ -48,8 +48,8 @@ class Verification:
     settings of the run that another client removed although the move needs them. With `clear_all`, `cleared_of` has the
     ids of the open runs whose settings were cleared. With `too_early`, nothing was cleared, because moves are running.
     `unread` are dead brokers with replicas of the plan's topics, whose rates an unrecorded run may have set. `undone`
-    is the run of this plan, if the replicas are elsewhere because it was undone. `unrecorded`: the replicas are
-    elsewhere, and no run of this plan is recorded here, so the reason is unknown.
+    is the run of this plan, if the replicas are elsewhere because it was undone. `unrecorded` is true if the replicas
+    are elsewhere for an unknown reason, because no run of this plan is recorded here.
     """
 
     statuses: tuple[PartitionStatus, ...]
@@ -80,7 +80,7 @@ def verify(
     clear_all: bool = False,
     cancelled: Iterable[Move] = (),
 ) -> Verification:
-    """Read the state of the plan, and restore the values of its run: entries when a partition ends, rates at the end.
+    """Read the state of the plan, and restore the values of its run: entries of ended partitions, rates at the end.
 
     Partitions that ended elsewhere count as ended. Without a recorded run of this plan, kquota removes only list
     entries that the plan proves to be its own, alone or with the moves that were just `cancelled`. With `preserve`,
@@ -111,7 +111,7 @@ def unless_it_writes(
 ) -> Verification | None:
     """Verify without the lock. Return None if `verify` would write, or needs the lock for a certain result.
 
-    Another kquota, which holds the lock, may be executing a plan that is not done.
+    A plan that is not done needs the lock, because the kquota that holds the lock may be executing this plan.
     """
     unfinished = runs.unfinished()
     if covers(plan, unfinished) is not None or not runs.settled:
@@ -122,7 +122,7 @@ def unless_it_writes(
     if look.verdict is not Progress.DONE or _provable(world, plan, look, ()):
         return None
     unfinished = runs.unfinished()
-    if covers(plan, unfinished) is not None:  # it began after the first look, and has ended
+    if covers(plan, unfinished) is not None:  # a run of this plan began in the meantime, and its moves have ended
         return None
     return _reported(world, plan, look, _of_released(Released(restored=())), unfinished)
 
@@ -156,7 +156,7 @@ def _reported(world: World, plan: Plan, look: _Look, done: Verification, unfinis
     staying: Mapping[Setting, str] = {}
     known = done.run
     if known is None and shared:
-        # There are many ended runs with long plans. Read them only if something is left to explain.
+        # Ended runs are read only if a throttle needs an explanation, because there are many, with long plans.
         staying = _staying(world.cluster, plan, look.seen, None, unfinished)
         known = _ended(world.runs, plan) if staying or unfinished else None
     elif not shared:
@@ -185,7 +185,7 @@ def _back(look: _Look, run: Run, dirs: ReplicaDirs | None) -> _Look:
 def _taken_back(run: Run, plan: Plan, look: _Look) -> bool:
     """Return whether this plan was aborted, or its partitions have their previous replicas again.
 
-    A cancelled move ends there, and so does one that was undone by executing its rollback plan.
+    A move has its previous replicas after a cancellation, and after its rollback plan was executed.
     """
     if plan.targets != run.plan.targets:
         return False

@@ -289,7 +289,7 @@ def test_a_failed_step_reverts_earlier_writes(
 ) -> None:
     world.cluster.configs = {FOLLOWERS: "9:9"}
     world.cluster.broken = {setting: error}
-    with pytest.raises(kind, match="everything that was written was restored"):
+    with pytest.raises(kind, match="kquota restored everything that it had written"):
         world.execute()
     assert world.cluster.configs == {FOLLOWERS: "9:9"}
     assert not world.cluster.partitions[T0].moving
@@ -298,7 +298,7 @@ def test_a_failed_step_reverts_earlier_writes(
 
 def test_throttles_are_restored_if_the_cluster_refuses_the_whole_move(world: World) -> None:
     world.cluster.refused = {T0: "no"}
-    with pytest.raises(Refused, match=r"Error reassigning partition\(s\): t-0: no; .* was restored"):
+    with pytest.raises(Refused, match=r"Error reassigning partition\(s\): t-0: no; .* restored everything"):
         world.execute()
     assert world.cluster.configs == {}
 
@@ -393,8 +393,8 @@ def test_the_controllers_restore_a_dead_broker(world: World) -> None:
         rate_of(2, FOLLOWER_RATE): None,
     }
     assert [note.partition(" accepted that ")[2] for note in found.notes] == [
-        "follower.replication.throttled.rate is unset when it starts. The value before could not be read",
-        "leader.replication.throttled.rate is 7 when it starts. The value before could not be read",
+        "follower.replication.throttled.rate is unset when it starts. The previous value could not be read",
+        "leader.replication.throttled.rate is 7 when it starts. The previous value could not be read",
     ]
 
 

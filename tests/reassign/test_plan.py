@@ -72,12 +72,12 @@ WRONG = {
     "all that execute printed": (EXECUTED, EXECUTE),
     "a warning before it": (
         WARNED,
-        "line 1 column 1: is text, not JSON. The JSON begins in line 2 column 1. Keep nothing else",
+        "line 1 column 1: is text, not JSON. The JSON begins in line 2 column 1. Keep only the JSON",
     ),
     "prose": ("move t to 3", "line 1 column 1: is not JSON: Expecting value"),
     "a file of topics": (
         '{"topics":[{"topic":"t"}],"version":1}',
-        "contains topics, not partitions. Give it to topics_to_move_json_file",
+        "contains topics, not partitions. Give this file to topics_to_move_json_file",
     ),
     "an entry alone": (
         '{"topic":"t","partition":0,"replicas":[1]}',
