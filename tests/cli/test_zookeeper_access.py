@@ -106,7 +106,7 @@ def test_wrong_tls_prints_one_line(
 def test_tls_against_a_port_without_tls(secured_zookeeper: SecuredZooKeeper) -> None:
     bare = describe(secured_zookeeper.tls)
     assert (bare.code, bare.out, bare.err.count("\n")) == (1, "", 1)
-    assert "the port speaks TLS: give --zk-tls-config-file" in bare.err
+    assert "the port speaks TLS. Give --zk-tls-config-file" in bare.err
     ran = describe(secured_zookeeper.plain, "--zk-tls-config-file", str(tls_file(secured_zookeeper, TLS)))
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert "the port probably does not speak TLS" in ran.err

@@ -1,4 +1,4 @@
-"""The arguments of a login: their names in errors, files of properties, and the login to a ZooKeeper."""
+"""The arguments of a login: their names in errors, files of properties, and the login to ZooKeeper."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgumentNames:
-    """The name of each argument. A command line uses the names of its options."""
+    """The name of each argument in errors. The command line uses the names of its options."""
 
     bootstrap_server: str = "bootstrap_server"
     command_config: str = "command_config"
@@ -38,7 +38,7 @@ _SHOWN: Final = 12
 
 
 def properties(path: Path, option: str) -> dict[str, str]:
-    """Return the properties of a file. The last value of a repeated key wins. Raises Invalid as `entries`."""
+    """Return the properties of a file. The last value of a repeated key wins. Raises Invalid like `entries`."""
     return dict(entries(path, option))
 
 
@@ -49,7 +49,7 @@ def tell_if_open(path: Path, what: str, tell: Callable[[str], None]) -> None:
 
 
 def listed(found: Mapping[str, str], keys: Iterable[str]) -> str:
-    """Return keys for a message.
+    """Return the keys as one text for a message.
 
     Keys that do not look like a property are only counted, because in a file of another kind they may be secrets.
     """
@@ -71,7 +71,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The login of a session. An open ZooKeeper needs neither TLS nor a user."""
+    """The login of a ZooKeeper session. An open ZooKeeper needs neither TLS nor a user."""
 
     tls: Tls | None = None
     tls_where: str = ""

@@ -26,7 +26,7 @@ _CONTROLS: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """One login module and its options. They include secrets, so its repr omits them."""
+    """One login module and its options. The repr omits the options, because they include secrets."""
 
     module: str
     options: Mapping[str, str] = field(repr=False)
@@ -40,13 +40,13 @@ class Login:
 def login(text: str, where: str) -> Login:
     """Return the only login of a `sasl.jaas.config` (KIP-85).
 
-    Raises Invalid if it is not of the form `Module flag key="value" …;`. The message has `where`, but nothing of the
-    text.
+    Raises Invalid if the text is not of the form `Module flag key="value" …;`. The message has `where`, but nothing of
+    the text.
     """
     tokens = _tokens(text, where)
     found = _login(tokens, where)
     if next(tokens, None) is not None:
-        raise Invalid(f"{where}: more than one login module; Kafka accepts only one")
+        raise Invalid(f"{where}: more than one login module. Kafka accepts only one")
     return found
 
 
@@ -69,7 +69,7 @@ def section(path: Path, name: str, option: str) -> Login | None:
         _expect(";", tokens, where, "after the } of a section")
         if head == name:
             if len(logins) != 1:
-                raise Invalid(f"{where}: section {name} has {len(logins)} login modules; exactly one is needed")
+                raise Invalid(f"{where}: section {name} has {len(logins)} login modules. Exactly one is needed")
             found = logins[0]
     return found
 
@@ -142,7 +142,7 @@ def _tokens(text: str, where: str) -> Iterator[tuple[str, bool]]:
 
 
 def _unquoted(text: str) -> str:
-    """Replace the escapes of StreamTokenizer: octal codes and C's controls. Other escaped characters do not change."""
+    """Replace the escapes of StreamTokenizer: octal codes and C's control characters. Others do not change."""
     return re.sub(
         r"\\(?:([0-3][0-7]{0,2}|[4-7][0-7]?)|(.))",
         lambda match: chr(int(match[1], 8)) if match[1] else _CONTROLS.get(match[2], match[2]),

@@ -1,4 +1,4 @@
-"""Key and trust stores: PEM and PKCS12, in files or (KIP-651) in properties. For JKS, errors show how to convert it."""
+"""Key and trust stores: PEM and PKCS12 files, and PEM in properties (KIP-651). An error shows how to convert JKS."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Identity: TypeAlias = PemFile | Pkcs12File | InlinePem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPair:
-    """A chain, leaf first, and its key, encrypted with a password of this process. Both are PEM, to write to a file."""
+    """A certificate chain, leaf first, and its key, both in PEM. `password` is a new password for the key."""
 
     chain: str
     key: str = field(repr=False)
@@ -61,7 +61,7 @@ class KeyPair:
 
 
 def trusted(found: Mapping[str, str], prefix: str, where: str) -> str | None:
-    """Return the certificates of the trust store in PEM, or None to use those of the system.
+    """Return the certificates of the trust store in PEM, or None to use the certificates of the system.
 
     Raises Invalid. The message names the file and the property.
     """
@@ -90,7 +90,7 @@ def identity(found: Mapping[str, str], prefix: str, where: str) -> Identity | No
     if key or chain:
         if not key or not chain:
             missing = f"{prefix}keystore.certificate.chain" if key else f"{prefix}keystore.key"
-            raise Invalid(f"{where}: {missing} is missing; chain and key must be set together")
+            raise Invalid(f"{where}: {missing} is missing. Set the certificate chain and the key together")
         return InlinePem(chain=_unfolded(chain), key=_unfolded(key), password=key_password)
     located = _located(found, f"{prefix}keystore", where)
     if located is None:
@@ -111,7 +111,7 @@ def holds_bare_key(found: Identity) -> bool:
 def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:
     """Return the chain and the key, encrypted again so that the decrypted key never leaves the memory of this process.
 
-    Raises Invalid if the store or the text cannot be read or has no key. `where` is its name in the message.
+    Raises Invalid if the store or the text cannot be read or has no key. `where` names the store in the message.
     """
     import secrets  # 10 ms, only for PEM in a login file
 
@@ -123,7 +123,7 @@ def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:
             bounded.file_bytes(found.path, bounded.STORE), found.password, "the store's password", what
         )
         if key is None:
-            raise Invalid(f"{what} holds no key; a key store is needed")
+            raise Invalid(f"{what} holds no key. A key store with a key is needed")
         chain = "".join(certificate.public_bytes(pem.Encoding.PEM).decode() for certificate in certificates)
     else:
         key, chain = _inline_key(found, where), found.chain
@@ -141,12 +141,12 @@ def _inline_key(found: InlinePem, where: str) -> PrivateKeyTypes:
         return load_pem_private_key(found.key.encode(), password)
     except (TypeError, ValueError):
         raise Invalid(
-            f"{where}: the key in the properties cannot be read: it must be in PEM, and its password must be correct"
+            f"{where}: the key in the properties cannot be read. Check that the key is in PEM, and check its password"
         ) from None
 
 
 def _located(found: Mapping[str, str], store: str, where: str) -> tuple[Path, bytes, bool] | None:
-    """Return the file of a store, its bytes, and whether they are PEM. The content decides, as in Java's reader."""
+    """Return the file of a store, its bytes, and whether they are PEM. As in Java, the content decides."""
     location, declared = found.get(f"{store}.location"), found.get(f"{store}.type", "").upper()
     if declared and declared not in _TYPES:
         raise Invalid(f"{where}: {store}.type={declared}: kquota reads {' and '.join(_TYPES[:2])}")
@@ -158,7 +158,7 @@ def _located(found: Mapping[str, str], store: str, where: str) -> tuple[Path, by
     except OSError as error:
         raise Invalid(f"{where}: {store}.location: cannot read {path}: {error.strerror or error}") from None
     if data.startswith(_JKS):
-        raise Invalid(f"{where}: {store}.location: {path} is a JKS store, which kquota does not read; {_convert(path)}")
+        raise Invalid(f"{where}: {store}.location: {path} is a JKS store, which kquota does not read. {_convert(path)}")
     is_pem = _PEM_MARK in data
     if not is_pem and not data.startswith(_DER):
         raise Invalid(f"{where}: {store}.location: {path} is neither PEM nor PKCS12")
@@ -181,7 +181,7 @@ def _block(kind: str, body: str) -> str:
 
 def _convert(path: Path) -> str:
     new = path.with_suffix(".p12")
-    return f"convert it: keytool -importkeystore -srckeystore {path} -destkeystore {new} -deststoretype PKCS12"
+    return f"Convert it with: keytool -importkeystore -srckeystore {path} -destkeystore {new} -deststoretype PKCS12"
 
 
 def _certificates(data: bytes, what: str) -> str:

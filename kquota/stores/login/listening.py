@@ -1,6 +1,6 @@
-"""Check whether a server accepts connections and speaks TLS, before a client library spends a long time on it.
+"""Checks whether a server accepts connections and uses TLS, before a client library waits for it for a long time.
 
-This also explains a failed TLS handshake to an operator.
+This module also explains a failed TLS handshake to an operator.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _PROBED: Final = 2
 
 
 def cause(error: BaseException | None) -> OSError | None:
-    """Return the error of TLS or of the socket that caused an error of a client library."""
+    """Return the TLS error or socket error that caused the error of a client library, or None."""
     while error is not None:
         if isinstance(error, OSError):
             return error
@@ -115,7 +115,7 @@ def _unverified(error: ssl.SSLCertVerificationError) -> str:
 
 
 def speaks_tls(servers: Sequence[tuple[str, int]]) -> bool:
-    """Return True if one of the first servers answers a TLS handshake, so a client without TLS fails there.
+    """Return True if one of the first two servers answers a TLS handshake. A client without TLS then fails.
 
     Sends no data after the handshake.
     """

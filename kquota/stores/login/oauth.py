@@ -1,4 +1,4 @@
-"""Values of a login with OAUTHBEARER (KIP-768): where its tokens are, and a token."""
+"""Values of an OAUTHBEARER login (KIP-768): the source of its tokens, and a token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _EXTENSION: Final = re.compile(r"extension_([A-Za-z]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A bearer token and its expiry in seconds since 1970, or None if unknown."""
+    """A bearer token. `expires` is in seconds since 1970, or None if unknown."""
 
     value: str = field(repr=False)
     expires: float | None
@@ -23,7 +23,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCredentials:
-    """Where to get a token for a client id and its secret from an identity provider."""
+    """The token endpoint of an identity provider, and the client id and secret that kquota sends there."""
 
     url: str
     client_id: str
@@ -51,6 +51,6 @@ def extensions(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def shown(url: str) -> str:
-    """Return a URL for a message, without password and query. Raises ValueError if it is not a valid URL."""
+    """Return a URL for a message, without user, password and query. Raises ValueError if it is not a valid URL."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"

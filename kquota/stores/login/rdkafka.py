@@ -1,4 +1,4 @@
-"""Translating the login of a cluster to settings of librdkafka, for clients of confluent_kafka."""
+"""Translates the login of a cluster to settings of librdkafka, for clients of confluent_kafka."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TUNING: Final = {
     "send.buffer.bytes": "socket.send.buffer.bytes",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
 }
-"""librdkafka has no setting for the others. Each call has its own time-out instead of default.api.timeout.ms."""
+"""librdkafka has no setting for the other properties. Calls have time-outs in place of default.api.timeout.ms."""
 _LEAST: Final = {"socket.timeout.ms": 10, "socket.connection.setup.timeout.ms": 1000, "metadata.max.age.ms": 1}
 
 

@@ -65,7 +65,7 @@ _SASL: Final = frozenset(
 _CALLBACKS: Final = "sasl.login.callback.handler.class"
 _OAUTH_CALLBACKS: Final = "OAuthBearerLoginCallbackHandler"
 _ENDPOINT: Final = "Set sasl.oauthbearer.token.endpoint.url to the URL of an identity provider, or to file://FILE."
-# They choose between Java implementations, or set when a long-lived client logs in again.
+# Without effect here, because they select Java classes, or set when a long-lived client logs in again.
 _HARMLESS: Final = re.compile(
     r"sasl\.login\.(refresh|retry)\..*|sasl\.kerberos\.(?!service\.name).*|ssl\.(key|trust)manager\.algorithm"
     r"|ssl\.secure\.random\.implementation|sasl\.oauthbearer\.(jwks|expected|sub|scope\.claim|clock).*"
@@ -74,7 +74,7 @@ _HARMLESS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Password:
-    """A login by PLAIN or SCRAM."""
+    """A login with PLAIN or SCRAM."""
 
     mechanism: str
     username: str
@@ -83,7 +83,7 @@ class Password:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kerberos:
-    """A login by GSSAPI with the ticket of `kinit`."""
+    """A login with GSSAPI and the ticket of `kinit`."""
 
     service: str
 
@@ -93,7 +93,7 @@ Credentials: TypeAlias = Password | Kerberos | Tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """How to log in to the brokers of a cluster. In errors, `where` is the option with its file, `option` the option.
+    """The login to the brokers of a cluster. In errors, `option` is the option, and `where` the option with its file.
 
     `tls` also applies to an identity provider, even if the connection to the brokers does not use TLS.
     """
@@ -123,7 +123,7 @@ def security(
     Raises Invalid. Messages name the file and the property, but never a value that may be secret.
     """
     where = f"{option}: {path}"
-    # Kafka trims its own settings, including passwords, like Java's String.trim.
+    # Trimmed like Java's String.trim, because Kafka trims all of its settings, including passwords.
     found = {key: value.strip(_TRIMMED) for key, value in properties(path, option).items()}
     _no_providers(found, where)
     protocol = _one_of(_PROTOCOLS, found.get("security.protocol", "PLAINTEXT").upper(), "security.protocol", where)
@@ -147,7 +147,7 @@ def _asks_by_tls(credentials: Credentials | None) -> bool:
 
 
 def _no_providers(found: Mapping[str, str], where: str) -> None:
-    """Raise Invalid for a value that a config provider of Kafka would replace. It would be used as a wrong password."""
+    """Raise Invalid for the placeholder of a Kafka config provider, because it would be used as a wrong password."""
     for key, value in found.items():
         if key.startswith("config.providers") or _PROVIDED.search(value):
             raise Invalid(
@@ -169,7 +169,7 @@ def _name_unused(found: Mapping[str, str], protocol: str, where: str, tell: Call
                 f"{where}: {key}: kquota does not support it. Remove it if the connection is secure without it"
             )
     if idle := sorted(found.keys() & known - used):
-        tell(f"{where}: security.protocol is {protocol}, so these have no effect: {', '.join(idle)}")
+        tell(f"{where}: security.protocol is {protocol}, so these properties have no effect: {', '.join(idle)}")
     if unused := sorted(found.keys() - known):
         tell(f"{where}: not used by kquota: {listed(found, unused)}")
 
@@ -188,7 +188,9 @@ def _credentials(
     if mechanism == "OAUTHBEARER":
         return _tokens(found, login, where, tell)
     if login is None:
-        raise Invalid(f"{where}: sasl.jaas.config is missing: it names the user who logs in")
+        raise Invalid(
+            f"{where}: sasl.jaas.config is missing. Set it to the login module with the user and the password"
+        )
     if login.name not in ("PlainLoginModule", "ScramLoginModule"):
         raise Invalid(f"{where}: sasl.jaas.config: {mechanism} needs PlainLoginModule or ScramLoginModule")
     if login.options.get("tokenauth", "false").lower() == "true":
@@ -209,7 +211,7 @@ def _login(found: Mapping[str, str], where: str, environment: Mapping[str, str])
 def _tokens(found: Mapping[str, str], login: Login | None, where: str, tell: Callable[[str], None]) -> Tokens:
     callbacks = found.get(_CALLBACKS, _OAUTH_CALLBACKS)
     if callbacks.rpartition(".")[2] != _OAUTH_CALLBACKS:
-        raise Invalid(f"{where}: {_CALLBACKS}: kquota does not run Java classes; it supports {_OAUTH_CALLBACKS}")
+        raise Invalid(f"{where}: {_CALLBACKS}: kquota does not run Java classes. It supports only {_OAUTH_CALLBACKS}")
     if login is not None and login.name != "OAuthBearerLoginModule":
         raise Invalid(f"{where}: sasl.jaas.config: OAUTHBEARER needs OAuthBearerLoginModule")
     options = login.options if login is not None else {}
@@ -239,7 +241,7 @@ def _tokens(found: Mapping[str, str], login: Login | None, where: str, tell: Cal
 def _split(url: str, where: str) -> SplitResult:
     try:
         parts = urlsplit(url)
-        _ = parts.port  # urlsplit checks it only on access
+        _ = parts.port  # because urlsplit checks the port only on access
     except ValueError:
         # Python's message would repeat a password that contains a slash.
         raise Invalid(
@@ -279,7 +281,7 @@ def _kerberos(found: Mapping[str, str], where: str) -> Kerberos:
     text = found.get("sasl.jaas.config")
     options = jaas.login(text, f"{where}: sasl.jaas.config").options if text else {}
     if options.get("useKeyTab", "false").lower() == "true":
-        raise Invalid(f"{where}: sasl.jaas.config: kquota uses a ticket, not a keytab: run kinit -kt KEYTAB PRINCIPAL")
+        raise Invalid(f"{where}: sasl.jaas.config: kquota uses a ticket, not a keytab. Run kinit -kt KEYTAB PRINCIPAL")
     service = found.get("sasl.kerberos.service.name") or options.get("serviceName")
     if not service:
         raise Invalid(f"{where}: sasl.kerberos.service.name is missing (usually kafka)")

@@ -20,7 +20,7 @@ _OLD: Final = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """The settings of a handshake. `trust` is PEM. None means the authorities of the system."""
+    """The settings of a TLS handshake. `trust` has certificates in PEM, or None for the system's authorities."""
 
     trust: str | None = field(repr=False)
     identity: Identity | None
@@ -39,9 +39,7 @@ def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str],
     if not allowed or set(protocols) - {*PROTOCOLS, *_OLD}:
         raise Invalid(f"{where}: {prefix}enabled.protocols: kquota supports {' and '.join(PROTOCOLS)}")
     if set(protocols) & set(_OLD):
-        tell(
-            f"{where}: {prefix}enabled.protocols: only {', '.join(allowed)} is used, because the others are not secure"
-        )
+        tell(f"{where}: {prefix}enabled.protocols: kquota uses only {', '.join(allowed)}. The others are not secure")
     if found.get(f"{prefix}protocol", "TLS") not in ("TLS", *PROTOCOLS):
         raise Invalid(f"{where}: {prefix}protocol must be TLS, {' or '.join(PROTOCOLS)}")
     algorithm = found.get(f"{prefix}endpoint.identification.algorithm", "https").lower()

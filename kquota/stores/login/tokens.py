@@ -58,7 +58,7 @@ def _answer(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> d
     except (OSError, urllib.error.URLError) as error:
         raise Unreachable(f"{where} cannot be reached within {wanted.seconds:.0f} s: {_why(error)}") from None
     except (InvalidURL, ValueError):
-        # Not a valid name for DNS, or characters that a request line cannot contain.
+        # The host is not a valid DNS name, or the URL has characters that a request line cannot contain.
         raise Invalid(f"{where} cannot be requested. Check sasl.oauthbearer.token.endpoint.url") from None
     except HTTPException:
         raise Refused(f"{where} does not answer with HTTP. Check sasl.oauthbearer.token.endpoint.url") from None
@@ -75,7 +75,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def _posted(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> bytes:
-    """Request a token, and return the page of the answer."""
+    """Request a token, and return the body of the answer."""
     client, secret = wanted.client_id, wanted.secret
     if wanted.encode_header:
         client, secret = quote_plus(client), quote_plus(secret)
@@ -97,8 +97,9 @@ def _posted(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> b
 
 
 def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
-    """Return the result of `work`, or raise its error or TimeoutError. A socket's time-out limits each wait, not their
-    sum.
+    """Return the result of `work`, or raise its error, or TimeoutError after `seconds`.
+
+    A socket's time-out is not enough, because it limits each wait, not the sum.
     """
     outcome: list[bytes | Exception] = []
 

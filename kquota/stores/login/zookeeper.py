@@ -1,4 +1,4 @@
-"""Logging in to ZooKeeper: Kafka's file for TLS, and the JAAS file of ZooKeeper's clients."""
+"""The login to ZooKeeper: Kafka's file of TLS properties, and the JAAS file of ZooKeeper's clients."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _tls(read: Mapping[str, str], path: Path, where: str, tell: Callable[[str], 
     # ZooKeeper writes keyStore and trustStore, Kafka writes keystore and truststore.
     found = {_kafkas_word(key): value if "password" in key.lower() else value.strip() for key, value in read.items()}
     if found.get(f"{_PREFIX}client.enable", "").lower() != "true":
-        raise Invalid(f"{where}: {_PREFIX}client.enable must be true; for a port without TLS, omit the option")
+        raise Invalid(f"{where}: {_PREFIX}client.enable must be true. For a port without TLS, omit the option")
     if not found.get(_SOCKET, "ClientCnxnSocketNetty").endswith("ClientCnxnSocketNetty"):
         raise Invalid(
             f"{where}: {_SOCKET} must be org.apache.zookeeper.ClientCnxnSocketNetty, because only it supports TLS"
@@ -91,7 +91,7 @@ def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[s
         path, option = jaas.file_in(options), _KAFKA_OPTS
         if path is None or (jaas.java_property(options, "zookeeper.sasl.client") or "true").lower() == "false":
             return None
-        # A file without the section may be only for brokers. ZooKeeper's Java client then also continues without.
+        # No error, because the file may be only for brokers. ZooKeeper's Java client also continues without a login.
         login = jaas.section(path, name, _KAFKA_OPTS)
         if login is None:
             return None

@@ -39,7 +39,8 @@ class Open:
 class ZooKeeperConfigs:
     """Topic and broker configs in their znodes, without the static configs of the brokers.
 
-    `unreadable` is called for every znode and value that brokers cannot read either. They are left out.
+    `unreadable` is called with a note about every znode and value that brokers cannot read either. kquota leaves these
+    out.
     """
 
     def __init__(self, znodes: Znodes, unreadable: Callable[[str], None], fence: Fence | None = None) -> None:
@@ -55,7 +56,7 @@ class ZooKeeperConfigs:
         return self._resources(kind, self._znodes.children(f"/config/{kind}"), f"/config/{kind}")
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
-        """The broker need not be alive. Raises Refused if only one znode is requested and it cannot be read."""
+        """Also describe dead brokers. Raises Refused if the only requested znode cannot be read."""
         nodes = self._znodes.read_all(f"/config/{entity_path(resource)}" for resource in resources)
         missing = self._missing([r for r in resources if nodes[f"/config/{entity_path(r)}"] is None])
         found: dict[Resource, tuple[Entry, ...]] = {}

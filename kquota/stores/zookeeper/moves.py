@@ -43,13 +43,13 @@ _TAKEN_IN_SECONDS: Final = 0.5
 _TAKEN_IN_SECONDS_EACH: Final = 0.004
 """The seconds per notification that the brokers may take to apply changed configs.
 
-For every change, they read all notifications of the last 15 minutes again (measured: 0.1 s with few, 1 to 2.3 s with
-1,000 to 2,000).
+For every change, the brokers read all notifications of the last 15 minutes again (measured: 0.1 s with few, 1 to 2.3 s
+with 1,000 to 2,000).
 """
 
 
 class ZooKeeperMoves(ZooKeeperConfigs):
-    """A cluster for a move, over its ZooKeeper. Implements `MoveCluster` and `Configs`."""
+    """A cluster that moves replicas, over its ZooKeeper. Implements `MoveCluster` and `Configs`."""
 
     def __init__(self, znodes: Znodes, unreadable: Callable[[str], None], fence: Fence | None = None) -> None:
         super().__init__(znodes, unreadable, fence)
@@ -58,11 +58,10 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         self._brokers = znodes.names.bootstrap_server
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
-        """Return the snapshot. It also reads the znodes of the topics, because only these have moves from the Admin API
-        (Kafka 2.4).
+        """Return the snapshot, including the moves that were submitted through the Admin API (Kafka 2.4).
 
-        A topic whose znode Kafka did not write is left out, and a leader that cannot be read is unknown. Each has one
-        warning. Raises Refused if /admin/reassign_partitions cannot be read.
+        A topic whose znode Kafka did not write is left out, and a leader that cannot be read is unknown. kquota warns
+        once about each. Raises Refused if /admin/reassign_partitions cannot be read.
         """
         node = self._znodes.read(SUBMITTED)
         every = [(topic, f"{EVERY_TOPIC}/{topic}") for topic in self._znodes.children(EVERY_TOPIC)]
@@ -92,7 +91,9 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         """Raise Unreachable, because ZooKeeper has no KRaft controllers. `change` writes settings of dead brokers
         instead.
         """
-        raise Unreachable(f"ZooKeeper has no controllers of KRaft to write {next(iter(values), 'nothing')}")
+        raise Unreachable(
+            f"{next(iter(values), 'no setting')}: a ZooKeeper cluster has no KRaft controllers to write it"
+        )
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
         """Write transactions that fail if a znode has changed since it was read.
@@ -143,10 +144,11 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         """Create the znode that the controller reads once and deletes when its last move has ended.
 
         Waits until the brokers have had time to apply earlier config changes, because ZooKeeper does not report when
-        they do. A move that starts earlier starts without its throttle (3 MB at 20 kB/s were copied at once).
+        brokers apply a change. A move that starts earlier starts without its throttle (3 MB at 20 kB/s were copied at
+        once).
         """
         if None in targets.values():
-            raise Refused(f"Kafka does not accept a cancellation over ZooKeeper (KIP-236): use {self._brokers}")
+            raise Refused(f"Kafka does not accept a cancellation over ZooKeeper (KIP-236). Use {self._brokers}")
         refused = self._nonexistent(targets)
         sent = [
             {"topic": name.topic, "partition": name.partition, "replicas": list(target)}
@@ -204,7 +206,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return found
 
     def _racks(self) -> dict[BrokerId, str | None]:
-        """Return the rack of each live broker. A broker is alive while its znode exists, whatever is in it."""
+        """Return the rack of each live broker. A broker is alive while its znode exists, whatever its content."""
         paths = {node: f"{LIVE_BROKERS}/{node}" for node in self._znodes.children(LIVE_BROKERS)}
         nodes = self._znodes.read_all(paths.values())
         found: dict[BrokerId, str | None] = {}

@@ -18,7 +18,7 @@ from kquota.stores.zookeeper.znode import LIVE_BROKERS, NOTIFICATIONS, Node, con
 from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
 from kquota.terms import CLIENTS, DEFAULT, ENTITY_TYPES, IPS, USERS, WIRE_DEFAULT
 
-_TELLS_2_7: Final = 5  # the version of a broker's node since 2.7. During an upgrade, a newer broker may still write 4
+_TELLS_2_7: Final = 5  # the version of a broker's znode since 2.7. During an upgrade, a newer broker may still write 4
 _ROOTS: Final = tuple(f"/config/{kind}" for kind in ENTITY_TYPES)
 _ALONE: Final = (Filter(client_id=EVERY), Filter(user=EVERY), Filter(ip=EVERY))
 _LARGEST_TRANSACTION: Final = 900_000  # bytes. ZooKeeper accepts 1,048,575 by default
@@ -34,8 +34,8 @@ _NO_ROOM: Final = (
 class ZooKeeperQuotas:
     """Client quotas in `/config/users`, `/config/clients` and `/config/ips`.
 
-    `unreadable` is called, once for each describe, for every znode and value that brokers cannot read either. They
-    are left out.
+    `unreadable` is called, once for each describe, with a note about every znode and value that brokers cannot read
+    either. kquota leaves these out.
     """
 
     def __init__(self, znodes: Znodes, unreadable: Callable[[str], None]) -> None:
@@ -49,7 +49,7 @@ class ZooKeeperQuotas:
     def everything(self) -> Mapping[Entity, Limits]:
         paths = {entity: path for wanted in _ALONE for entity, path in self._paths(wanted)}
         known = self._znodes.read_all([*_ROOTS, *(f"/config/{path}" for path in paths.values())])
-        # Most users have no clients of their own. Reading all of them would double the time.
+        # Only users with children, because reading the clients of all users would double the time.
         parents = {
             entity.user: f"{path}/{CLIENTS}"
             for entity, path in paths.items()
@@ -62,7 +62,7 @@ class ZooKeeperQuotas:
         return self._limited(paths, self._configs(paths, known))
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        """Return credentials with only their mechanism, because salt, keys and iterations are one text here."""
+        """Return credentials with only their mechanism, because ZooKeeper has salt, keys and iterations as one text."""
         paths = dict(self._paths(Filter(user=name)))
         configs = self._configs(paths, self._read(paths))
         scram: dict[str, dict[str, int | None]] = {}
@@ -88,7 +88,7 @@ class ZooKeeperQuotas:
         return absent
 
     def release(self) -> tuple[int, ...] | None:
-        """Return 2.7 if every broker has this release or a newer one. ZooKeeper has no other information about it."""
+        """Return 2.7 if every broker has this release or a newer one. ZooKeeper has no other data about releases."""
         nodes = self._znodes.read_all(f"{LIVE_BROKERS}/{broker}" for broker in self._znodes.children(LIVE_BROKERS))
         return (2, 7) if nodes and all(_registered(node) >= _TELLS_2_7 for node in nodes.values()) else None
 
@@ -141,7 +141,7 @@ class ZooKeeperQuotas:
         return undone
 
     def _room(self) -> int:
-        """Return how many more notifications brokers can read. It is at least 1, because a change deletes old ones."""
+        """Return how many more notifications brokers can read, at least 1: a change deletes old notifications."""
         changes = self._znodes.read(NOTIFICATIONS)
         return max(1, _MOST_NOTIFICATIONS - (changes.children if changes is not None else 0))
 

@@ -1,4 +1,4 @@
-"""Starting a ZooKeeper session with TLS, a login and a deadline, and explaining why it failed."""
+"""Starts a ZooKeeper session with TLS, a login and a deadline, and explains why it failed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IN_VAIN: Final = 3
 def started(connect: str, access: Access, deadline: float) -> KazooClient:
     """Start a session with `host:port[,host:port][/chroot]`. Raises Unreachable, or Invalid for an unusable store.
 
-    The login may still be in progress. The first answer shows whether it was accepted.
+    The login may still be in progress. The first answer shows whether ZooKeeper accepted it.
     """
     names, handler = access.names, None
     servers = addresses(connect.partition("/")[0], names.zookeeper, names.command_config)
@@ -76,10 +76,10 @@ def _waited(
     servers: Sequence[tuple[str, int]],
     names: ArgumentNames,
 ) -> KquotaError | None:
-    """Wait for the session. Returns None, or the error, at once if another attempt cannot help."""
+    """Wait for the session. Return None, or the error. End at once if another attempt cannot help."""
     begun = time.monotonic()
     states: list[str] = []
-    # A refused login ends the session right after its start, perhaps between two checks.
+    # Recorded, because a refused login can end the session right after its start, between two checks.
     client.add_listener(states.append)
     live = client.start_async()
     asked = False
@@ -90,8 +90,8 @@ def _waited(
         if handler is None and not asked and waited > _PROBE_AFTER:
             asked = True
             if listening.speaks_tls(servers):
-                wanted = f"give {names.zk_tls_config_file}, or another port"
-                return Unreachable(f"ZooKeeper at {connect}: the port speaks TLS: {wanted}")
+                wanted = f"Give {names.zk_tls_config_file}, or another port"
+                return Unreachable(f"ZooKeeper at {connect}: the port speaks TLS. {wanted}")
         if waited > deadline:
             break
     else:
@@ -103,12 +103,13 @@ def _waited(
 
 
 class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's handler with sockets of kquota. kazoo's sockets do not support PKCS12 and, by default, check no host
-    name.
+    """kazoo's handler with kquota's own sockets.
+
+    kazoo's sockets do not support PKCS12 and, by default, do not check the host name.
     """
 
     def __init__(self, context: ssl.SSLContext, patience: float) -> None:
-        """`patience` is the most seconds of the deadline that one server may use."""
+        """`patience` is the maximum number of seconds that one server may use of the deadline."""
         super().__init__()
         self._patience = patience
         self.failure: OSError | None = None

@@ -1,8 +1,8 @@
 """Partitions and running moves in ZooKeeper's znodes (KIP-455).
 
-A move that was submitted over ZooKeeper is in /admin/reassign_partitions. One that was submitted through the Admin API
-is only in the znode of its topic. Since Kafka 2.4, that znode also has the progress of the controller. Other tools can
-write these znodes, so each value must have its type.
+A move that was submitted over ZooKeeper is in /admin/reassign_partitions. A move that was submitted through the Admin
+API is only in the znode of its topic. Since Kafka 2.4, that znode also has the progress of the controller. kquota
+checks the type of each value, because other tools can write these znodes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SUBMITTED: Final = "/admin/reassign_partitions"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicNode:
-    """The znode of a topic: the replicas of each partition by its number, and those that a move adds and removes."""
+    """The znode of a topic: the replicas of each partition by number, and the replicas that a move adds and removes."""
 
     replicas: Mapping[int, Replicas] = field(default_factory=dict)
     adding: Mapping[int, Replicas] = field(default_factory=dict)
@@ -70,7 +70,7 @@ def topic_in(node: Node | None, path: str) -> TopicNode:
 def requested(node: Node | None) -> dict[TopicPartition, Replicas]:
     """Return all moves in /admin/reassign_partitions.
 
-    Raises Refused if Kafka did not write it: the controller cannot read it either, so it is unknown what moves.
+    Raises Refused if Kafka did not write it. The controller cannot read it either, so the moves are unknown.
     """
     document = json_object(node, SUBMITTED)
     try:
@@ -128,7 +128,7 @@ def running(
 
 
 def leader_and_isr(node: Node | None, path: str) -> tuple[BrokerId | None, Replicas]:
-    """Return the leader of a partition, None without one, and its in-sync replicas.
+    """Return the leader of a partition, or None if it has no leader, and its in-sync replicas.
 
     Raises Refused if Kafka did not write the znode.
     """
@@ -151,7 +151,7 @@ def brokers(ids: object, what: str) -> Replicas:
 
 
 def cluster_id(znodes: Znodes) -> str:
-    """Return the cluster id, the same as its brokers report. Raises Refused if it is missing (before Kafka 0.10.1)."""
+    """Return the cluster id, as the brokers report it. Raises Refused if it is missing (before Kafka 0.10.1)."""
     found = json_object(znodes.read("/cluster/id"), "/cluster/id").get("id")
     if not isinstance(found, str):
         raise Refused("ZooKeeper: /cluster/id does not hold the cluster id. kquota needs Kafka 0.10.1 or newer")

@@ -1,4 +1,4 @@
-"""One znode of Kafka: its name, its config, and the operations of a transaction on it. It needs no ZooKeeper client."""
+"""One znode of Kafka: its name, its config, and the operations of a transaction. No ZooKeeper client is needed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """Create a znode with the ACL of the nearest existing parent. An `ephemeral` one ends with the session."""
+    """Create a znode with the ACL of the nearest existing parent. An `ephemeral` znode ends with the session."""
 
     path: str
     data: bytes
@@ -127,10 +127,11 @@ def parents_of(entity_path: str) -> list[str]:
 
 
 def emptied(changed: Mapping[str, Mapping[str, str]], found: Mapping[str, Node | None]) -> list[Delete]:
-    """Return the deletions of znodes that `changed`, the new config of each entity, leaves empty: those of quotas
-    without a config and without children, and above a client of a user also its folder and the user.
+    """Return the deletions of quota znodes that have neither a config nor children after a change.
 
-    `found` are the znodes before the change, with all of `parents_of`. Deeper znodes come first. Source: KAFKA-14285.
+    They include parents that become empty: the folder of a user's clients, and the user. `changed` has the new config
+    of each entity. `found` has the znodes before the change, with all of `parents_of`. Deeper znodes come first.
+    Source: KAFKA-14285.
     """
     children = {path: node.children for path, node in found.items() if node is not None}
     for entity_path, after in changed.items():

@@ -1,5 +1,6 @@
-"""A ZooKeeper session for the tree of Kafka: versioned configs and their notifications. This module and `session`
-import kazoo.
+"""A ZooKeeper session for the tree of Kafka: versioned configs and their notifications.
+
+Only this module and `session` import kazoo.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Znodes:
         Raises Unreachable after `deadline` seconds. Raises Refused if this is not the ZooKeeper of a Kafka cluster, if
         the cluster is on KRaft, or if the login is refused.
         """
-        # At level DEBUG, kazoo logs every request, including digest passwords.
+        # Silent, because kazoo logs every request at level DEBUG, including digest passwords.
         logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
         self._connect = connect
         addresses, slash, chroot = connect.partition("/")
@@ -106,17 +107,17 @@ class Znodes:
         return self.read_all([path])[path]
 
     def read_all(self, paths: Iterable[str]) -> dict[str, Node | None]:
-        """Return many znodes. All requests are sent before the first answer is awaited."""
+        """Return znodes by path, with None for a missing one. Sends all requests before it waits for an answer."""
         with deferred():
             sent = {path: self._client.get_async(path) for path in paths}
         return {path: self._node(path, answer) for path, answer in sent.items()}
 
     def children(self, path: str) -> list[str]:
-        """Return the children of a znode, sorted, or none if it does not exist."""
+        """Return the children of a znode, sorted, or an empty list if the znode does not exist."""
         return self.children_all([path])[path]
 
     def children_all(self, paths: Iterable[str]) -> dict[str, list[str]]:
-        """Return the children of many znodes, sorted. All requests are sent before the first answer is awaited."""
+        """Return the sorted children of many znodes. Sends all requests before it waits for an answer."""
         with deferred():
             sent = {path: self._client.get_children_async(path) for path in paths}
         return {path: sorted(self._answer(answer, path, [])) for path, answer in sent.items()}
@@ -128,11 +129,11 @@ class Znodes:
         known: Mapping[str, Node] | None = None,
         also: Callable[[], Sequence[Operation]] = tuple,
     ) -> None:
-        """Change configs in one transaction. `edits` has a function from old to new config by entity (`users/alice`).
+        """Change configs in one transaction. `edits` has, by entity (`users/alice`), a function from old to new config.
 
         Each write requires the version that was read. The transaction also has the notifications. After a conflict,
-        everything is read and edited again. A config that its edit does not change is not written. Raises Conflict if
-        other clients keep writing first, Refused for a transaction of more than `largest` bytes.
+        kquota reads and edits everything again. A config that its edit does not change is not written. Raises Conflict
+        if other clients keep writing first, and Refused for a transaction of more than `largest` bytes.
 
         `known` replaces the first reading: znodes that are missing in it do not exist. It may be stale, because the
         write checks the versions. A znode of quotas that becomes empty is deleted, with its parents if these are empty,
@@ -159,7 +160,7 @@ class Znodes:
         return config_in(self.read(f"/config/{entity_path}"), entity_path)
 
     def committed(self, operations: Sequence[Operation]) -> bool:
-        """Commit the operations. Returns False, with nothing done, if a version or the existence of a znode differs."""
+        """Commit the operations. Return False, with nothing done, if a version or the existence of a znode differs."""
         try:
             self.commit(operations)
         except _CONFLICTS:
@@ -189,8 +190,8 @@ class Znodes:
                 answer = transaction.commit_async()
             results = answer.get(timeout=CONNECT_SECONDS)
         except _LOST as error:
-            raise self._lost(error, "a write, which may have been made and is safe to repeat") from error
-        # Errors are among the results. Those of operations that were only rolled back have no reason.
+            raise self._lost(error, "during a write. The write may have been made, and is safe to repeat") from error
+        # The results include errors. The error of an operation that was only rolled back has no reason.
         errors = [result for result in results if isinstance(result, Exception)]
         for cause in errors:
             if not isinstance(cause, (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)):
@@ -226,10 +227,10 @@ class Znodes:
         return [*writes, *deletions]
 
     def _acls_above(self, paths: Iterable[str]) -> dict[str, list[ACL]]:
-        """Return, for each new znode, the ACL of its nearest existing parent, so that it is never wider than that.
+        """Return, for each new znode, the ACL of its nearest existing parent, so that no new znode is more open.
 
-        Kafka does not protect the root, also with `zookeeper.set.acl`. In place of a parent that everyone may change,
-        NOTIFICATIONS is therefore the model: it always exists, and has the ACL that Kafka gives its own znodes.
+        Kafka does not protect the root, even with `zookeeper.set.acl`. If everyone may change the parent, a new znode
+        therefore gets the ACL of NOTIFICATIONS, which always exists and has the ACL that Kafka gives its own znodes.
         """
         created = list(paths)
         found: dict[str, list[ACL]] = {}
@@ -257,7 +258,7 @@ class Znodes:
         return list(self._answer(sent, NOTIFICATIONS, (OPEN_ACL_UNSAFE,))[0])
 
     def _must_log_in(self) -> None:
-        """Raise Refused if the login was refused. Only the first answer, to any request, shows that.
+        """Raise Refused if the login was refused. Only the first answer of the session shows a refusal.
 
         The refusal and the closed connection can arrive in either order, so both have the same message.
         """
@@ -304,7 +305,7 @@ class Znodes:
         except kazoo_errors.NoNodeError:
             return absent
         except _LOST as error:
-            raise self._lost(error, f"reading {path}") from error
+            raise self._lost(error, f"while reading {path}") from error
         except kazoo_errors.KazooException as error:
             raise self._translated(error) from error
 
@@ -318,9 +319,7 @@ class Znodes:
         return error
 
     def _lost(self, error: Exception, during: str) -> Unreachable:
-        return Unreachable(
-            f"ZooKeeper at {self._connect}: the session was lost during {during} ({type(error).__name__})"
-        )
+        return Unreachable(f"ZooKeeper at {self._connect}: the session was lost ({type(error).__name__}) {during}")
 
 
 def _above(path: str) -> str:

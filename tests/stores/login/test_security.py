@@ -142,10 +142,10 @@ TOLD: dict[str, tuple[Mapping[str, str], str]] = {
     "of other clients": ({"acks": "all", "group.id": "g"}, "not used by kquota: acks, group.id"),
     "of brokers": ({"listener.name.x.ssl.keystore.location": "f"}, "not used by kquota: listener.name.x.ssl."),
     "misspelt": ({"requst.timeout.ms": "1"}, "not used by kquota: requst.timeout.ms"),
-    "TLS without TLS": ({"ssl.truststore.location": "f"}, "protocol is PLAINTEXT, so these have no effect: ssl.trust"),
+    "TLS without TLS": ({"ssl.truststore.location": "f"}, "so these properties have no effect: ssl.trust"),
     "a login without SASL": (
         {"sasl.mechanism": "PLAIN"},
-        "protocol is PLAINTEXT, so these have no effect: sasl.mechanism",
+        "protocol is PLAINTEXT, so these properties have no effect: sasl.mechanism",
     ),
     "lines that are not properties": (
         {"acks": "all", CANARY: "", "EyJ.a.b": "x"},
@@ -393,7 +393,7 @@ def bad_stores(folder: Path, ours: Certified, own: Certified) -> dict[str, tuple
     return {
         "JKS": (
             {"ssl.truststore.location": str(jks)},
-            f"convert it: keytool -importkeystore -srckeystore {jks} -destkeystore {folder}/own.p12 "
+            f"Convert it with: keytool -importkeystore -srckeystore {jks} -destkeystore {folder}/own.p12 "
             "-deststoretype PKCS12",
         ),
         "no file": ({"ssl.truststore.location": f"{folder}/none"}, "cannot read"),
@@ -420,7 +420,7 @@ def bad_stores(folder: Path, ours: Certified, own: Certified) -> dict[str, tuple
         ),
         "a chain without a key": (
             {"ssl.keystore.certificate.chain": own.pem},
-            "ssl.keystore.key is missing; chain and key must be set together",
+            "ssl.keystore.key is missing. Set the certificate chain and the key together",
         ),
         "a key that does not belong to the certificate": (
             {"ssl.keystore.certificate.chain": own.pem, "ssl.keystore.key": other.key_pem()},
