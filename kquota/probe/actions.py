@@ -18,15 +18,17 @@ from kquota.settings.port import Configs
 from kquota.settings.resource import TOPICS, Resource
 
 SECONDS = 60.0
-"""The time limit in seconds for creating or removing the topics of a probe, because a mutation quota may delay this."""
+"""The time limit in seconds for creating or removing the topics of a probe, because a mutation quota may delay these
+requests.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The topics that have a probe's name.
+    """The topics that have the name of a probe's topic.
 
-    `over` are the topics of probes whose time is over. `running` may still be in use by another probe. `foreign` do not
-    belong to a probe, because their configs do not have its seal.
+    `over` belong to probes whose time is over. `running` may still be in use by another probe. `foreign` do not belong
+    to a probe, because their configs do not have its seal.
     """
 
     over: tuple[Topic, ...]
@@ -35,7 +37,7 @@ class Found:
 
 
 def found(topics: Topics, configs: Configs, now: datetime) -> Found:
-    """Find the topics of older probes."""
+    """Return the topics that have the name of a probe's topic, by the state of their probe at `now`."""
     named = [topic for topic in topics.topics(None) if scratch.ends(topic.name) is not None]
     sealed = _sealed(configs, [topic.name for topic in named])
     ours = [topic for topic in named if topic.name in sealed]
@@ -57,13 +59,15 @@ def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, assi
 
 
 def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -> None:
-    """Create the topics, even under a quota. Raises Refused, or Unknown if the result is unknown."""
+    """Create the topics, and wait if a mutation quota rejects them. Raises Refused if the cluster does not allow it,
+    and Unknown if the result is unknown.
+    """
     outcomes = carry_out(topics, clock, work(creations), MutationPace(quota=None), seconds=SECONDS)
     for one in outcomes:
         if one.fate is Fate.UNKNOWN:
-            raise Unknown(f"creating topic {one.mutation.topic}: {one.error}")
+            raise Unknown(f"topic {one.mutation.topic}: it is unknown whether the topic was created ({one.error})")
         if one.fate is not Fate.DONE:
-            raise Refused(f"creating topic {one.mutation.topic}: {one.error or one.fate.value}")
+            raise Refused(f"topic {one.mutation.topic} could not be created: {one.error or one.fate.value}")
 
 
 def until_seen(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int], seconds: float) -> float:
@@ -95,7 +99,8 @@ def remove(topics: Topics, configs: Configs, clock: MonotonicClock, names: Colle
     if left:
         undone = [one.mutation.topic for one in left]
         raise NotRemoved(
-            f"not removed: {', '.join(undone[:5])}{' …' * (len(undone) > 5)} ({left[0].error or left[0].fate.value})",
+            f"topics not removed: {', '.join(undone[:5])}{' …' * (len(undone) > 5)}"
+            f" ({left[0].error or left[0].fate.value})",
             done,
             undone,
         )

@@ -17,7 +17,9 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The throughput of the client by broker, or of the controller. `limit` is the quota, or None if there is none."""
+    """The throughput of the client on each broker, or on the controller. `limit` is the quota, or None if there is
+    none.
+    """
 
     kind: Kind
     client_id: str
@@ -53,9 +55,9 @@ def probe(
 
     A byte rate is measured over whole windows, which can take up to one window longer.
 
-    `rate` is the rate to produce, in bytes per second over all `brokers`. The other kinds exceed their quota by
-    themselves. The client uses the login in `client_config`, a file of Java properties, or else that of the connected
-    cluster, with its client-id or `client_id`. `user` is for logins whose user only the brokers know.
+    `rate` is the rate to produce, in bytes per second over all `brokers`. Other kinds of load choose a rate above the
+    quota themselves. The client uses the login in `client_config`, a file of Java properties, or else that of the
+    connected cluster, with its client-id or `client_id`. `user` is for logins whose user only the brokers know.
 
     The topic is always removed, even after an interrupt. `on_progress` receives the elapsed seconds. Raises Refused for
     a load beyond the bounds of a probe (the same as those of `quota probe`), Invalid, Incomplete if the topic could not

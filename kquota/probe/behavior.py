@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 GRACE_SECONDS: Final = 0.05
-"""If a client has several requests in flight, one that arrives so soon after a throttled response was on its way.
-Shorter throttle times are not judged.
+"""A request that arrives this soon after a throttled response does not count as early if the client has several
+requests in flight, because the client may have sent it before. Shorter throttle times are not judged.
 """
 _EARLY_SECONDS: Final = 0.005
 """Clients count in whole ms, so a pause may end a little early."""
 ALLOWED: Final = 0.1
-"""A client honors throttle times if it sends requests in at most this share of them. Busy machines cause a few."""
+"""The share of throttle times in which a client may send requests and still honors throttle times, because busy
+machines cause a few early requests.
+"""
 
 
 class Honors(enum.Enum):
@@ -28,9 +30,11 @@ class Honors(enum.Enum):
 class ClientBehavior:
     """The figures of one client on all its connections. Times are in ms.
 
-    `throttled` counts the responses with a throttle time, `throttle_ms` is their sum. `judged` counts the throttle
-    times after which the client sent another request, and `broken` those in which it did. `early` counts its requests
-    in these. The broker reads them at the end of the throttle time: `waited_ms` is the sum of these waits.
+    `throttled` counts the responses with a throttle time, and `throttle_ms` is their sum. `judged` counts the throttle
+    times that can be judged, because the client sent another request during or after them. In `broken` of these, the
+    client sent early requests, which `early` counts. The broker reads these requests only at the end of the throttle
+    time, and `waited_ms` is the sum of these waits. `unread` counts the responses whose throttle time could not be
+    read.
     """
 
     requests: int
@@ -100,7 +104,7 @@ class BehaviorRecord:
 
 @dataclass(slots=True)
 class ClientConnection:
-    """One connection of the client. Responses that are throttled at the same time make one throttle time."""
+    """One connection of the client. Responses whose throttle times overlap count as one throttle time."""
 
     _record: BehaviorRecord
     _begin: float = 0.0
@@ -123,7 +127,7 @@ class ClientConnection:
         self._over()
 
     def answered(self, at: float, throttle_ms: int) -> None:
-        """Record a response that is passed to the client."""
+        """Record a response that the proxy passes to the client."""
         self._in_flight -= 1
         if throttle_ms <= 0:
             return

@@ -16,13 +16,15 @@ from kquota.probe.load import WrongArgument
 RATES: Final = (5, 10, 20, 50, 100, 200, 500, 1_000)
 """The mutations per second of the rungs, in order."""
 SIZES: Final = (1, 10, 50)
-"""The numbers of partitions of a topic, because many small topics and few large ones have different costs for a
+"""The numbers of partitions per topic, because many small topics and few large topics have different costs for a
 controller.
 """
 SECONDS: Final = 3.0
 """The seconds of a rung for each operation."""
 LATENCY: Final = 1.0
-"""The maximum number of seconds for 95 of 100 answers. A controller that keeps up needs some tens of milliseconds."""
+"""The maximum response time in seconds of 95 % of the requests. A controller that keeps up needs some tens of
+milliseconds.
+"""
 LAG: Final = 2.0
 """The maximum number of seconds after the last answer until all brokers show the result."""
 KEEPS_UP: Final = 0.9
@@ -32,7 +34,7 @@ SPARE: Final = 0.8
 MOST_PARTITIONS: Final = 1_000
 """The maximum number of partitions at the same time, unless the caller allows more."""
 PARTITIONS: Final = range(10, 10_001)
-"""The range that the caller may allow."""
+"""The range of the maximum that a caller can set."""
 _SHARES: Final = 4
 """The time shares of a rung: one to create the partitions, one to add as many, and two to delete all of them."""
 
@@ -49,8 +51,8 @@ class Operation(enum.Enum):
 class Step:
     """One operation at one rate: the requested and the reached rate, in mutations per second. Times are in seconds.
 
-    `latency` is the 95th percentile of the answers, `lag` the time from the last answer until every broker showed
-    everything.
+    `latency` is the 95th percentile of the response times, and `lag` is the time from the last answer until every
+    broker showed the result.
     """
 
     operation: Operation
@@ -68,7 +70,7 @@ class Step:
         if self.latency > LATENCY:
             return f"answers took {self.latency:.2g} s"
         if self.lag > LAG:
-            return f"brokers showed it only {self.lag:.2g} s later"
+            return f"brokers showed the result only {self.lag:.2g} s later"
         return None
 
 
@@ -145,7 +147,7 @@ def _held(size: int, steps: Sequence[Step]) -> Held:
 def suggested(found: Sequence[Held]) -> float | None:
     """Return the controller_mutation_rate for all clients together: the worst case, less a reserve.
 
-    None if a size did not hold the lowest rate, or if nothing was measured.
+    None if the lowest rate did not hold for one of the sizes, or if nothing was measured.
     """
     rates = [one.rate for one in found]
     if not rates or None in rates:

@@ -32,8 +32,8 @@ _FIRST_SECONDS: Final = 30.0
 
 @contextmanager
 def measuring(who: ProbeLogins, clock: Clock, removing: Callable[[], None]) -> Iterator[LatencyProbe]:
-    """Create the scratch topic, open a client for it, and always remove the topic at the end. Before, remove those of
-    older probes. `removing` is called if the removal is early.
+    """Create a scratch topic, open a client that writes to it, and always remove the topic at the end. The topics of
+    older probes are removed first. `removing` is called before the removal if the measurement ended early.
 
     Raises Refused if the cluster does not allow it, Invalid for a login that the client does not support, Unknown if a
     broker acknowledges no write, and NotRemoved if the topic could not be removed.
@@ -56,7 +56,7 @@ def spread(brokers: Sequence[BrokerId]) -> Assignment:
 
 
 class LatencyProbe:
-    """Writes one record to each broker every `PERIOD_SECONDS` while the caller waits. Use it as a context.
+    """Writes one record to each broker every `PERIOD_SECONDS` while the caller waits. Use it as a context manager.
 
     `made` receives the name of each topic before it is created, for `removed`.
     """

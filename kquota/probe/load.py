@@ -22,7 +22,7 @@ from kquota.terms import (
 
 
 class ArgumentError(KquotaError):
-    """An error about an argument. `problem` follows the name of the `argument`."""
+    """An error about an argument. In the message, `problem` follows the name of the `argument`."""
 
     def __init__(self, argument: str, problem: str) -> None:
         super().__init__(f"{argument}{problem}")
@@ -46,7 +46,7 @@ class OtherUser(Invalid):
     """The client is not the `user` that the caller names."""
 
     def __init__(self, user: str, known: str) -> None:
-        super().__init__(f"the login determines the user of a client, and this login is {known}")
+        super().__init__(f"the login determines the user of a client, and the user of this login is {known}")
         self.user = user
 
 
@@ -62,7 +62,7 @@ class TooManyBytes(Refused):
     """The load would write `written` bytes, but only `allowed` bytes are allowed."""
 
     def __init__(self, written: float, allowed: int) -> None:
-        super().__init__(f"this would write {human_bytes(written)}, and {human_bytes(allowed)} are allowed")
+        super().__init__(f"the probe would write {human_bytes(written)}, and {human_bytes(allowed)} are allowed")
         self.written = written
         self.allowed = allowed
 
@@ -72,7 +72,7 @@ class TooManyMutations(Refused):
 
 
 class NotRemoved(Incomplete):
-    """Topics of a probe that could not be deleted."""
+    """Some topics of a probe could not be deleted."""
 
 
 class Kind(enum.Enum):
@@ -120,7 +120,8 @@ _MOST_PARTITIONS: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """A load on every broker of `leaders`, each the leader of one partition, for `warm` and then `seconds` more.
+    """A load on every broker in `leaders`, which maps each partition to its leader. The load lasts `warm` seconds, and
+    then the `seconds` that are measured.
 
     `rate` is the requested rate per second: bytes on each broker, or mutations of the controller. For requests, which
     have no rate, it is the number of connections. `limit` is the quota in its own unit, or None if there is none.
@@ -206,7 +207,9 @@ def connections(limit: float | None) -> int:
 
 
 def mutating(limit: float | None) -> float:
-    """Return the number of mutations per second to request."""
+    """Return the number of mutations per second to request: more than the quota, so that the controller rejects
+    some.
+    """
     return UNLIMITED_MUTATIONS if limit is None else _OVER_MUTATIONS * limit
 
 
@@ -216,8 +219,8 @@ def bounded(load: Load) -> Load:
         raise TooManyBytes(written, load.most_bytes)
     if load.kind is Kind.CREATE_TOPICS and (made := math.ceil(_mutations(load))) > MOST_MUTATIONS:
         raise TooManyMutations(
-            f"this would make the controller carry out {made:,} mutations (a full bucket, then the quota's"
-            f" {load.limit:g} per second), but a probe makes at most {MOST_MUTATIONS:,}"
+            f"the probe would request {made:,} mutations (a full bucket, then the quota's"
+            f" {load.limit:g} per second), but a probe requests at most {MOST_MUTATIONS:,}"
         )
     return load
 

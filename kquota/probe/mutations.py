@@ -31,12 +31,14 @@ class Tally:
     waits: list[int] = field(default_factory=list)
 
     def rejected(self, now: float, throttle_ms: int) -> None:
-        """Record a rejection. `throttle_ms` is the wait until there are tokens."""
+        """Record a rejection. `throttle_ms` is the wait until the bucket has 0 tokens."""
         self.waits.append(throttle_ms)
         self.zeros.append((now + throttle_ms / 1_000, self.admitted))
 
     def reading(self, began: float, now: float) -> Reading:
-        """Return the reading between the first and the last empty bucket. Without two, it covers the whole time."""
+        """Return the reading between the first and the last moment with an empty bucket. Without two such moments, it
+        covers the whole time.
+        """
         start, end = (began, 0), (now, self.admitted)
         if len(self.zeros) > 1 and self.zeros[-1][0] > self.zeros[0][0]:
             start, end = self.zeros[0], self.zeros[-1]
@@ -51,10 +53,11 @@ class Tally:
 def mutate(
     topics: Topics, clock: MonotonicClock, load: Load, tell: Callable[[str], None], on_progress: Callable[[float], None]
 ) -> Reading:
-    """Create and delete topics one by one, until `load.seconds` after the bucket was first empty, or in total.
+    """Create and delete topics one by one. The load ends `load.seconds` after the first rejection. Without a rejection,
+    it ends after `load.lasting`, or after `load.seconds` if no quota applies.
 
-    `tell` receives each topic before it is requested, so that it can always be removed. Raises Refused for any error
-    except those of the quota.
+    `tell` receives each topic before it is requested, so that the caller can always remove it. Raises Refused for any
+    error except those of the quota.
     """
     began = clock.monotonic()
     tally, give_up = Tally(), began + (load.lasting if load.limit is not None else load.seconds)
@@ -93,7 +96,7 @@ def _one_by_one(load: Load, tell: Callable[[str], None]) -> Iterator[Mutation]:
 _TICK = 0.1
 """Seconds between two requests. Each request has all topics that are due."""
 _PATIENCE = 5 * LAG
-"""The time limit in seconds for a lag, which is too long anyway by then."""
+"""The maximum wait in seconds for a lag. A step with such a lag does not hold anyway."""
 
 
 def climb(
@@ -104,10 +107,11 @@ def climb(
     scratch_names: Iterator[str],
     replication_factor: int,
 ) -> Iterator[Step]:
-    """Yield the steps as they are completed. The rung after one that does not hold is not tried.
+    """Run the rungs in order, and yield each step when it is completed. After a rung that does not hold, no further
+    rung is tried.
 
-    Raises Refused if the cluster does not allow it. Raises Refused also if a quota applies to this client, because the
-    quota would be measured instead.
+    Raises Refused if the cluster does not allow an operation. Raises Refused also if a quota applies to this client,
+    because the probe would measure the quota instead.
     """
     for rung in rungs:
         names = list(islice(scratch_names, rung.topics))

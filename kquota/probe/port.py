@@ -16,7 +16,7 @@ from kquota.terms import BrokerId
 
 
 class ProbeClient(Protocol):
-    """A client that logs in as the probed one. All methods raise Refused or Unreachable if brokers end the load."""
+    """A real client that sends a load. All methods raise Refused or Unreachable if brokers end the load."""
 
     def produce(self, load: Load, meter: Meter, on_progress: Callable[[float], None]) -> None:
         """Write at the load's rate until the meter ends. `on_progress` receives the elapsed seconds."""
@@ -27,11 +27,11 @@ class ProbeClient(Protocol):
         ...
 
     def consume(self, load: Load, meter: Meter, on_progress: Callable[[float], None]) -> None:
-        """Read the data of `fill` at the load's rate, again and again."""
+        """Read the data of `fill` repeatedly, at the load's rate."""
         ...
 
     def request(self, load: Load, meter: Meter, on_progress: Callable[[float], None]) -> None:
-        """Send empty requests one after another. Each counts as 1."""
+        """Send empty requests one after another. Each request counts as 1."""
         ...
 
 
@@ -96,7 +96,9 @@ class ProbeCluster(Protocol):
         ...
 
     def logins(self, client_config: Path | str | None = None) -> ProbeLogins:
-        """Return this login, and the login to probe, which may be in a file of Java properties."""
+        """Return the login of this connection, and the login to probe. `client_config` is a file of Java properties
+        with the login to probe. None means the same login.
+        """
         ...
 
 

@@ -30,8 +30,8 @@ _REPLICAS: Final = 3
 
 
 def user(known: str | None, given: str | None) -> str:
-    """Return the user of the client as its login shows it, or None if only brokers know it. Raises Invalid for another
-    user.
+    """Return the user of the client: `known` from its login, or `given` by the caller if only the brokers know it.
+    Raises Invalid if both are None, or if they differ.
     """
     if known is None:
         if given is None:
@@ -58,8 +58,8 @@ def prepared(
     """Return the load, within its bounds, on a topic that does not exist yet. `rate` is for producing: total bytes per
     second.
 
-    Raises Invalid if it is missing, and for an empty list of brokers or a repeated broker. Raises Refused for a load
-    beyond the bounds, and if the quota is not a valid rate.
+    Raises Invalid if `rate` is missing for producing, and for an empty list of brokers or a repeated broker. Raises
+    Refused for a load beyond the bounds, and if the quota is not a valid rate.
     """
     limit = _limit(next(one for one in explained.answers if one.key == KEYS[kind]), explained)
     where = _alive(alive, brokers)

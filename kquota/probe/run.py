@@ -23,10 +23,10 @@ _ON_ITS_WAY = 0.5
 def readings(
     who: ProbeLogins, client_id: str, load: Load, made: list[str], on_progress: Callable[[float], None]
 ) -> tuple[Reading, ...]:
-    """Return the throughput of the client by broker, or of the controller.
+    """Return the throughput of the client on each broker, or on the controller.
 
-    `made` names each topic before it is created, for `removed`. `on_progress` receives the elapsed seconds. Raises
-    Invalid for a login that the client does not support, before any topic is created.
+    `made` receives the name of each topic before it is created, for `removed`. `on_progress` receives the elapsed
+    seconds. Raises Invalid for a login that the client does not support, before any topic is created.
     """
     if load.kind is Kind.CREATE_TOPICS:
         with who.stage_as(client_id) as stage:
@@ -48,7 +48,7 @@ def readings(
 def steps(
     who: ProbeLogins, client_id: str, ladder: Ladder, made: list[str], on_step: Callable[[Step], None]
 ) -> tuple[Step, ...]:
-    """Yield the steps of each rung until one does not hold. Otherwise this is like `readings`."""
+    """Return the steps of all rungs until one does not hold. Otherwise this is like `readings`."""
     names = _names(scratch.name(datetime.now(UTC), 2 * ladder.lasting, secrets.token_hex(4)), made)
     found: list[Step] = []
     with who.stage_as(client_id) as stage:
@@ -83,9 +83,9 @@ def removed(
 ) -> Iterator[None]:
     """At the end, also after an interrupt, remove all topics in `made` and clear the list.
 
-    This uses a new connection, because the interrupted one may be in the middle of a request. `removing` is called if
-    the removal is early. `left` is called with the error if a topic could not be removed. By default the error is
-    raised.
+    This uses a new connection, because the interrupted one may be in the middle of a request. `removing` is called
+    before the removal if the context ended early. `left` is called with the error if a topic could not be removed. By
+    default the error is raised.
     """
     ended_well = False
     try:
@@ -94,7 +94,7 @@ def removed(
     finally:
         if made and not ended_well:
             removing()
-            # A request that was in flight at the interrupt has then taken effect.
+            # Wait, because a request that was in flight at the interrupt may still take effect.
             time.sleep(_ON_ITS_WAY)
         try:
             _remove(who, made)
@@ -110,13 +110,13 @@ def _remove(who: ProbeLogins, made: list[str]) -> None:
 
 
 def remove_older(stage: ProbeCluster) -> tuple[Found, tuple[str, ...]]:
-    """Remove the topics of older probes whose time is over. Return all that were found, and the names of the removed
-    ones.
+    """Remove the topics of older probes whose time is over. Return all topics with a probe's name, and the names of the
+    removed topics.
     """
     found = older(stage)
     return found, actions.remove(stage.topics, stage.configs, time, [topic.name for topic in found.over])
 
 
 def older(stage: ProbeCluster) -> Found:
-    """Return the topics of older probes, and topics with only the name of one. Nothing is removed."""
+    """Return the topics of older probes, and topics that only have such a name. Nothing is removed."""
     return actions.found(stage.topics, stage.configs, datetime.now(UTC))

@@ -1,4 +1,6 @@
-"""Scratch topics. The name states how long the probe may run, and a seal in the configs identifies the topics."""
+"""The scratch topics of probes. The name contains the latest end of the probe, and a seal in the configs identifies the
+topic.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ SEAL: Final = "min.compaction.lag.ms"
 the topic.
 """
 MARGIN: Final = timedelta(minutes=2)
-"""Seconds for the steps before and after the load, and for clocks that differ."""
+"""The time for the steps before and after the load, and for clocks that differ."""
 _NAME: Final = re.compile(re.escape(PREFIX) + r"([0-9]{8}T[0-9]{6})Z-[0-9a-f]{8}(?:-[0-9]+)?")
 _TIME: Final = "%Y%m%dT%H%M%S"
 
@@ -33,7 +35,7 @@ def name(now: datetime, seconds: float, draw: str) -> str:
 
 
 def ends(topic: str) -> datetime | None:
-    """Return when the time of this topic's probe is over, even if it was killed. None for a name that no probe uses."""
+    """Return the latest end of the probe, which the name of its topic contains. None for a name that no probe uses."""
     match = _NAME.fullmatch(topic)
     if match is None:
         return None
@@ -44,7 +46,9 @@ def ends(topic: str) -> datetime | None:
 
 
 def configs(topic: str) -> dict[str, str]:
-    """Return the configs of a scratch topic. With them, the brokers delete leftover data within the hour."""
+    """Return the configs of a scratch topic. With these configs, brokers delete the data of a leftover topic within the
+    hour.
+    """
     return {
         SEAL: _seal(topic),
         "cleanup.policy": "delete",

@@ -28,7 +28,9 @@ class ThrottleCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The load that one broker accepted in `seconds`, in its own unit. `broker` is None for the controller."""
+    """The amount that one broker accepted in `seconds`, in the unit of the load. `broker` is None for the
+    controller.
+    """
 
     broker: BrokerId | None
     amount: float
@@ -63,7 +65,7 @@ class Meter:
             self._waits[broker].append(ms)
 
     def readings(self, brokers: Iterable[BrokerId]) -> tuple[Reading, ...]:
-        """Return one reading for each broker, in their order. A broker that accepted nothing has 0."""
+        """Return one reading for each broker, in their order. A broker that accepted nothing has the amount 0."""
         return tuple(
             Reading(
                 broker=broker,
@@ -85,7 +87,7 @@ TOLERANCE: Final = 0.10
 
 
 class Verdict(enum.Enum):
-    """The result of a reading."""
+    """The verdict on a reading: the rate of the client compared with its quota."""
 
     AS_EXPLAINED = "as explained"
     NOT_REACHED = "as explained, and the quota was not reached"
@@ -120,7 +122,7 @@ def verdict(reading: Reading, *, asked: float, limit: float | None) -> Verdict:
             return Verdict.THROTTLED if held else Verdict.AS_EXPLAINED
         return Verdict.AS_EXPLAINED if held or asked > limit else Verdict.NOT_REACHED
     if off > 0:
-        # The probe itself causes a rate above the request. Only a quota can be exceeded.
+        # The probe itself can cause a rate above the requested one, so only a rate above the quota counts.
         return Verdict.MORE if limit is not None and reading.rate > limit * (1 + TOLERANCE) else Verdict.AS_EXPLAINED
     if not held:
         return Verdict.SLOW
@@ -137,7 +139,9 @@ def held(reading: Reading, limit: float | None) -> Verdict:
 
 
 def worst(found: Sequence[Verdict]) -> Verdict:
-    """Return the verdict on all brokers. A quota that was reached on one of them was reached."""
+    """Return the verdict on all brokers: the worst one. The quota counts as reached if a client reached it on one
+    broker.
+    """
     return next((one for one in _WORST if one in found), Verdict.NOT_REACHED)
 
 

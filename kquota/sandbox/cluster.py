@@ -119,11 +119,13 @@ def up(
 ) -> Sandbox:
     """Start a sandbox of this version of `kafka`, or a ZooKeeper alone (None), and wait until every server answers.
 
-    `properties` are added to the configuration of every broker, or to that of a ZooKeeper alone. `tiered` gives them a
-    remote storage, which is a folder, so that topics can have `remote.storage.enable`. `metrics` gives them the
-    Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` names a process. In that case they stop
-    when the process ends. Raises Refused if the sandbox is already running or a server dies while it starts (its log is
-    kept), Busy while another kquota starts or stops it, Unreachable if Kafka cannot be downloaded, and Invalid for an
+    `properties` are added to the configuration of every broker, or to that of a ZooKeeper alone. `tiered` gives the
+    brokers a remote storage, which is a folder, so that topics can have `remote.storage.enable`. `metrics` gives the
+    brokers the Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` names a process. In that
+    case the servers stop when the process ends.
+
+    Raises Refused if the sandbox is already running or a server ends while it starts (its log is kept). Raises Busy
+    while another kquota starts or stops the sandbox, Unreachable if Kafka cannot be downloaded, and Invalid for an
     unsupported version or number of brokers.
     """
     directory = places.directory(name)
@@ -155,7 +157,7 @@ def up(
 
 def _java_and_jars(kafka: str | None, tell: Tell, *, tiered: bool, metrics: bool) -> java.Java:
     """Download what the servers need, and return the Java that runs them."""
-    # Checked first, so that the error names Spark's extra even if Java is missing as well.
+    # Checked first, so that the error names the extra `spark` even if Java is also missing.
     jars.pyspark_jars()
     where = java.find()
     if kafka is not None:
@@ -198,8 +200,8 @@ def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[s
 def _refuse_running(name: str, directory: Path) -> None:
     alive = [process.name for process in in_folder(directory) if process.pid is not None]
     if alive:
-        use = f'use it with: eval "$(kquota sandbox env {name})", or stop it with: kquota sandbox down {name}'
-        raise Refused(f"sandbox {name} is already running ({', '.join(alive)}); {use}")
+        use = f'Use it with: eval "$(kquota sandbox env {name})", or stop it with: kquota sandbox down {name}'
+        raise Refused(f"sandbox {name} is already running ({', '.join(alive)}). {use}")
 
 
 def _planned(
@@ -252,7 +254,7 @@ def _lay_out(plan: Sandbox, where: Java) -> None:
     answer = subprocess.run(shell, input=commands, capture_output=True, text=True, check=False)
     made = (answer.stdout + answer.stderr).count("Created ")
     if made != len(servers.KAFKA_NODES):
-        raise Refused(f"could not create Kafka's znodes in ZooKeeper: {named_error(answer.stdout + answer.stderr)}")
+        raise Refused(f"Kafka's znodes could not be created in ZooKeeper: {named_error(answer.stdout + answer.stderr)}")
 
 
 def _described(plan: Sandbox) -> str:
@@ -328,5 +330,5 @@ def _read(directory: Path) -> Sandbox:
         )
         return Sandbox(directory=directory, brokers=brokers, **plan)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        again = f"remove it with: kquota sandbox down {directory.name}"
-        raise Refused(f"{directory / _PLAN} is not a valid sandbox file ({error}); {again}") from error
+        again = f"Remove the sandbox with: kquota sandbox down {directory.name}"
+        raise Refused(f"{directory / _PLAN} is not a valid sandbox file ({error}). {again}") from error

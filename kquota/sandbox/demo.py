@@ -120,7 +120,7 @@ class _Cast:
         with self.started(wanted, stderr=subprocess.PIPE, show=show) as ran:
             out, err = ran.communicate()
         if ran.returncode not in (expected or (0,)):
-            raise KquotaError(f"demo: kquota {command} ended with {ran.returncode}: {err.strip() or out}")
+            raise KquotaError(f"demo: kquota {command} ended with exit code {ran.returncode}: {err.strip() or out}")
         if show:
             for text in (err, out):
                 for line in text.splitlines():
@@ -203,7 +203,7 @@ def _moved(cast: _Cast, found: Sandbox) -> float:
             raise
         printed.join()
     if code:
-        raise KquotaError(f"demo: kquota {cast.story.commands[DemoCommand.MOVE]} ended with {code}")
+        raise KquotaError(f"demo: kquota {cast.story.commands[DemoCommand.MOVE]} ended with exit code {code}")
     return seconds
 
 
@@ -214,11 +214,13 @@ def _print(story: Story, running: subprocess.Popen[str]) -> None:
 
 
 def _wait(running: subprocess.Popen[str], seen: Callable[[], bool]) -> None:
-    """Wait until the move is where it should be. Raises KquotaError if its command ends, or after four minutes."""
+    """Wait until `seen` returns true. Raises KquotaError if the command of the move ends first, or after four
+    minutes.
+    """
     give_up = time.monotonic() + _MOVE_SECONDS
     while not seen():
         if running.poll() is not None:
-            raise KquotaError(f"demo: the command of the move ended too early, with {running.returncode}")
+            raise KquotaError(f"demo: the command of the move ended too early, with exit code {running.returncode}")
         if time.monotonic() > give_up:
             raise KquotaError(f"demo: the move is not done after {human_duration(_MOVE_SECONDS)}")
         time.sleep(0.2)
@@ -242,7 +244,7 @@ def _judge(story: Story, predicted: float, actual: float) -> None:
 
 
 def _on_zookeeper_alone(story: Story, folder: Path) -> bool:
-    story.line("So the demo shows only what works with a real ZooKeeper alone: quotas, written as Kafka stores them.")
+    story.line("So the demo shows only quotas in a real ZooKeeper, written as Kafka stores them.")
     found = sandbox.up(name=NAME, kafka=None, owner_pid=os.getpid(), tell=story.progress)
     try:
         cast = _Cast(story, {"KQUOTA_ZOOKEEPER": str(found.zookeeper)}, folder)

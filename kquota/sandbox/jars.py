@@ -83,7 +83,7 @@ _AGENT_VERSION: Final = "1.0.1"
 _PATIENCE: Final = 40.0
 """Seconds without output after which Maven Central is considered unreachable."""
 
-# `kafka-tools` depends on all of Kafka Connect, which kquota does not need. slf4j-simple sends logs to stderr.
+# Without the dependencies of `kafka-tools`, because they include all of Kafka Connect. slf4j-simple logs to stderr.
 _MODULE: Final = """<ivy-module version="2.0">
   <info organisation="kquota" module="sandbox"/>
   <configurations><conf name="default"/></configurations>
@@ -141,8 +141,8 @@ def must_have_tiers(version: str | None) -> None:
 
 
 def tiers(version: str, tell: Tell) -> Path:
-    """Return the folder with the remote storage of a release. It is downloaded like `kafka`. Raises Invalid,
-    Unreachable.
+    """Return the folder with the jars of the remote storage for a release. They are downloaded like those of `kafka`.
+    Raises Invalid, Unreachable.
     """
     must_have_tiers(version)
     module = _TIERS.format(version=version)
@@ -152,7 +152,9 @@ def tiers(version: str, tell: Tell) -> Path:
 
 
 def metrics_agent(tell: Tell) -> Path:
-    """Return the Prometheus JMX exporter, an agent for Java. It is downloaded like `kafka`. Raises Unreachable."""
+    """Return the jar of the Prometheus JMX exporter, an agent for Java. It is downloaded like the jars of `kafka`.
+    Raises Unreachable.
+    """
     main = f"jmx_prometheus_javaagent-{_AGENT_VERSION}.jar"
     module = _AGENT.format(version=_AGENT_VERSION)
     what = "the Prometheus JMX exporter"
@@ -197,7 +199,7 @@ def _download(wanted: _Wanted, partial: Path, turn: int, tell: Tell) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        # A separate session: Ctrl-C must reach only kquota, so that it stops Ivy and cleans up.
+        # A separate session, because Ctrl-C must reach only kquota, which then stops Ivy and cleans up.
         start_new_session=True,
         # If kquota is killed, Ivy continues for a while. It keeps the lock, so no other process uses its folder.
         pass_fds=[turn],
@@ -226,16 +228,17 @@ def _command(partial: Path) -> list[str]:
 
 
 def _proxy() -> list[str]:
-    """Return the proxy of the environment, as pip uses it, as Java options."""
+    """Return the proxy in the environment, which pip also uses, as Java options."""
     address = os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY") or ""
     match = re.fullmatch(r"(?:https?://)?(?:[^@/]*@)?([^:/@]+):(\d+)/?", address)
     return [f"-Dhttps.proxyHost={match[1]}", f"-Dhttps.proxyPort={match[2]}"] if match else []
 
 
 def _watched(ivy: subprocess.Popen[bytes], arrived: Callable[[int], None]) -> list[str]:
-    """Yield the output of Ivy, which names each file when it is found and when it is downloaded.
+    """Return the output of Ivy. `arrived` receives the number of lines that name a file: one when it is found, and one
+    when it is downloaded.
 
-    Ivy is stopped if it prints nothing for too long.
+    Returns early if Ivy prints nothing for too long.
     """
     assert ivy.stdout is not None
     output = ""

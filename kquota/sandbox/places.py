@@ -1,4 +1,4 @@
-"""The folders of sandboxes, their names, and a lock that lets one kquota at a time change each."""
+"""The folders of sandboxes, their names, and a lock so that only one kquota at a time changes a sandbox."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def remove(folder: Path) -> None:
 
 @contextlib.contextmanager
 def alone(name: str) -> Iterator[None]:
-    """Let only one kquota at a time start or stop a sandbox. Raises Busy if another does. The lock ends with its
-    holder.
+    """Let only one kquota at a time start or stop a sandbox. Raises Busy if another kquota does so. The lock ends when
+    its process ends.
     """
     folder = state_folder()
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
-"""The process of a server.
+"""The process of a server in a sandbox.
 
-It outlives its starter, can be found after any crash, and is never confused with another.
+The process outlives the kquota that started it, can be found after any crash, and is never confused with another
+process.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 _POLL: Final = 0.02
-"""Seconds between two checks of a process that is not a child process, because no signal announces its end."""
+"""The seconds between two checks of a process that is not a child process, because no signal announces its end."""
 
 _MOMENTS: Final = 25
 
@@ -40,7 +41,7 @@ class Process:
 
     @property
     def log(self) -> Path:
-        """The log file with the output of all starts."""
+        """The log file. Every start of the server appends its output to this file."""
         return self.directory / f"{self.name}.log"
 
     @property
@@ -92,7 +93,7 @@ class Process:
         return True
 
     def last_words(self) -> str:
-        """Return the error in the log."""
+        """Return the last error in the log, or its last line if it has no error."""
         try:
             return named_error(self.log.read_text(errors="replace"))
         except OSError:
@@ -129,8 +130,8 @@ def stop_all(processes: Sequence[Process], patience: float) -> None:
 
 
 def _command_line(pid: int) -> str:
-    """Return the arguments of a process. There are none if it does not exist, or if it has ended and waits for its
-    parent.
+    """Return the arguments of a process. The result is empty if the process does not exist, or has ended and waits for
+    its parent.
     """
     if pid <= 0:
         return ""

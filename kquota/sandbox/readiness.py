@@ -1,4 +1,4 @@
-"""Waits until servers answer. It checks their processes in the meantime, so that a failed start is reported
+"""Waits until servers answer. Their processes are checked in the meantime, so that a failed start is reported
 immediately.
 """
 
@@ -15,24 +15,26 @@ from kquota.sandbox.processes import Process
 from kquota.sandbox.servers import HOST, SandboxBroker
 
 _PATIENCE: Final = 180.0
-"""Seconds. A machine with two busy cores has needed 60."""
+"""In seconds. On a machine with two busy cores, a start has taken 60 s."""
 _POLL: Final = 0.05
 
 
 def zookeeper(process: Process, port: int) -> None:
-    """Return when ZooKeeper serves requests. Raises Refused if it dies, or is not ready in time."""
+    """Return when ZooKeeper serves requests. Raises Refused if the server ends, or is not ready in time."""
     _until(lambda: "Mode:" in _four_letters(port, b"srvr"), [process])
 
 
 def unregistered(keeper: Process, port: int, broker: SandboxBroker) -> None:
-    """Return when ZooKeeper has no session of this broker, because after a crash it would refuse the next one."""
+    """Return when ZooKeeper has no session of this broker, because a crashed broker cannot register again while its old
+    session lasts.
+    """
     _until(lambda: f"/brokers/ids/{broker.id}\n" not in _four_letters(port, b"dump"), [keeper])
 
 
 def brokers(all_of_them: Sequence[SandboxBroker], wanted: Sequence[SandboxBroker]) -> None:
-    """Return when each of `wanted` sees all live brokers, and their controller.
+    """Return when each broker in `wanted` sees all live brokers and the controller.
 
-    Raises Refused if one dies, or is not ready in time.
+    Raises Refused if a server ends, or is not ready in time.
     """
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient

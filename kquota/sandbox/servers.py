@@ -18,11 +18,11 @@ from kquota.terms import BrokerId
 HOST: Final = "127.0.0.1"
 RACKS: Final = 3
 
-# A small machine runs several of these: little memory, one collector thread, no optimization of short programs.
+# Little memory, one collector thread, little optimization, because a small machine runs several servers at once.
 _LEAN: Final = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss512k"]
 _PORTS: Final = range(20_000, 32_000)
-"""The first port. The ports are below those that systems use for outgoing connections, so that a stopped server finds
-its port free again.
+"""The ports of sandboxes. They are below those that systems use for outgoing connections, so that a stopped server
+finds its port free again.
 """
 _EACH: Final = 32
 _held: Final[set[int]] = set()
@@ -175,7 +175,7 @@ def zookeeper_command(java: Path, jars: Path, process: Process) -> list[str]:
     return [str(java), *options, process.mark, "-cp", f"{jars}/*", *main]
 
 
-# The znodes that a broker creates when it first starts, by which kquota recognizes a ZooKeeper of Kafka.
+# The znodes that a broker creates when it first starts. They also show kquota that this is a ZooKeeper of Kafka.
 KAFKA_NODES: Final = (
     "/brokers",
     "/brokers/ids",
@@ -268,7 +268,7 @@ def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "metadata.log.dir": broker.metadata_dir,
-        # A killed broker can return only after its last session has ended.
+        # Short, because a killed broker can return only after its last session has ended.
         "broker.session.timeout.ms": 6000,
         "broker.heartbeat.interval.ms": 1000,
     }
@@ -293,7 +293,7 @@ def broker_command(java: Path, jars: Path, broker: SandboxBroker, *more: Path, a
 def format_command(java: Path, jars: Path, broker: SandboxBroker, cluster_id: str) -> list[str]:
     """Return the command that formats the folders of the KRaft controller.
 
-    Only Kafka's tool writes its first metadata.
+    Only Kafka's tool can write the first metadata of the controller.
     """
     return tool_command(
         java, jars, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(broker.configuration)

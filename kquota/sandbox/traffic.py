@@ -17,7 +17,7 @@ from kquota.errors import KquotaError, Unreachable
 
 MESSAGE: Final = 10_000
 _SECONDS: Final = 60.0
-# librdkafka writes to stderr by itself. Relevant messages are also errors.
+# Only critical messages, because librdkafka logs to stderr by itself. It also raises relevant messages as errors.
 _QUIET: Final = {"log_level": 2}
 # Random, so that compression does not reduce the bytes.
 _PAYLOAD: Final = os.urandom(MESSAGE)
@@ -40,16 +40,16 @@ def admin(bootstrap: str) -> AdminClient:
 
 
 def create(bootstrap: str, topic: str, assignment: list[list[int]]) -> None:
-    """Create a topic with these replicas, a list of brokers for each partition, and wait until brokers know it.
+    """Create a topic with these replicas, a list of brokers for each partition, and wait until brokers show it.
 
-    Raises Unreachable if the brokers refuse it, and KquotaError if they do not know it in time.
+    Raises Unreachable if the brokers refuse it, and KquotaError if they do not show it in time.
     """
     client = admin(bootstrap)
     try:
         client.create_topics([NewTopic(topic, len(assignment), replica_assignment=assignment)])[topic].result(_SECONDS)
     except KafkaException as error:
-        raise Unreachable(f"creating topic {topic}: {error}") from error
-    _until(lambda: len(replicas(client, topic)) == len(assignment), f"the brokers to know topic {topic}")
+        raise Unreachable(f"topic {topic} could not be created: {error}") from error
+    _until(lambda: len(replicas(client, topic)) == len(assignment), f"the brokers do not show topic {topic}")
 
 
 def replicas(client: AdminClient, topic: str) -> dict[int, frozenset[int]]:
@@ -73,7 +73,7 @@ def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[
             producer.poll(0)
             tell(number / count)
     if left := producer.flush(_SECONDS):
-        raise Unreachable(f"loading topic {topic}: {left} messages were not accepted")
+        raise Unreachable(f"topic {topic}: the brokers did not accept {left} messages in time")
 
 
 def put(producer: Producer, topic: str, payload: bytes, partition: int) -> None:
@@ -109,7 +109,7 @@ def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[N
     thread.start()
     try:
         if not began.wait(_SECONDS):
-            raise Unreachable(f"nothing could be written to topic {topic}")
+            raise Unreachable(f"topic {topic}: the brokers accepted no message within {_SECONDS:.0f} s")
         yield
     finally:
         stop.set()
@@ -161,5 +161,5 @@ def _until(seen: Callable[[], bool], what: str) -> None:
     give_up = time.monotonic() + _SECONDS
     while not seen():
         if time.monotonic() > give_up:
-            raise KquotaError(f"waited {_SECONDS:.0f} s for {what}")
+            raise KquotaError(f"{what} after {_SECONDS:.0f} s")
         time.sleep(0.1)

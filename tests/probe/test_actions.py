@@ -76,7 +76,7 @@ def test_the_scratch_topic_has_the_given_replicas() -> None:
 
 
 def test_an_existing_topic_is_never_used_as_scratch_topic(topics: MemoryTopics) -> None:
-    with pytest.raises(Refused, match=f"creating topic {ORDERS}: TopicAlreadyExists"):
+    with pytest.raises(Refused, match=f"topic {ORDERS} could not be created: TopicAlreadyExists"):
         actions.create(topics, topics.clock, Brokers(), ORDERS, PLACED)
 
 

@@ -80,7 +80,7 @@ def test_the_due_bytes_never_decrease_and_never_exceed_the_rate(
 
 BOUNDS: dict[str, tuple[Load, str]] = {
     "too many bytes": (a_load(rate=1e9, limit=None), "write 44 GB, and 2 GB are allowed"),
-    "too many mutations": (a_load(Kind.CREATE_TOPICS, rate=600.0, limit=200.0), r"carry out 7,700 mutations .* 5,000"),
+    "too many mutations": (a_load(Kind.CREATE_TOPICS, rate=600.0, limit=200.0), r"request 7,700 mutations .* 5,000"),
 }
 
 

@@ -38,7 +38,7 @@ def test_a_sandbox_from_up_to_down(name: str) -> None:
 
     again = kquota("sandbox", "up", name, "--zookeeper-only")
     assert (again.code, again.out) == (1, "")
-    assert f"sandbox {name} is already running (zookeeper); use it with:" in again.err
+    assert f"sandbox {name} is already running (zookeeper). Use it with:" in again.err
     assert f"or stop it with: kquota sandbox down {name}" in again.err
 
     status = kquota("sandbox", "status", name)

@@ -140,7 +140,9 @@ def test_a_broken_file_is_refused_and_down_removes_it(name: str, text: str) -> N
     folder = places.directory(name)
     folder.mkdir(parents=True)
     (folder / "cluster.json").write_text(text)
-    with pytest.raises(Refused, match=r"is not a valid sandbox file .*; remove it with: kquota sandbox down crash"):
+    with pytest.raises(
+        Refused, match=r"is not a valid sandbox file .*\. Remove the sandbox with: kquota sandbox down crash"
+    ):
         sandbox.find(name)
     assert sandbox.down(name)
     assert sandbox.find(name) is None
