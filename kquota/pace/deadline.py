@@ -19,8 +19,8 @@ _FINE: Final = 10_000
 def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcement = AS_SHIPPED) -> ByteRate | None:
     """Return the smallest throttle with which `works`, one after the other, take at most `seconds`.
 
-    It is exact to a ten-thousandth, and None if a rate is unknown. Raises Refused if no throttle is enough, because
-    starting and ending alone take as long.
+    The result is exact to a ten-thousandth. It is None if a rate is unknown. Raises Refused if no throttle is enough,
+    because starting and ending alone take as long.
     """
     waves = [work for work in works if work.links]
     if not waves:
@@ -52,8 +52,9 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
 
 
 def _smallest(late: Callable[[int], bool], low: int, most: int = 1, fine: int = sys.maxsize) -> int:
-    """Return the smallest number above `low` that is not late. `low` is late. The result may be too large by one
-    `fine`-th.
+    """Return the smallest number above `low` that is not late, where `low` is late.
+
+    The result may be too large by one part in `fine`.
     """
     while late(most):
         low, most = most, most * 2

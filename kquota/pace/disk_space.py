@@ -45,9 +45,8 @@ class Room:
     """One volume at the end of the move, in bytes. If `log_dir` is None, it is all volumes of the broker together.
 
     `arriving` is the size of all copies for the volume. `written` is the bytes that producers write until the end to
-    old and new replicas, if retention deletes nothing. For it and for `usable`, None means unknown. Log dirs with equal
-    sizes count as one volume. `apart` is the space left if each log dir has its own volume, as on the empty disks of a
-    new broker.
+    old and new replicas, if retention deletes nothing. None means unknown. Log dirs with equal sizes count as one
+    volume. `apart` is the space left if each log dir has its own volume, as on the empty disks of a new broker.
     """
 
     broker: int
@@ -74,11 +73,10 @@ class Room:
 
 
 def rooms(volumes: Iterable[Volume], arrivals: Iterable[Arrival], seconds: float | None) -> tuple[Room, ...]:
-    """Return the room of each log dir that the plan names, and of each broker that chooses one. `seconds` is the move's
-    time.
+    """Return the room of each log dir that the plan names, and of each broker that chooses a log dir itself.
 
-    If the broker chooses among its volumes, its volumes and all its copies count together, so one volume may still
-    become full.
+    `seconds` is the duration of the move. If a broker chooses among its volumes, its volumes and all its copies count
+    together, so one volume may still become full.
     """
     held: defaultdict[int, list[Volume]] = defaultdict(list)
     for volume in volumes:
@@ -123,10 +121,10 @@ def disks(volumes: Iterable[Volume]) -> dict[int, int]:
 
 
 def together(figures: Iterable[Figures], *, apart: bool = False) -> tuple[int, int] | None:
-    """Return the total and usable bytes of the volumes of several log dirs. None if one is unknown, or if there is
-    none.
+    """Return the total and usable bytes of several log dirs together. None if a value is unknown, or without log dirs.
 
-    Log dirs with equal sizes count once, because counting a shared disk twice could fill it. With `apart` each counts.
+    Log dirs with equal sizes count once, because counting a shared disk twice could fill it. With `apart`, each log dir
+    counts.
     """
     found = list(figures) if apart else list(set(figures))
     known = [(whole, usable) for whole, usable in found if whole is not None and usable is not None]

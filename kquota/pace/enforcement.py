@@ -20,7 +20,8 @@ START_SECONDS: Final = 1.5
 TURNOVER_SECONDS: Final = 1.6
 """Time that is lost while the second quota window replaces the first, because the first one began with a burst."""
 AT_ONCE_SECONDS: Final = 1.0
-"""The bytes of this many seconds of a throttle pass at once: the first sample counts as a whole one from its start."""
+"""The bytes of this many seconds of a throttle pass at once, because the first sample counts as whole from its start.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +62,9 @@ class Enforcement:
         return self.window / (self.window + self.fetch_wait)
 
     def seconds(self, copying: float) -> float:
-        """The time of a move whose copies take `copying` seconds: with its start, its end and the turnover.
+        """Return the seconds of a move whose copies take `copying` seconds, with its start, its end and the turnover.
 
-        `copying` is the time after the copies that pass at once, 0 if there are no others.
+        `copying` is the time after the copies that pass at once. It is 0 if all copies pass at once.
         """
         if not copying:
             return QUICK_SECONDS
@@ -78,7 +79,7 @@ class Enforcement:
         return min(self._fetch(copies), throttle * self.window_seconds) / (2 * self.window)
 
     def burst(self, throttle: float, copies: int) -> float:
-        """The bytes of `copies` partitions that pass before the first pause.
+        """Return the bytes of `copies` partitions that pass before the first pause.
 
         They are `at_once` seconds of the throttle, and on average half of the fetch that exceeds it.
         """
@@ -86,7 +87,7 @@ class Enforcement:
         return max(fetch, throttle * self.at_once + fetch / 2)
 
     def _fetch(self, copies: int) -> int:
-        """The largest fetch of `copies` partitions, in bytes."""
+        """Return the largest fetch of `copies` partitions, in bytes."""
         return min(self.response_bytes, copies * self.fetch_bytes)
 
 
@@ -99,7 +100,7 @@ _WINDOW: Final = "replication.quota.window."
 def enforcement(brokers: Iterable[Mapping[str, str | None]]) -> Enforcement:
     """Return the enforcement by the brokers' configs. If brokers differ, the setting that makes moves slower counts.
 
-    A setting that a broker does not report has Kafka's default.
+    If a broker does not report all of the settings, Kafka's defaults are used for all brokers.
     """
     found = list(brokers)
     throttled = any(settings.get(key) is not None for settings in found for key in REPLICATION_RATES)

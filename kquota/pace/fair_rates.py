@@ -47,8 +47,7 @@ class StreamEnds:
 def run(streams: Sequence[Stream], capacity: Mapping[Port, float], at_once: Mapping[Port, float]) -> StreamEnds:
     """Run all streams until each has moved its amount.
 
-    Each port first passes an amount at once, then its capacity. The capacity of a port is an amount per second, and is
-    above 0.
+    Each port first passes its amount in `at_once`, then its amount per second in `capacity`, which is above 0.
     """
     if len(streams) > MOST_STREAMS:
         bound = busiest(streams, capacity, at_once)
@@ -63,7 +62,7 @@ def run(streams: Sequence[Stream], capacity: Mapping[Port, float], at_once: Mapp
 def _flow(
     left: dict[int, float], streams: Sequence[Stream], capacity: Mapping[Port, float], until: float = math.inf
 ) -> dict[int, float]:
-    """Yield the streams that end, with their times. `left` keeps the remaining amounts of the other streams."""
+    """Return the end of each stream that ends in time. `left` keeps the remaining amounts of the other streams."""
     ended, now = {}, 0.0
     while left and now < until:
         flowing = rates({n: streams[n].ports for n in left}, capacity)

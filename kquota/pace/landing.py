@@ -20,9 +20,9 @@ AIM: Final = 0.95
 WORTH: Final = 0.05
 """kquota does not write a smaller change of the throttle than this share of it."""
 EVEN_SHARE: Final = 20
-"""The lowest rate of a broker that finishes together with others is this part of the highest one."""
+"""If brokers finish together, the lowest rate is at least the highest rate divided by this number."""
 _SOON: Final = 1.0
-"""The fewest seconds until a deadline with which a throttle is calculated."""
+"""The fewest seconds with which a throttle is calculated, even if the deadline is nearer."""
 _MOST: Final = 2**62
 _SPAN: Final = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
 _ELSE: Final = "else"
@@ -44,7 +44,7 @@ class RateBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copying:
-    """The copies that are left: the bytes, and the bytes per second that decrease it and that producers add to it."""
+    """The missing bytes of all copies, the net rate at which they decrease, and the write rate (bytes per second)."""
 
     left: float
     net: float
@@ -54,9 +54,9 @@ class Copying:
 def landing_rate(now: ByteRate, copying: Copying, until: float, bounds: RateBounds) -> ByteRate:
     """Return the throttle with which a move ends `until` seconds from now.
 
-    Under the throttle `now` the copies receive `net` + `written`. That is taken as proportional to the throttle, so the
-    caller repeats the calculation as the move proceeds. After the deadline, the rate is the highest allowed one, or
-    that of now without an upper bound.
+    Under the throttle `now`, the copies receive `net` + `written`. kquota assumes that this rate is proportional to the
+    throttle, so the caller repeats the calculation as the move proceeds. After the deadline, the result is the upper
+    bound, or `now` without an upper bound.
     """
     if until <= 0:
         return bounds.clamp(now if bounds.high is None else bounds.high)
@@ -69,7 +69,7 @@ def landing_rate(now: ByteRate, copying: Copying, until: float, bounds: RateBoun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
-    """The copies to one broker: the bytes left, and the bytes per second that producers add to them."""
+    """The copies to one broker: the missing bytes, and the bytes per second that producers add to them."""
 
     left: float
     written: float
@@ -78,7 +78,8 @@ class Incoming:
 def even_rates(rate: ByteRate, copies: Mapping[BrokerId, Incoming]) -> dict[BrokerId, ByteRate]:
     """Return the follower rate of each broker with which all copies end at the same time, in bytes per second.
 
-    The broker that needs the longest gets `rate`. Raises ValueError with a broker whose copies never end under `rate`.
+    The broker whose copies take longest gets `rate`. Raises ValueError with the id of a broker whose copies never end
+    under `rate`.
     """
     seconds = 0.0
     for broker, copy in copies.items():

@@ -16,7 +16,7 @@ from kquota.pace.enforcement import AS_SHIPPED, Enforcement
 LOG_DIR_START_SECONDS: Final = 2.0
 """Seconds to create the new logs, for the last fetch, and to replace the old logs. The controller is not involved."""
 LOG_DIR_AT_ONCE_SECONDS: Final = 1.0
-"""The throttle copies the bytes of this many seconds at once, before the quota takes effect."""
+"""A broker copies the bytes of this many seconds of the throttle at once, before the quota takes effect."""
 UNLIMITED: Final = 2**63 - 1
 """Kafka's default rate, which sets no limit."""
 _WINDOW: Final = "alter.log.dirs.replication.quota.window."
@@ -90,7 +90,7 @@ def log_dir_throttle(settings: Mapping[str, str | None], key: str) -> int | None
 def log_dir_enforcement(settings: Mapping[str, str | None]) -> Enforcement:
     """Return how a broker enforces the throttle, by its configs.
 
-    A config that it does not report has Kafka's default.
+    If the broker does not report all of the configs, Kafka's defaults are used.
     """
     num, size = _number(settings, f"{_WINDOW}num"), _number(settings, f"{_WINDOW}size.seconds")
     backoff = _number(settings, _BACKOFF)

@@ -16,15 +16,14 @@ from typing import Final
 from kquota.measure import ByteRate
 
 ENOUGH: Final = 5
-"""The number of past moves from which the band is calculated. With fewer, the error of the model is used."""
+"""The fewest past moves from which the band is calculated. With fewer, the error of the model is used."""
 MOST_USED: Final = 50
 """The number of newest moves that are used, because clusters change."""
 MOST_KEPT: Final = 200
 _CERTAIN: Final = 0.1
 """The largest fraction of an actual time that may lie between its two bounds."""
 _LEAST_SPREAD: Final = 0.02
-"""The smallest standard deviation that is used, because the next error is never exactly the same as a few equal ones.
-"""
+"""The smallest standard deviation that is used, because the next error can differ from a few equal errors."""
 _Z: Final = 1.6449
 _OF_NORMAL: Final = 1.4826
 """The ratio of the standard deviation of normal errors to their median absolute deviation."""
@@ -89,7 +88,7 @@ class PastMoves:
         return replace(self, under_way=(*others, move)[-MOST_KEPT:])
 
     def without(self, run: str) -> PastMoves:
-        """Return the moves without one that is still running, because its expected time no longer applies."""
+        """Return the moves without a run that is still moving, because its expected time no longer applies."""
         return replace(self, under_way=tuple(move for move in self.under_way if move.run != run))
 
     def seen_moving(self, run: str, at: datetime) -> PastMoves:
@@ -106,7 +105,7 @@ class PastMoves:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBand:
-    """The actual time of nine of ten moves, divided by the expected time. The band always contains 1.
+    """The range of actual time / expected time in nine of ten moves. The band always contains 1.
 
     `moves` is the number of past moves from which it is calculated. 0 means that it is the error of the model.
     """

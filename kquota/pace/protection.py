@@ -1,6 +1,7 @@
-"""The throttle of a running move that follows the clients: it rises while they are fast, and falls when they are slow.
+"""The throttle of a running move that protects clients: it rises while writes are fast, and falls when they are slow.
 
-A state machine without I/O. It receives one window of measurements after another, and returns the throttle to set.
+This is a state machine without I/O. It receives one window of measurements after another, and returns the throttle to
+set.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from kquota.pace.reported import BrokerTimes, HighTime, ReportedBaseline, limit_
 from kquota.terms import BrokerId
 
 QUANTILE: Final = 0.95
-"""The quantile of the latencies of a window. A higher one of 50 writes is the maximum, which one pause decides."""
+"""The quantile of the latencies of a window. A higher quantile of 50 writes would be their maximum, a single write."""
 BASELINE_QUANTILE: Final = 0.75
-"""The quantile of the windows that gives the baseline: bursts of a client in a fourth of them do not count."""
+"""The quantile of the windows that gives the baseline. Client bursts in up to a fourth of the windows do not count."""
 LEAST_SAMPLES: Final = 5
 """With fewer writes in a window, the latency of a broker is unknown."""
 SETTLING_SECONDS: Final = 15.0
@@ -37,12 +38,15 @@ STEPS: Final = 20
 SLOW_SHARE: Final = 0.05
 """The share of the time in which writes may be slow, because bursts of clients also cause this."""
 FORGIVEN_SECONDS: Final = 15.0
-"""The time after which a slow window may be such a burst. Two of them in a shorter time are not."""
+"""A slow window may be such a burst only if the slow window before it is longer ago than this time."""
 FORGIVEN_DEBT: Final = 2.5
-"""The seconds of slow windows, beyond `SLOW_SHARE` of the time, up to which another one changes nothing."""
+"""The seconds of slow windows, beyond `SLOW_SHARE` of the time, up to which another one leaves the throttle unchanged.
+"""
 DECREASE: Final = 0.5
 SMALL_DECREASE: Final = 0.7
-"""A throttle that has been raised towards the one that was too high is approached to the limit of the clients."""
+"""The factor of a decrease if the throttle has been raised towards one that was too high, because the throttle is then
+already close to the limit of the clients.
+"""
 RELIEF_SECONDS: Final = 10.0
 """The time between two decreases, because the first one must have its effect."""
 
@@ -66,7 +70,7 @@ class ClientWindow:
     """Measurements of a few seconds: the latencies of writes by broker, in seconds.
 
     A failed write has an infinite latency. `shrunk` partitions lost an in-sync replica. `reported` are the metrics of
-    brokers, if there is a new reading, and `unreported` is why a reading is not complete.
+    brokers, if there is a new reading, and `unreported` is the reason why a reading is incomplete.
     """
 
     seconds: float
@@ -78,10 +82,10 @@ class ClientWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectionStep:
-    """The throttle to set, and the reason. The latency is that of the broker that is closest to its limit, in seconds.
+    """The throttle to set, and the reason. `broker` is the broker whose `latency` is closest to its `limit` (seconds).
 
-    `broker`, `latency` and `limit` are None as long as there is no baseline, or if the latency is unknown. `high` is
-    the reason if metrics show it, and `unreported` if they are not known.
+    These three are None as long as there is no baseline, or if the latency is unknown. `high` is the time above its
+    limit if metrics are the reason, and `unreported` is the reason why metrics are unknown.
     """
 
     rate: ByteRate
@@ -96,11 +100,11 @@ class ProtectionStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
-    """The state between two windows. `rate` is the throttle that is set, which is not always the wanted one.
+    """The state between two windows. `rate` is the throttle that is set, which may differ from that of the last step.
 
-    First it wants the lowest throttle, to measure the `baseline` of each broker. `ceiling` is the last throttle that
-    was too high, and `approached` means that the throttle has been raised towards it. The other fields are measurements
-    and seconds so far.
+    The first steps set the lowest throttle, to measure the `baseline` of each broker. `ceiling` is the last throttle
+    that was too high, and `approached` means that the throttle has been raised towards it. The other fields are
+    measurements and seconds so far.
     """
 
     low: ByteRate
@@ -118,7 +122,7 @@ class Protection:
     reported: ReportedBaseline = field(default_factory=ReportedBaseline)
 
     def after(self, window: ClientWindow) -> tuple[Protection, ProtectionStep]:
-        """Return the state after a window, if the throttle of the step is set, and the step."""
+        """Return the state after a window, and the step. The state assumes that the throttle of the step is set."""
         if not self.baseline:
             return self._measured(window)
         reported, high = self.reported.after(window.reported)
@@ -195,9 +199,9 @@ class Protection:
         return kept
 
     def limit(self, broker: BrokerId) -> float:
-        """Return the highest latency of a broker that is not slow. Without its own baseline, it is that of the others.
+        """Return the latency in seconds above which a broker is slow.
 
-        Requires a baseline of any broker.
+        A broker without a baseline has the limit of the highest baseline, so at least one broker must have a baseline.
         """
         return limit_of(self.baseline.get(broker, max(self.baseline.values())))
 
@@ -225,9 +229,9 @@ class Protection:
         return state, replace(worst, rate=rate)
 
     def _increased(self, worst: ProtectionStep) -> tuple[Protection, ProtectionStep]:
-        # If the throttle that was too high no longer is, the load has changed.
+        # The throttle reached the ceiling without harm, so the ceiling no longer applies: the load has changed.
         ceiling = None if self.ceiling is not None and self.rate >= self.ceiling else self.ceiling
-        # Before any throttle was too high, doubling finds the room of the clients in a few minutes.
+        # Before any throttle was too high, it is doubled, because this finds the limit of the clients in a few minutes.
         higher = self.rate + (max(self.step, self.rate) if math.isinf(self.since_decrease) else self.step)
         if ceiling is not None and self._near_ceiling:
             higher = self.rate + max(1, int(CAUTIOUS_STEP * ceiling))

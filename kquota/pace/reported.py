@@ -47,7 +47,7 @@ _Key: TypeAlias = tuple[str, ReportedTime]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedBaseline:
-    """The highest time of each broker without the load of the move, and the time of the reading before."""
+    """The highest times of each broker without the load of the move, and its times in the previous reading."""
 
     highest: Mapping[_Key, float] = field(default_factory=dict)
     last: Mapping[_Key, float] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class ReportedBaseline:
 
 
 def limit_of(baseline: float) -> float:
-    """Return the highest time, in seconds, that is not high.
+    """Return the limit of a time, in seconds: the time is high if it is longer.
 
     >>> [round(limit_of(baseline), 3) for baseline in (0.0, 0.004, 0.1)]
     [0.005, 0.009, 0.15]

@@ -78,8 +78,7 @@ class Share:
         if self.needed is None or self.throttle <= self.needed:
             return None
         if self.side is Side.DESTINATION or not self.needed:
-            # If writes need the whole usable part, a copy still makes a little progress, because the usable part
-            # varies.
+            # A copy makes a little progress even if writes need the whole usable part, because the usable part varies.
             creep = (self.throttle - self.needed) * (1 - self.flows / self.throttle)
             return max(self.flows - self.needed, creep)
         # A stopped fetch continues with the next write, and exceeds the quota a little, but never by more than is

@@ -20,7 +20,7 @@ class Split:
 
 
 def _no_more_than(copied: Sequence[int], limit: int) -> list[int]:
-    """Return as few waves as possible. No wave is above `limit`, unless it is a single partition."""
+    """Return the starts of as few waves as possible. No wave exceeds `limit`, unless it is a single partition."""
     starts: list[int] = []
     flying = 0
     for n, size in enumerate(copied):
@@ -32,7 +32,7 @@ def _no_more_than(copied: Sequence[int], limit: int) -> list[int]:
 
 
 def _even(copied: Sequence[int], waves: int) -> list[int]:
-    """Return at most `waves` waves of about the same bytes, none of them empty.
+    """Return the starts of at most `waves` waves of about the same bytes, none of them empty.
 
     A partition belongs to the wave that contains its middle. If no partition has bytes, waves have about the same
     number of partitions.

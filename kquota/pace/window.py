@@ -19,9 +19,7 @@ class Bound:
     binds: bool = True
 
     def kept(self, throttle: float, *, above: bool) -> bool | None:
-        """True if a throttle in bytes per second is on the right side of the bound. None if the rate of the bound is
-        unknown.
-        """
+        """True if a throttle in bytes per second satisfies the bound. None if the rate of the bound is unknown."""
         if self.rate is None:
             return None
         room = throttle - self.rate if above else self.rate - throttle
@@ -60,7 +58,7 @@ class Window:
         return most.rate < least.rate or (most.rate == least.rate and not (most.closed and least.closed))
 
     def broken(self, throttle: float) -> tuple[Bound, ...]:
-        """Return the known and binding bounds that a throttle, in bytes per second, does not keep."""
+        """Return the known and binding bounds that a throttle, in bytes per second, does not satisfy."""
         low = [bound for bound in _known(self.above) if not bound.kept(throttle, above=True)]
         high = [bound for bound in _known(self.below) if not bound.kept(throttle, above=False)]
         return (*low, *high)

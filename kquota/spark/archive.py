@@ -1,8 +1,8 @@
 """An archive of Spark's loaded classes in one file. The JVM starts from it in half the time.
 
-The file fits one JVM and one class path. A separate process creates it once, after a successful command, so it delays
-no command. kquota also works without it, but more slowly. An incomplete file is not used. The JVM checks the checksums
-of a complete file, and ignores the file if they do not match.
+The archive fits only one JVM and one class path. A separate process creates it once, after a successful command, so
+that no command waits. kquota also works without an archive, but more slowly. It does not use an incomplete file. The
+JVM ignores a complete file whose checksums do not match.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from kquota.spark import jvm
 
 SETTING: Final = "KQUOTA_SPARK_ARCHIVE"
 _AOT: Final = 25
-"""The first Java version that creates the newer kind of archive in one run."""
+"""The first Java version that creates the newer kind of archive (AOT cache) in one step."""
 _SPARE: Final = 2 << 30
 _DAY: Final = 86_400
 _MAKE: Final = "make:"
 _END: Final = b"\nkquota: whole\n"
-"""A mark after the data of the JVM, which ignores it. It shows that the file is complete."""
+"""The last bytes of a complete archive. They follow the data of the JVM, which ignores them."""
 EXIT_SECONDS: Final = 300
 _WORDS: Final = (
     *("--history", "sizes.jsonl.gz", "--reassignment-json-file", "plan.json"),
@@ -53,7 +53,7 @@ _ROW: Final = {
 
 
 def flags() -> tuple[str, ...]:
-    """Return the JVM options that start from the archive if it exists, or create it."""
+    """Return the JVM options that use the archive, or that create it for `build`. Without an archive there are none."""
     if _setting() == "off":
         return ()
     found = java.find()
@@ -64,13 +64,14 @@ def flags() -> tuple[str, ...]:
         return ()
     # The newer kind of archive does not work with -Xshare.
     use = (f"-XX:AOTCache={file}",) if found.version >= _AOT else (f"-XX:SharedArchiveFile={file}", "-Xshare:auto")
-    # Wrong checksums only cost time, so the JVM reports none.
+    # The JVM must not print anything about wrong checksums, because they only cost time.
     return (*use, "-XX:+VerifySharedSpaces", "-Xlog:disable", "-Xlog:all=off")
 
 
 def making() -> Path | None:
-    """Return the archive that this command creates. Its JVM writes the file when it ends, and must not be killed
-    before.
+    """Return the path of the archive that this command creates, or None if it creates none.
+
+    The JVM writes the archive when it ends, so kquota must not kill it.
     """
     return Path(_setting().removeprefix(_MAKE)) if _setting().startswith(_MAKE) else None
 
@@ -86,7 +87,7 @@ def wanted(environment: Mapping[str, str], *, terminal: bool) -> bool:
 
 
 def build_later() -> None:
-    """Start to create the archive in the background, unless it exists or is not wanted."""
+    """Start a background process that creates the archive, unless it exists or is not wanted."""
     if not wanted(os.environ, terminal=sys.stderr.isatty()):
         return
     with contextlib.suppress(OSError, Refused):
@@ -146,7 +147,7 @@ def place(found: Java) -> Path:
 
 
 def _whole(file: Path) -> bool:
-    """True if the file is complete. The JVM maps the file, and an incomplete one would kill it (SIGBUS)."""
+    """True if the file is complete. The JVM maps the file, so an incomplete file would kill the JVM (SIGBUS)."""
     try:
         with file.open("rb") as found:
             found.seek(-len(_END), os.SEEK_END)
@@ -168,13 +169,14 @@ def _digest(texts: list[str]) -> str:
 
 
 def _rehearsed(folder: Path, made: Path) -> str:
-    """Run the command on two rows, so that the JVM records the classes that it needs. Return its stderr."""
+    """Run `move estimate` on two rows, so that the JVM records the classes that it loads. Return the stderr."""
     (folder / "plan.json").write_text(json.dumps({"version": 1, "partitions": [{**_PARTITION, "replicas": [1, 3]}]}))
     with gzip.open(folder / "sizes.jsonl.gz", "wt") as file:
         file.writelines(json.dumps({**_ROW, **_PARTITION, "broker": b, "leader": b == 1}) + "\n" for b in (1, 2))
     command = [sys.executable, "-m", "kquota", "move", "estimate", *_WORDS]
     own = {key: value for key, value in os.environ.items() if not key.startswith("KQUOTA_") or key == "KQUOTA_JAVA"}
-    # An archive cannot be made with a folder on the class path. One that is made without also fits a command with one.
+    # The JVM cannot create an archive if the class path has a folder. An archive that is created without it also works
+    # for a class path with a folder.
     own.pop("HADOOP_CONF_DIR", None)
     own |= {SETTING: f"{_MAKE}{made}", "TMPDIR": str(folder)}
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -212,6 +214,6 @@ def _alone(folder: Path) -> Iterator[bool]:
 
 if __name__ == "__main__":
     os.nice(19)
-    # This process runs in the background. If it fails, only time is lost.
+    # Ignore errors, because without an archive the next command is only slower.
     with contextlib.suppress(OSError, Refused):
         build()

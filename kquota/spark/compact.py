@@ -62,10 +62,10 @@ def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> Tabl
     )
     write(ordered, folder / "replicas")
     if found := seen.get["first"]:
-        raise Invalid(f"{files.name(found['file'])}: {found['bad']}. Move it out of the history and try again")
+        raise Invalid(f"{files.name(found['file'])}: {found['bad']}. Move the file out of the history and try again")
     if found := twice.get["first"]:
         where = f"{found['topic']}-{found['partition']} on broker {found['broker']} at {found['time']}"
-        raise Invalid(f"a snapshot lists {where} twice. Move it out of the history and try again")
+        raise Invalid(f"a snapshot lists {where} twice. Move the snapshot out of the history and try again")
     replicas = spark.read.schema(schema(REPLICAS)).parquet(str(folder / "replicas"))
     brokers = by_broker(replicas).coalesce(1).sortWithinPartitions("cluster", "date", "time", "broker")
     write(brokers, folder / "brokers")
@@ -73,6 +73,6 @@ def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> Tabl
 
 
 def write(table: DataFrame, folder: Path) -> None:
-    """Write a table in the format of a history. Its rows are sorted: leaders first, then by time and broker."""
+    """Write a table in the format of a history. Its rows must already be sorted."""
     table.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     table.write.partitionBy("cluster", "date").options(**_LAYOUT).parquet(str(folder))

@@ -30,8 +30,8 @@ def starting(engine: Engine, options: Mapping[str, str]) -> Iterator[Callable[[]
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise Refused(
             Parameter("spark_remote"),
-            f" needs the client of Spark Connect ({', '.join(missing)} missing): in a separate environment run "
-            "pip install 'kquota[connect]'; next to Spark run pip install 'pyspark[connect]'",
+            f" needs the client of Spark Connect (missing: {', '.join(missing)}). In a separate environment, run: "
+            "pip install 'kquota[connect]'. In an environment with Spark, run: pip install 'pyspark[connect]'",
         )
     # A Spark configuration in the environment must not change the server.
     before = {name: os.environ.pop(name) for name in _OURS if name in os.environ}
@@ -58,7 +58,7 @@ def _connected(engine: Engine, options: Mapping[str, str]) -> SparkSession:
 
     assert engine.remote is not None
     logging.getLogger("pyspark.sql.connect").setLevel(logging.CRITICAL)
-    # Its warnings about the pandas version are of no use to an operator.
+    # PySpark's warnings about the pandas version are hidden, because they do not help an operator.
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     try:
         _await(engine.remote, engine.name)
@@ -68,7 +68,7 @@ def _connected(engine: Engine, options: Mapping[str, str]) -> SparkSession:
         spark: SparkSession = SparkSession.builder.remote(engine.remote).create()
     except PySparkException as error:
         raise Invalid(Parameter("spark_remote"), f" {engine.name!r}: {str(error).splitlines()[0]}") from error
-    # A stopped server must be reported as quickly as a missing one.
+    # Retries are few, because kquota must report a stopped server as quickly as a missing one.
     spark.client.set_retry_policies([DefaultPolicy(max_retries=6)])
     _set(spark, {"spark.sql.session.timeZone": "UTC", **options, **engine.conf})
     return spark

@@ -16,12 +16,12 @@ _MASTER: Final = Parameter("spark_master")
 _REMOTE: Final = Parameter("spark_remote")
 _CONF: Final = Parameter("conf")
 _OURS: Final = {
-    "spark.master": ("give ", _MASTER),
-    "spark.remote": ("give ", _REMOTE),
-    "spark.submit.deployMode": ("the driver runs on this machine",),
-    "spark.driver.extraClassPath": ("give spark.jars or spark.jars.packages",),
+    "spark.master": ("Use ", _MASTER),
+    "spark.remote": ("Use ", _REMOTE),
+    "spark.submit.deployMode": ("The driver always runs on this machine",),
+    "spark.driver.extraClassPath": ("Use spark.jars or spark.jars.packages",),
     "spark.driver.extraJavaOptions": ("kquota starts the JVM itself. Set JDK_JAVA_OPTIONS in the environment",),
-    "spark.local.dir": ("it is in a folder that exists only during the command. Set TMPDIR to move it",),
+    "spark.local.dir": ("kquota uses a temporary folder for each command. Set TMPDIR to change its place",),
 }
 _FIXED_ON_A_SERVER: Final = ("spark.driver.", "spark.executor.", "spark.jars", "spark.local.", "spark.hadoop.")
 
@@ -57,15 +57,16 @@ EMBEDDED: Final = Engine()
 
 
 def engine(master: str | None, remote: str | None, conf: Iterable[str]) -> Engine:
-    """Return the engine that the options name. Raises Invalid for two engines, and for a setting that has no effect on
-    the engine.
+    """Return the engine that the options name.
+
+    Raises Invalid if the options name two engines, or if a setting is not valid or has no effect on the engine.
     """
     if master is not None and remote is not None:
         raise Invalid("give ", _MASTER, " or ", _REMOTE, ", not both")
     if master is not None and not _names_a_master(master):
-        raise Invalid(_MASTER, f" {master!r}: write spark://HOST:PORT, yarn, k8s://URL or local[N]")
+        raise Invalid(_MASTER, f" {master!r}: not a Spark master. Write spark://HOST:PORT, yarn, k8s://URL or local[N]")
     if remote is not None and not remote.startswith("sc://"):
-        raise Invalid(_REMOTE, f" {remote!r}: write sc://HOST:PORT")
+        raise Invalid(_REMOTE, f" {remote!r}: not a Spark Connect server. Write sc://HOST:PORT")
     settings: dict[str, str] = {}
     for text in conf:
         key, equals, value = (part.strip() for part in text.partition("="))
@@ -86,6 +87,6 @@ def _check(text: str, key: str, equals: str, remote: str | None) -> None:
             _CONF, f" {text!r}: not a valid Spark setting. Write KEY=VALUE, for example spark.sql.shuffle.partitions=64"
         )
     if key in _OURS:
-        raise Invalid(_CONF, f" {key}: cannot be set: ", *_OURS[key])
+        raise Invalid(_CONF, f" {key}: cannot be set. ", *_OURS[key])
     if remote is not None and key.startswith(_FIXED_ON_A_SERVER):
         raise Invalid(_CONF, f" {key}: is fixed when a Spark Connect server starts. Set it on the server")

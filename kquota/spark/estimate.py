@@ -59,8 +59,9 @@ class Unsized:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """The sums of a move. Sizes are in bytes. `max_bytes_in` is the highest write rate of one leader, or None unless
-    the rates of all leaders are known. `rates_told` is true if any rate is known. `unallotted` are brokers whose rate
-    no partition got. `leaders_assumed` and `in_sync_assumed` count moving partitions without this information.
+    the rates of all leaders are known. `rates_told` is true if any rate is known. `unallotted` are brokers with a given
+    rate that lead no partition. `leaders_assumed` and `in_sync_assumed` count moving partitions for which the input has
+    no leader or no in-sync replicas.
     `lagging` counts current followers out of sync: they use the throttle while they catch up, and no sum includes that.
     `behind` counts followers out of sync in partitions of the plan that already have all their replicas. Each partition
     of `assumed` is assumed to have the size that the operator gave, and the plan's first replica as its only replica
@@ -113,7 +114,7 @@ def measure(
     given. `left` has the bytes that running copies still need (topic, partition, broker, left). `replicas` must not
     contain these copies.
     """
-    # Rolled files are read twice quickly. Parsing text twice would be slow.
+    # Parsed text is kept, because parsing it twice would be slow. Rolled files can be read twice quickly.
     rows = judged(replicas).persist() if files.given_names() else judged(replicas)
     looking = _beside(lambda: health(rows, files))
     known_partitions = partitions(rows, plan, writes.by_partition, assumed_size, detailed=detailed)
@@ -198,7 +199,7 @@ class _WaveFrames:
 def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> _WaveFrames:
     """Split the moving partitions into waves, in the order of topic and partition."""
     ordered = moving.withColumn("n", F.row_number().over(Window.orderBy(*KEY)) - 1)
-    # Only bytes leave Spark, as one list. A million names would be a hundred times larger.
+    # Only bytes leave Spark, as one list, because a million names would be a hundred times larger.
     copied = F.struct("n", (F.col("size") * F.size("adds")).alias("bytes"))
     listed = ordered.agg(F.sort_array(F.collect_list(copied)).alias("every"))
     sizes = listed.select("every.bytes").collect()[0][0]
@@ -219,7 +220,7 @@ def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> _WaveFrames:
 
 
 def _rows(cuts: Iterable[tuple[int, int]], step: int) -> Iterator[str]:
-    """Return each wave once for every step that it touches, so that the join finds it by the step."""
+    """Yield each wave once for every step that it touches, so that the join finds the wave by the step."""
     for wave, (start, stop) in enumerate(cuts, 1):
         for touched in range(start // step, (stop - 1) // step + 1):
             yield f'{{"step":{touched},"start":{start},"stop":{stop},"wave":{wave}}}'
@@ -252,7 +253,7 @@ def _sum(rows: Iterable[Row], column: str) -> int:
 def _max_bytes_in(leaders: Iterable[Row], writes: Writes) -> float | None:
     """Return the highest write rate of a broker. Brokers that lead nothing do not count.
 
-    It is None if a partition of a broker is unknown, because that broker may be the busiest.
+    It is None if the rate of any broker is unknown, because that broker may be the busiest.
     """
     rates = [writes.by_broker.get(row["leader"], part(row).writes) for row in leaders]
     known = [rate for rate in rates if rate is not None]
@@ -269,9 +270,7 @@ def _rate(leaders: Iterable[Row], writes: Writes) -> Rate:
 
 
 def moved(partitions: DataFrame) -> Moved:
-    """Return the effect of a move on these partitions: bytes on each broker, and the topics that copy
-    most.
-    """
+    """Return the effect of a move on these partitions: bytes on each broker, and the topics with most bytes to copy."""
     topics = (
         partitions.where(F.size("adds") > 0)
         .groupBy("topic")

@@ -43,7 +43,7 @@ def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """True if the error comes from a Ctrl-C. It leaves an answer of the JVM unread, so the next request fails."""
+    """True if the error comes from a Ctrl-C, which leaves an answer of the JVM unread, so the next request fails."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
@@ -63,7 +63,7 @@ def _as_kquota_error(error: Exception, jvm: Jvm | None, engine: Engine) -> Kquot
 
 
 def _details(error: Exception) -> str | None:
-    """Return the message of a server. It is the third line of gRPC's own text."""
+    """Return the message of a server from a gRPC error, because gRPC's own text has it only in the third line."""
     details = getattr(error, "details", None)
     text = details() if callable(details) else None
     return text if isinstance(text, str) else None

@@ -43,7 +43,7 @@ class Files:
         return self.names.get(link, link)
 
     def given_names(self) -> tuple[str, ...]:
-        """The names that the operator gave to all files."""
+        """Return the operator's names of all files."""
         return (*self.names.values(), *self.elsewhere)
 
     def size(self) -> int:
@@ -61,8 +61,9 @@ def is_elsewhere(path: str) -> bool:
 
 
 def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
-    """Return the output of kafka-log-dirs in files or globs, plain or gzipped. Raises Invalid without a file or without
-    JSON.
+    """Return the files with the output of kafka-log-dirs that match names or globs, plain or gzipped.
+
+    Raises Invalid if a name or glob matches no file, or if a file contains no JSON line.
     """
     given = list(dict.fromkeys(patterns))
     paths = dict.fromkeys(
@@ -76,8 +77,9 @@ def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
 
 
 def matching(pattern: str, name: Parameter, what: str = "file") -> list[Path]:
-    """Return the files (or `what` else) that match a name or a glob. Raises Invalid, naming the parameter, if there are
-    none.
+    """Return the files or folders that match a name or a glob.
+
+    Raises Invalid, naming the parameter, if nothing matches. `what` is the kind of file in the message.
     """
     try:
         # The name of an existing file is not a glob, even if it looks like one.
@@ -91,7 +93,7 @@ def matching(pattern: str, name: Parameter, what: str = "file") -> list[Path]:
 
 
 def _starts(path: Path, name: str) -> Iterator[bytes]:
-    """Yield the start of each line. A line has the replicas of a cluster, and gzip can hold an endless one."""
+    """Yield only the start of each line, because a line has all replicas of a cluster, and may be endless in gzip."""
     try:
         with gzip.open(path) if is_packed(path) else path.open("rb") as file:
             is_start = True
@@ -115,7 +117,7 @@ def is_packed(path: Path) -> bool:
 
 
 def laid_out(paths: Iterable[Path], folder: Path, suffix: str, elsewhere: Iterable[str] = ()) -> Files:
-    """Link the files under names of kquota. Raises Invalid for a file that cannot be read."""
+    """Link the files in a new folder, under names of kquota. Raises Invalid for a file that cannot be read."""
     folder.mkdir()
     names = {}
     for number, path in enumerate(paths):

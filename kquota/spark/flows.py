@@ -98,7 +98,7 @@ def _led() -> dict[str, Column]:
 
 
 def part(row: Row) -> Led:
-    """Return a row of `summed` as some of the partitions that its leader leads."""
+    """Return the partitions of a row of `summed`, which are a part of those that its leader leads."""
     known = row["written"] == row["partitions"]
     return Led(partitions=row["partitions"], bytes=row["bytes"], writes=row["writes"] if known else None)
 
@@ -117,7 +117,7 @@ def flows(rows: Iterable[Row], rate: Rate) -> Flows:
 
 
 def _by(column: str, rows: Iterable[Row]) -> defaultdict[int, list[Row]]:
-    """Group rows by a column. They are sorted once, because there may be a hundred thousand waves."""
+    """Group rows by a column. The rows are sorted only once, because there may be a hundred thousand waves."""
     found: defaultdict[int, list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row[column]):
         found[row[column]].append(row)

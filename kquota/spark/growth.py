@@ -59,11 +59,11 @@ BROKERS: Final = {
 }
 NO_REPLICA: Final = "contains a row without a replica or a valid size"
 _MOST_UNKNOWN: Final = 10
-"""A limit: the rate of a broker is unknown if more than one in this many of its bytes has an unknown growth."""
+"""The rate of a broker is unknown if the growth of more than one of this many of its bytes is unknown."""
 
 
 def schema(table: dict[str, str]) -> str:
-    """Return the columns of a table for Spark. Without them, a cluster id of digits would become a number."""
+    """Return the columns of a table for Spark, which would otherwise read a cluster id of digits as a number."""
     return ", ".join(f"`{name}` {kind}" for name, kind in table.items())
 
 
@@ -124,7 +124,7 @@ def rolled(reader: Reader, listing: Listing, table: str) -> DataFrame:
     if read:
         files = reader.spark.read.schema(schema(columns)).option("pathGlobFilter", pattern)
         frames.append(files.parquet(*read))
-    # Otherwise the folder of the batch would also be a column.
+    # Only these columns, because the folder name of the batch would otherwise be one more column.
     alike = (frame.select(*(_column(frame, name).cast(kind) for name, kind in columns.items())) for frame in frames)
     return reduce(lambda one, other: one.unionAll(other), alike)
 
@@ -186,7 +186,7 @@ def by_broker(replicas: DataFrame) -> DataFrame:
         .agg(
             F.first("seconds").alias("seconds"),
             F.first("rack").alias("rack"),
-            # This also covers one more than the largest value of a column, which means damage.
+            # `try_sum` gives null if a sum is too large for its column, which only damaged input can cause.
             *(F.try_sum(name).alias(name) for name in summed),
             # The sum is unknown if one value is unknown.
             *(F.when(F.count(name) == F.count("*"), F.try_sum(name)).alias(name) for name in volumes),
@@ -213,7 +213,10 @@ def ordinary(snapshot: DataFrame) -> DataFrame:
 
 
 def with_known_rates(replicas: DataFrame, ordinary: DataFrame) -> DataFrame:
-    """Return the table of replicas, with null for growth that is wrong if its topic, not in `ordinary`, is tiered."""
+    """Return the table of replicas, with a null growth where it would be wrong for a tiered topic.
+
+    The growth of the topics in `ordinary` is kept.
+    """
     grown = F.when(~unproven() | F.coalesce("ordinary", F.lit(False)), F.col("grown"))
     return replicas.join(F.broadcast(ordinary), "topic", "left").withColumn("grown", grown).select(*REPLICAS)
 
@@ -228,7 +231,7 @@ def _sum(column: Column, where: Column) -> Column:
 
 
 def _grown() -> Column:
-    """Return the same growth as `sizes.growth.grown`, which this follows line by line."""
+    """Return the growth of a replica in bytes. The conditions follow `sizes.growth.grown` line by line."""
     size, end, local = F.col("size"), F.col("end_offset"), F.col("local_start_offset")
     start = F.coalesce(local, F.col("start_offset"))
     earlier = F.coalesce(F.when(local.isNotNull(), F.col("last.local_start_offset")), F.col("last.start_offset"))

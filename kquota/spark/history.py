@@ -37,8 +37,7 @@ class History:
 
     `first` and `last` are the times of its oldest and its newest snapshot. `newest` is the newest one, in the columns
     of `spark.sizes`. `bad` counts invalid rows of waiting snapshots, which are left out. `unproven` counts the topics
-    whose growth in some snapshots is left out, because it is wrong if they are tiered, and nothing shows that they are
-    not.
+    that may be tiered. The growth of these topics is left out where it would be wrong for a tiered topic.
     """
 
     cluster: str
@@ -62,8 +61,7 @@ class History:
         return led.groupBy("topic", "partition").agg((F.sum("grown") / F.sum("seconds")).alias("w"))
 
     def by_broker(self, window: float | None = None) -> dict[BrokerId, BytesIn]:
-        """Return the write rate of each broker's led partitions in the same window, without brokers whose rate is
-        unknown.
+        """Return the write rate of the partitions that each broker leads, over the same window, without unknown rates.
 
         Percentiles are those of the rates between two snapshots, each with the same weight.
         """
@@ -102,7 +100,8 @@ def opened(
 ) -> History:
     """Open the history in `found`. `files` lays out its waiting snapshots, `live` a snapshot of the live cluster.
 
-    Raises Invalid for no snapshot, for an invalid file, for several clusters, and if the requested cluster is missing.
+    Raises Invalid if there is no snapshot, if a file is not valid, if `cluster` is missing, or if `cluster` is None and
+    there are several.
     """
     known = _known(reader, found).of(cluster)
     name = known.clusters()[0]
@@ -195,7 +194,7 @@ def _left_out(rows: DataFrame, files: Files) -> tuple[int, bool]:
     )
     found, count, older = rows.agg(unusable, bad, old).collect()[0]
     if found:
-        raise Invalid(f"{files.name(found['file'])}: {found['bad']}. Move it out of the history and try again")
+        raise Invalid(f"{files.name(found['file'])}: {found['bad']}. Move the file out of the history and try again")
     return int(count), older > 0
 
 

@@ -43,8 +43,8 @@ MODULE_OPTIONS: Final = (
 )
 # The serial collector and only the first compiler save two seconds at the start, but slow down large inputs.
 QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-# Most of the code that Spark compiles is its planning, not the rows. That took half of a job's time. A heap with small
-# pages costs one and a half seconds more in the kernel for a million partitions.
+# The JVM compiles later than by default, because compiling Spark's planner took half of a job's time. A heap with
+# small pages costs one and a half seconds more in the kernel for a million partitions.
 STEADY: Final = ("-XX:+UseParallelGC", "-XX:CompileThresholdScaling=4", "-XX:+UseTransparentHugePages")
 _MOST: Final = 2 << 30
 _LEAST: Final = 512 << 20
@@ -93,7 +93,7 @@ class Jvm:
         return Gateway(port=int.from_bytes(answer[:4], "big"), secret=answer[8:].decode())
 
     def ended(self) -> tuple[str, ...] | None:
-        """Return why the JVM ended, or None if it is running. It waits for a JVM that is ending."""
+        """Return why the JVM ended, or None if it is still running. Waits 2 s, because the JVM may just be ending."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_DYING_SECONDS)
             return self._why_ended()
@@ -153,7 +153,7 @@ def jvm(
     try:
         yield Jvm(process, log, connection_file)
     finally:
-        # All its files are in `scratch`, which is deleted afterwards.
+        # The JVM can be killed, because all its files are in `scratch`, which is deleted afterwards.
         process.kill()
         process.communicate()
 
@@ -211,5 +211,5 @@ def _limits() -> Iterator[Path]:
             continue
         root, name = ("memory", "memory.limit_in_bytes") if controllers else ("", "memory.max")
         inner = Path("/sys/fs/cgroup") / root / path.strip("/")
-        # In a container the path may be the host's. The root exists in any case.
+        # In a container, the path may be that of the host, but the root always exists.
         yield from (folder / name for folder in (inner, *inner.parents) if folder.is_relative_to("/sys/fs/cgroup"))

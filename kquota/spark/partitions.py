@@ -46,7 +46,7 @@ class Health:
 
 
 def judged(replicas: DataFrame) -> DataFrame:
-    """Return the rows with only the columns of sums, and `why` a row is left out.
+    """Return the rows with only the columns that the sums need, and `why`, the reason why a row is left out.
 
     `why` is null for a replica that counts, and `empty` for a row that only shows that its broker exists.
     """
@@ -63,7 +63,7 @@ def judged(replicas: DataFrame) -> DataFrame:
 
 def health(rows: DataFrame, files: Files) -> Health:
     """Return the health of rows from `judged`. Raises Invalid for unusable rows, naming the file."""
-    # Grouped by columns with few values. Sets of these values would take ten times as long.
+    # Rows are grouped by columns with few values, because collecting these values as sets takes ten times as long.
     counts = [F.count_if(F.col("why") == why).alias(why) for why in ("bad", "future", "offline")]
     good, problems = F.count_if(F.col("why").isNull()), F.count("problem")
     counted = rows.groupBy("cluster", "time", *_VOLUME).agg(*counts, good.alias("good"), problems.alias("problems"))
@@ -118,9 +118,7 @@ def partitions(
 
 
 def _joined(rows: DataFrame, plan: PlanFrame, rates: DataFrame | None) -> DataFrame:
-    """Return all values of a partition in one row. This takes one exchange of rows. A join would sort both of its
-    sides.
-    """
+    """Return all values of a partition in one row. This takes one exchange of rows. A join would sort both sides."""
     held = rows.where(F.col("why").isNull()).withColumn("replica", F.struct("broker", "size", "leader", "in_sync"))
     # Only an entry that breaks a rule has an empty list of replicas.
     wanted = F.when(F.col("wrong").isNull(), F.col("targets")).otherwise(_no_brokers())
@@ -140,7 +138,7 @@ def _joined(rows: DataFrame, plan: PlanFrame, rates: DataFrame | None) -> DataFr
             F.count_if(~F.col("replica.in_sync")).alias("lags"),
             F.count_if(silent).alias("silent"),
             F.sum("replica.size").alias("sizes"),
-            # `first` and `min` would copy a list or a row for each row.
+            # Lists are collected, because `first` and `min` would copy a list for each row.
             F.collect_list("targets").alias("plans"),
             (F.lit(None).cast("double") if rates is None else F.max("w")).alias("w"),
         )

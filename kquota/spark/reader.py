@@ -1,6 +1,7 @@
-"""How a job gets local files: the engine reads them, or their lines are sent to it.
+"""Reading local files for a job.
 
-A local engine reads them. A cluster or a Spark Connect server cannot see local folders.
+A local engine reads them itself. kquota sends their lines to a cluster or a Spark Connect server, which cannot see the
+local folders.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class Reader:
     def table(self, name: str, rows: Iterable[Mapping[str, object]], schema: str) -> DataFrame:
         """Return a table from rows of kquota.
 
-        They go through JSON lines, so it can be large, and Spark runs no Python.
+        The rows go through JSON lines, so the table can be large, and Spark runs no Python.
         """
         return self.objects(name, map(json.dumps, rows), schema)
 

@@ -46,7 +46,8 @@ _LARGE_OPTIONS: Final = {
     "spark.sql.execution.useObjectHashAggregateExec": "false",
     # Rows between two jobs are read only once or twice, so compressing them takes more time than it saves.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
-    # These settings detect tasks that give other results when repeated. There are none, and each row would cost time.
+    # These settings detect tasks that give other results when repeated. They cost time for each row, and kquota has no
+    # such tasks.
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     "spark.shuffle.checksum.enabled": "false",
 }
@@ -83,7 +84,7 @@ class Start:
         return self._session
 
     def ended(self) -> None:
-        """Wait for the thread, whose JVM has ended. Do not wait for a thread that still waits for a server."""
+        """Wait for the thread, whose JVM has ended. Waits at most 2 s, because the thread may wait for a server."""
         self._thread.join(_END_SECONDS)
 
 
@@ -188,7 +189,7 @@ def _watched(spark: SparkSession, on_stage: OnStage, *, remote: bool) -> Iterato
 
 def _look(spark: SparkSession, on_stage: OnStage, over: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
-    # The JVM may end in the meantime. Then the thread that waits for the job gets the error.
+    # Errors are ignored, because if the JVM ends, the thread that waits for the job gets the error.
     with contextlib.suppress(Exception):
         while not over.wait(_LOOK_SECONDS):
             if active := tracker.getActiveStageIds():
@@ -198,12 +199,12 @@ def _look(spark: SparkSession, on_stage: OnStage, over: threading.Event) -> None
 
 
 def _connected(process: Jvm, engine: Engine) -> SparkSession:
-    # In parallel with the start of the JVM.
+    # Imported here, because the imports then run in parallel with the start of the JVM.
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    # If a JVM is killed, py4j logs what kquota reports as its own error, once also as the root logger.
+    # If a JVM is killed, kquota reports the error. The messages of py4j, one of them from the root logger, are hidden.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_not_of_py4j)
     with _told_to_pyspark(process.gateway()):
@@ -226,7 +227,7 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
 
 @contextlib.contextmanager
 def _python_side() -> Iterator[None]:
-    """End PySpark's gateway with the block. PySpark would keep it for the next session, which gets its own."""
+    """End PySpark's gateway with the block, because PySpark would use it again for the next session."""
     try:
         yield
     finally:

@@ -93,7 +93,7 @@ def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
 
 def _problem(corrupt: Column, version: Column, versions: Collection[int], *missing: Column) -> Column:
     unknown = F.concat(F.lit("unknown version "), F.coalesce(version.cast("string"), F.lit("(none)")))
-    problem = F.when(corrupt.isNotNull(), F.lit("is not the expected JSON, or it is cut off"))
+    problem = F.when(corrupt.isNotNull(), F.lit("is not the expected JSON, or is truncated"))
     for column in missing:
         problem = problem.when(column, F.lit("contains no brokers"))
     return problem.when(version.isNull() | ~version.isin(*versions), unknown)

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 _CORRUPT: Final = "corrupt"
 _CHUNK_MS: Final = 60_000
-"""The milliseconds of a stream in one row. A row that goes to Python costs ten times its calculation."""
+"""The milliseconds of a stream in one row, because sending a row to Python takes ten times as long as its calculation.
+"""
 _CURVE: Final = "struct<seconds: bigint, first: bigint, cells: array<bigint>>"
 _FLOW: Final = {
     **dict.fromkeys(("begin", "end", "admitted", "rejected", "delayed", "bytes", "mutations", "total_wait"), "bigint"),
@@ -59,7 +60,7 @@ def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, clo
     apart = minutes.select(*streams, "minute", *(F.col("in_order")[name].alias(name) for name in columns))
     walking = _walking(quotas, closed_loop=closed_loop)
     found = walking(apart.asTable().partitionBy(*streams).orderBy("minute")).collect()
-    # In a separate query, because Spark Connect cannot observe rows on their way to Python.
+    # This is a separate query, because Spark Connect cannot observe rows on their way to Python.
     surveyed(rows, bad)
     return sorted(map(_answered, found), key=lambda one: one.stream)
 
@@ -131,7 +132,7 @@ def _walking(quotas: Quotas, *, closed_loop: bool) -> UserDefinedTableFunction:
                 self.walk.take(Request(*request))
 
         def terminate(self) -> Iterator[tuple[object, ...]]:
-            if not self.stream:  # Spark calls it also in a partition without a row
+            if not self.stream:  # because Spark also calls this for a partition without rows
                 return
             flow = self.walk.flow()
             curves = ((c.seconds, c.first, c.cells) for c in (flow.bytes_curve, flow.mutations_curve))

@@ -1,5 +1,5 @@
-"""The files of a trace, and their rows one by one. They are read before Spark starts, or instead of Spark for a small
-trace.
+"""The files of a trace, and their rows one by one. kquota opens the files before Spark starts. It reads the rows of a
+small trace without Spark.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
     """Open files or globs, plain or gzipped, or stdin (`-`). Paths that Spark opens (s3a://, hdfs://) must be JSON
     lines.
 
-    Raises Invalid for no file, for an empty file, for files of different kinds, and for CSV without a header.
+    Raises Invalid if a file is missing or empty, if the files are of different kinds, or if CSV has no header.
     """
     given = list(dict.fromkeys("/dev/stdin" if pattern == "-" else pattern for pattern in patterns))
     here = [pattern for pattern in given if not is_elsewhere(pattern)]
@@ -84,7 +84,9 @@ def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
     if not tables:
         return TraceFiles(files=found)
     if len(tables) < len(heads) or found.elsewhere or len(set(tables.values())) > 1:
-        raise Invalid(_TRACE, ": different formats. Give only JSON lines, or only CSV with the same first line")
+        raise Invalid(
+            _TRACE, ": the files have different formats. Give only JSON lines, or only CSV with the same first line"
+        )
     name, line = next(iter(tables.items()))
     try:
         names = trace.header(line, name)
@@ -123,7 +125,8 @@ def _lines(found: Files, link: str) -> Iterator[str]:
             while line := file.readline(bounded.LINE + 1):
                 if len(line) > bounded.LINE:
                     raise Invalid(
-                        _TRACE, f" {found.name(link)}: a line has more than {bounded.LINE:,} characters. Give a trace"
+                        _TRACE,
+                        f" {found.name(link)}: a line has more than {bounded.LINE:,} characters, so it is not a trace",
                     )
                 yield line.rstrip("\n")
     except (OSError, EOFError, zlib.error) as error:

@@ -65,7 +65,7 @@ _SECONDS_BITS: Final = 32
 class UsageJob:
     """The rows of compacted days and of waiting snapshots of one cluster, from one day on.
 
-    A bucket has at most `most_rows` of them on one broker.
+    A bucket has at most `most_rows` of these rows on one broker.
     """
 
     reader: Reader
@@ -76,8 +76,8 @@ class UsageJob:
         """Return each bucket of these keys on the broker where its percentile is highest, in no particular order."""
         days = self.days.where(F.col("key").isin(*keys))
         longest = days.agg(F.max("seconds")).collect()[0][0] or 0
-        # The highest levels that can be exceeded in the rest of the time. A week has few of them, which saves most
-        # of the sorting.
+        # Only the levels that matter above the percentile are sorted. A week has few of them, which saves most of
+        # the sorting.
         levels = _highest((1 - percentile) * longest * self.most_rows)
         by_broker = (
             days.withColumn("levels", levels)
@@ -189,7 +189,7 @@ def _level() -> Column:
 
 
 def _highest(seconds: float) -> Column:
-    """Return the highest `levels` of a row, so that those that are left out are exceeded for more than `seconds`."""
+    """Return the highest `levels` of a row. Every other level is exceeded for more than `seconds`."""
     # No level lasts less than the shortest reading, which limits the number of levels in `seconds`. One level is added
     # for the lowest one that is exceeded for at most `seconds`, and another one for rounding.
     count = F.floor(F.lit(seconds) / F.greatest(F.array_min("lasting"), F.lit(1))) + 2
@@ -198,7 +198,7 @@ def _highest(seconds: float) -> Column:
 
 
 def _at(percentile: float) -> Column:
-    """Return the lowest use that was not exceeded in this part of the seconds, from the sorted `levels`."""
+    """Return the lowest use that was not exceeded in the share `percentile` of the seconds, from sorted `levels`."""
     enough = F.col("seconds") * percentile
 
     def lower(above: Column, packed: Column) -> Column:

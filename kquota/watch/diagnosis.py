@@ -29,19 +29,18 @@ from kquota.watch.symptom import (
 from kquota.watch.view import WatchView
 
 _AT_THE_RATE: Final = 0.8
-"""A copy that uses this share of the rate is limited by it, because copies reach a few percent less than the rate."""
+"""The rate limits a copy that reaches this share of it, because copies reach a few percent less than the rate."""
 _NO_PROGRESS: Final = 0.02
 """The share of the rate below which a decrease of the remaining bytes does not count as progress."""
 _IDLE_SECONDS: Final = 3 * QUOTA_WINDOW
-"""A copy has stopped after this time without a byte. A throttled copy pauses for at most one window, and this is
-three windows."""
+"""A copy has stopped after this time without a byte, because a throttled copy pauses for at most one window."""
 _NOT_STARTED_SECONDS: Final = 10.0
 _CAUGHT_SECONDS: Final = 4.0
 _ALONE_SECONDS: Final = 60.0
 
 
 def symptoms(history: WatchHistory, shown: WatchView) -> tuple[Symptom, ...]:
-    """Return why the moves make no progress, the most serious first. A move that makes progress has none."""
+    """Return the symptoms of the moves, the most serious first. A move that makes progress usually has none."""
     found: list[Symptom] = [
         *_down(history),
         *_leaderless(history),

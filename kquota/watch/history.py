@@ -20,9 +20,9 @@ from kquota.watch.reading import (
 )
 
 QUOTA_WINDOW: Final = SAMPLES * SAMPLE_MS / 1000
-"""Seconds. A throttled copy may take a whole window of its rate at once, and then nothing until the window has passed.
+"""The quota window in seconds. Every rate is measured over whole windows.
 
-So every rate is measured over whole windows.
+A throttled copy may receive the bytes of a whole window at once, and then none until the window has passed.
 """
 _MOST_SAMPLES: Final = 240
 _ANCHOR_SECONDS: Final = 60.0
@@ -40,8 +40,9 @@ class WatchedLink(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkState:
-    """The copies of one link in the last reading. `sending` and `receiving` are true if some of them are in throttled
-    replica lists.
+    """The copies of one link in the last reading, with their bytes. None means unknown, never 0.
+
+    `sending` and `receiving` are true if some of the copies are in throttled replica lists.
     """
 
     copies: int = 0
@@ -56,8 +57,8 @@ class LinkState:
 class WatchSample:
     """Totals in bytes since the first reading: `arrived` at destinations, and `written` to partitions being copied.
 
-    `followed` are the bytes that in-sync followers of throttled partitions fetched from a leader. Its throttle counts
-    them, but does not delay them. `lag` is KIP-73's SumReplicaLag in offsets.
+    `followed` are the bytes that in-sync followers of throttled partitions fetched from a leader. The leader's throttle
+    counts these bytes, but does not delay them. `lag` is KIP-73's SumReplicaLag in offsets.
     """
 
     at: float
@@ -69,7 +70,7 @@ class WatchSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchAnchor:
-    """The bytes of every copy in one earlier reading, to find the slowest copy."""
+    """The bytes of every copy in an earlier reading, which show the slowest copy."""
 
     at: float
     copies: Mapping[ReplicaId, CopyReading]
@@ -79,7 +80,8 @@ class WatchAnchor:
 class WatchHistory:
     """The readings so far. `samples` begin again when a throttle rate changes, because the pace changes with it.
 
-    `arrival` is when bytes arrived for the last time, `first_ends` the end of each move as first predicted.
+    `arrival` has the time at which bytes of each move last arrived, and `first_ends` the end of each move as first
+    predicted.
     """
 
     moves: tuple[WatchedMove, ...]
@@ -132,7 +134,7 @@ def begin(moves: Sequence[WatchedMove], reading: WatchReading) -> WatchHistory:
 
 
 def after(history: WatchHistory, moves: Sequence[WatchedMove], reading: WatchReading) -> WatchHistory:
-    """Return the history with one more reading. `moves` may have grown, because a move keeps its number."""
+    """Return the history with one more reading. New moves are last in `moves`, because a move keeps its number."""
     known = _seen_moving(history.destinations, reading)
     found = tuple(copies(tuple(moves), reading, known))
     behind = _behind(reading)
@@ -163,7 +165,7 @@ def after(history: WatchHistory, moves: Sequence[WatchedMove], reading: WatchRea
 
 
 def window(history: WatchHistory, seconds: float) -> WatchSample | None:
-    """Return the earliest sample that is at most this old, or None if there is none before the newest one."""
+    """Return the earliest sample that is at most `seconds` old, or None if only the newest sample is."""
     since = history.now.at - seconds
     found = next(sample for sample in history.samples if sample.at >= since)
     return found if found.at < history.now.at else None
@@ -310,7 +312,7 @@ def _with_marks(history: WatchHistory, before: WatchHistory, behind: Iterable[Re
 
 
 def _only_partition(history: WatchHistory, number: int) -> TopicPartition | None:
-    """Return the partition of a move that is left if it is the only one."""
+    """Return the last partition of a move that is not done, or None if there is not exactly one."""
     going = sum(state.copies - state.done for link, state in history.links.items() if link.move == number)
     if not 0 < going <= _MOST_REPLICAS:
         return None

@@ -20,7 +20,7 @@ _FLAT: Final = 0.01
 
 
 class Trend(enum.Enum):
-    """How SumReplicaLag has changed over the last windows of the quota."""
+    """The change of SumReplicaLag over the last two quota windows."""
 
     FALLING = "falling"
     FLAT = "flat"
@@ -38,15 +38,15 @@ class LinkPace:
 
     @property
     def net(self) -> float:
-        """The rate at which the bytes left decrease. Negative if they grow."""
+        """The rate at which the missing bytes decrease, or negative if they increase."""
         return self.arriving - self.written
 
 
 def paces(history: WatchHistory) -> Mapping[WatchedLink, LinkPace]:
-    """Return the sustained pace of each link. It is empty until it can be measured.
+    """Return the sustained pace of each link. It is empty until a pace can be measured.
 
-    A copy may take a whole quota window at once, so a measured rate above the throttle does not last: it is reduced to
-    the rate of the destination, and of the leader.
+    A copy may receive the bytes of a whole quota window at once, so a measured rate above the throttle does not last.
+    It is therefore reduced to the throttles of the destination and the leader.
     """
     since = window(history, max(_PACE_SECONDS, (history.reading.at - history.began) / 2))
     if since is None or history.now.at - since.at < _LEAST_SECONDS:
@@ -111,7 +111,7 @@ def trend(history: WatchHistory, broker: BrokerId) -> Trend | None:
 
 
 def received_by(rates: Mapping[WatchedLink, float]) -> dict[BrokerId, float]:
-    """Return the sum of these rates for each destination."""
+    """Return the sum of the rates of all links to each destination."""
     found: defaultdict[BrokerId, float] = defaultdict(float)
     for link, rate in rates.items():
         found[link.destination] += rate
@@ -119,7 +119,7 @@ def received_by(rates: Mapping[WatchedLink, float]) -> dict[BrokerId, float]:
 
 
 def time_left(left: int | None, net: float) -> float | None:
-    """Return the seconds for the remaining bytes. None if they are unknown, or do not decrease."""
+    """Return the seconds until no bytes are missing. None if `left` is unknown, or the bytes do not decrease."""
     if left is None:
         return None
     if left == 0:

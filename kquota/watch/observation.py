@@ -1,4 +1,4 @@
-"""The order of reads: the moves to watch, one reading for each interval, and the result of it."""
+"""The order of reads: the moves to watch, one reading for each interval, and the result of each reading."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from kquota.watch.symptom import Symptom
 from kquota.watch.view import WatchedMoveView, WatchView, seen
 
 _WIDE_SECONDS: Final = 30.0
-"""The interval of readings of every topic, and of throttled replica lists. Readings between them are of fewer topics:
-those that move, and those with replicas out of sync.
+"""The seconds between wide readings, which cover every topic and the throttled replica lists. The other readings cover
+only the topics that move or have replicas out of sync.
 """
 
 
@@ -90,7 +90,7 @@ class MoveWatch:
             raise Refused(f"run {run}: no run with this id is open. See the open runs with ", NextStep.SHOW_MOVES)
 
     def look(self) -> Observed:
-        """Read the cluster once, and again if the moves have ended, because a broker may still show old replicas.
+        """Read the cluster once. Read it again if the moves have ended, because a broker may still show old replicas.
 
         Raises Unreachable.
         """
@@ -102,14 +102,14 @@ class MoveWatch:
         return found
 
     def glance(self) -> Observed:
-        """Read only the topics of open runs, or of the plan, once. `SumReplicaLag` is then only that of these topics.
+        """Read only the topics of open runs or of the plan, once. `SumReplicaLag` then covers only these topics.
 
         Raises Unreachable.
         """
         return self._look(every_topic=False)
 
     def course(self, run: str) -> tuple[Sequence[CourseReading], Collection[BrokerCourse]]:
-        """Return what the looks so far have seen of a run, for its record: bytes over time, and each broker's end."""
+        """Return the readings of a run so far, for its record: the bytes over time, and the copies to each broker."""
         return self._readings.get(run, ()), self._copies.get(run, {}).values()
 
     def _keep(self, time: datetime, move: WatchedMoveView) -> None:
@@ -145,7 +145,7 @@ class MoveWatch:
                 [Setting.of_topic(t, key) for t in sorted(self._topics | self._uneven) for key in THROTTLE_LISTS]
             )
         if not wide and self._topics != known:
-            # The partitions and the throttled replica lists of these topics are still to be read.
+            # The next reading is wide, because the partitions and lists of the new topics have not been read yet.
             self._wide_at = None
         return self._observed(snapshot)
 
@@ -170,7 +170,7 @@ class MoveWatch:
         return frozenset(name.topic for move in self._moves for name in move.targets)
 
     def _refresh(self) -> None:
-        """Read the record again. A run that has ended stays watched."""
+        """Read the record of runs again. The watch keeps the runs that have ended."""
         unfinished = self._ports.runs.unfinished()
         open_runs = {run.id: run for run in unfinished if run.purpose is Purpose.MOVE}
         if self._plan is not None:
@@ -189,7 +189,7 @@ class MoveWatch:
         return WatchedMove(run=None, targets=plan.targets, log_dirs=log_dirs_of(plan))
 
     def _of_run(self, run: Run) -> WatchedMove:
-        """Return the move with the time that was expected of it, unless its throttle was changed meanwhile."""
+        """Return the move of a run. It has an expected time unless the throttle was changed or the run is undone."""
         expected = run.course.expected
         if expected is None or run.course.changes or run.aborting:
             return of_run(run)
@@ -265,7 +265,7 @@ class MoveWatch:
 
 
 def of_run(run: Run) -> WatchedMove:
-    """Return the move of an open run: to its rollback plan while it is being undone."""
+    """Return the move of an open run. While the run is being undone, the move goes to the rollback plan."""
     return WatchedMove(
         run=run.id,
         targets=run.goal.targets,

@@ -63,7 +63,7 @@ class ThrottleReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchReading:
-    """Everything that was read at the second `at` of a monotonic clock, and at the time of day `time`.
+    """The values of one reading. `at` is the second of a monotonic clock, and `time` the date and time.
 
     `logs` is None over ZooKeeper, which does not store sizes and offsets.
     """
@@ -106,8 +106,8 @@ def shrunk(before: Mapping[TopicPartition, Replicas], now: Mapping[TopicPartitio
 class CopyReading(NamedTuple):
     """One new replica of a watched move. The values are in bytes and offsets. None means unknown, never 0.
 
-    `copied` are the bytes on the destination, `left` those that are still missing, `lag` the offsets, `source` the
-    bytes of the leader. `done` is true if the partition has its target replicas. `begun` is false if the destination
+    `copied` are the bytes on the destination, `left` the missing bytes, `lag` the missing offsets, and `source` the
+    bytes on the leader. `done` is true if the partition has its target replicas. `begun` is false if the destination
     has no log of the replica yet, or None if this is unknown.
     """
 
@@ -206,7 +206,7 @@ def _copy(
 
 
 def offsets_behind(own: ReplicaLog | None, leader: ReplicaLog | None) -> int | None:
-    """Return how many offsets a log is behind that of its leader, or None if one of the two ends is unknown."""
+    """Return how many offsets a log is behind the log of its leader, or None if either log end offset is unknown."""
     if own is None or leader is None or own.end is None or leader.end is None:
         return None
     return max(0, leader.end - own.end)

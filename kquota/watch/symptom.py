@@ -20,7 +20,8 @@ class ThrottleSide(enum.Enum):
 class StarvedCopies:
     """Copies that use the whole rate of a broker and still do not catch up with the writes.
 
-    Bytes per second: `used` of `rate`, of which `followers` goes to in-sync followers, and what is `written`.
+    `used` is the part of `rate` that is in use, `followers` the part of it for in-sync followers, and `written` the
+    write rate of the copied partitions. All are in bytes per second.
     """
 
     broker: BrokerId
@@ -33,7 +34,7 @@ class StarvedCopies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationDown:
-    """A destination that is dead or fenced (then `why` is None), or that does not answer, for this reason."""
+    """A destination that is dead or fenced (`why` is None), or that does not answer (`why` is the reason)."""
 
     broker: BrokerId
     copies: int
@@ -88,7 +89,7 @@ class ThrottleLeft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleLogDir:
-    """A copy between two log dirs of a broker that has not grown."""
+    """A copy between two log dirs of one broker. The copy has not grown for `seconds`."""
 
     partition: TopicPartition
     broker: BrokerId
@@ -98,7 +99,7 @@ class IdleLogDir:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaughtReplica:
-    """A replica that is not moving, but is out of sync and therefore throttled (KIP-352)."""
+    """A replica that is not moving, but is throttled while it is out of sync (KIP-352). `more` counts further ones."""
 
     partition: TopicPartition
     broker: BrokerId

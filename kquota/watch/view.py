@@ -28,7 +28,7 @@ class DestinationView:
 
     `throttle` is the follower rate of the broker, or None if the rate is unset, or no copy is in a throttled replica
     list. `throttled` is None if it is unknown whether the copies are throttled. `seconds_left` is also None if the
-    copies make no progress. `written` is what producers write to the copied partitions meanwhile.
+    copies make no progress. `written` is the write rate of the copied partitions in the same time.
     """
 
     broker: BrokerId
@@ -69,7 +69,7 @@ class WatchedMoveView:
 
     @property
     def ended(self) -> bool:
-        """True if no partition of it is moving or still to be submitted, and no replica is moving between log dirs."""
+        """True if no partition is moving or still to be submitted, and no replica is moving between log dirs."""
         return not self.moving and not self.waiting and not self.log_dirs
 
     @property
@@ -80,9 +80,9 @@ class WatchedMoveView:
 
     @property
     def least_seconds(self) -> float | None:
-        """The seconds for the bytes that are left if every copy uses the whole throttle of its destination.
+        """The seconds for the missing bytes if every copy uses the whole throttle of its destination.
 
-        None if a copy is not throttled, or if something is unknown. One reading is enough for it.
+        None if a copy is not throttled, or if its missing bytes are unknown. One reading is enough for this time.
         """
         found = [_at_throttle(lane) for lane in self.destinations if lane.done < lane.copies]
         known = [seconds for seconds in found if seconds is not None]
@@ -117,7 +117,7 @@ class WatchView:
 def seen(history: WatchHistory) -> tuple[WatchHistory, WatchView]:
     """Return the view of the last reading, and the history with the first prediction of each move.
 
-    `drift` is measured from the expected end of a move, or from the one that is predicted after a quota window.
+    `drift` is relative to the expected end of a move, or to its first prediction, which is made after a quota window.
     """
     shown = _view(history)
     ends, now = dict(history.first_ends), history.reading.at
@@ -242,7 +242,7 @@ def _throughput(history: WatchHistory, links: Iterable[WatchedLink]) -> float | 
 
 
 def _slowest(history: WatchHistory) -> Mapping[tuple[int, BrokerId], SlowestCopy]:
-    """Return the copy of each move and destination that ends last. A copy without progress precedes all others."""
+    """Return the copy of each move and destination that ends last. A copy without progress is the slowest."""
     older = history.anchors[0]
     seconds = history.reading.at - older.at
     worst: dict[tuple[int, BrokerId], tuple[float, int, CopyReading]] = {}

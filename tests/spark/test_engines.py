@@ -89,7 +89,7 @@ def test_a_refused_setting_and_a_job_that_needs_the_full_client(
 def test_without_the_small_client_the_extra_is_named(tmp_path: Path) -> None:
     ran = estimate(sys.executable, tmp_path, *stored(tmp_path), "--spark-remote", "sc://127.0.0.1:1")
     assert (ran.code, ran.out) == (1, "")
-    assert "error: --spark-remote needs the client of Spark Connect (grpc, pandas, pyarrow missing): " in ran.err
+    assert "error: --spark-remote needs the client of Spark Connect (missing: grpc, pandas, pyarrow). " in ran.err
     assert "pip install 'kquota[connect]'" in ran.err
 
 
@@ -132,12 +132,12 @@ def test_a_silent_server_prints_one_line(tmp_path: Path, small_client: str) -> N
 
 WRONG = {
     "both": (("spark://h:1", "sc://h"), [], "give --spark-master or --spark-remote, not both"),
-    "no master": (("h:7077", None), [], "--spark-master 'h:7077': write spark://HOST:PORT"),
-    "no server": ((None, "h:15002"), [], "--spark-remote 'h:15002': write sc://HOST:PORT"),
+    "no master": (("h:7077", None), [], "--spark-master 'h:7077': not a Spark master. Write spark://HOST:PORT"),
+    "no server": ((None, "h:15002"), [], "--spark-remote 'h:15002': not a Spark Connect server. Write sc://HOST:PORT"),
     "no setting": ((None, None), ["spark.x"], "--conf 'spark.x': not a valid Spark setting"),
     "not Spark's": ((None, None), ["x=1"], "--conf 'x=1': not a valid Spark setting"),
     "twice": ((None, None), ["spark.x=1", "spark.x=2"], "spark.x is given twice"),
-    "ours": ((None, None), ["spark.master=local"], "--conf spark.master: cannot be set: give --spark-master"),
+    "ours": ((None, None), ["spark.master=local"], "--conf spark.master: cannot be set. Use --spark-master"),
     "a server's": ((None, "sc://h"), ["spark.driver.memory=8g"], "is fixed when a Spark Connect server starts"),
 }
 

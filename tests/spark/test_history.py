@@ -260,7 +260,7 @@ def test_an_estimate_omits_bad_rows_and_counts_them(spark: SparkSession, tmp_pat
     assert rates is not None
     assert [tuple(each) for each in rates.collect()] == [("t", 0, 2.0)]
     snapshot(tmp_path / "h", 1, [row(1, "t", 0, 5), row(1, "t", 1, 5, version=7)])
-    with pytest.raises(Invalid, match=r"c-001.jsonl.gz: unknown version 7. Move it out of the history"):
+    with pytest.raises(Invalid, match=r"c-001.jsonl.gz: unknown version 7. Move the file out of the history"):
         read(spark, tmp_path / "again", tmp_path / "h")
 
 
