@@ -162,7 +162,7 @@ def _with(use: BucketUse, metric: str, value: float) -> BucketUse:
 
 
 def _wanted(body: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines to parse. Only a line feed ends a line, because a client's name can contain other controls."""
+    """Yield the lines to parse. Only a line feed ends a line: a client's name can contain other control characters."""
     rest = b""
     for piece in body:
         *lines, rest = (rest + piece).split(b"\n")
@@ -224,7 +224,7 @@ def _queue(name: str, sample: Sample) -> float | None:
 
 
 def _produce(name: str, sample: Sample) -> float | None:
-    """Return the 99th percentile of TotalTimeMs of produce requests, under the same two kinds of names."""
+    """Return the 99th percentile of TotalTimeMs of produce requests, under the same two kinds of names as `_queue`."""
     labels = sample.labels
     if labels.get("request", "").lower() != "produce":
         return None
@@ -234,5 +234,5 @@ def _produce(name: str, sample: Sample) -> float | None:
 
 
 def _reported(value: float) -> float | None:
-    """Return the value, or None for NaN (a metric without a sample) and for a number that is too large to be true."""
+    """Return the value, or None for NaN (a metric without a sample) and for a number that is too large for a metric."""
     return value if abs(value) < _MOST else None

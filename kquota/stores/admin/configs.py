@@ -46,7 +46,7 @@ class WireConfigs:
     """The configs of resources through the Admin API. Implements `Configs`.
 
     kquota asks each broker for its own configs and loggers, and the first broker that answers for all other configs.
-    After that broker has shown a write once, it always shows it. Another broker may still show the value before.
+    After that broker has shown a write once, it always shows it. Another broker may still show the previous value.
     """
 
     def __init__(self, wire: Wire, must_hold: Callable[[], None] = lambda: None) -> None:
@@ -71,7 +71,7 @@ class WireConfigs:
         return sorted((resource_names.groups if kind == GROUPS else resource_names.client_metrics)(self._wire))
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
-        """Leave out dead brokers, and topics that do not exist."""
+        """Return the configs, without dead brokers and without topics that do not exist."""
         found: dict[Resource, tuple[Entry, ...]] = {}
         for those in _rounds(resources):
             for resource, answer in self._described(dict.fromkeys(those), synonyms=True):

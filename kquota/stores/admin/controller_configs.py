@@ -84,5 +84,5 @@ class ControllerConfigs(WireConfigs):
 
 
 def _code(answer: Any) -> int:
-    """Return NOT_CONTROLLER if this is not the active controller, because it then writes nothing, otherwise 0."""
+    """Return NOT_CONTROLLER if the controller is not the active one and wrote nothing, otherwise 0."""
     return NOT_CONTROLLER if any(one.error_code == NOT_CONTROLLER for one in answer.responses) else 0

@@ -1,4 +1,4 @@
-"""Finding the controllers of a KRaft cluster (KIP-853), and connecting to the active one (KIP-919).
+"""Finds the controllers of a KRaft cluster (KIP-853), and connects to the active one (KIP-919).
 
 Controllers accept config changes of every broker, including dead ones. They do not answer Metadata requests.
 """
@@ -27,7 +27,7 @@ _CONTROLLERS: Final = 2
 """The endpoint type of controllers in DescribeCluster."""
 _METADATA_VERSION: Final = 9
 _FIND_SECONDS: Final = 4.0
-"""The time limit of the search. It is short because a broker that finds no controller keeps the requests to forward.
+"""The time limit of the search. Short, because a broker that finds no controller keeps requests that it must forward.
 """
 _ACTIVE_SECONDS: Final = 8.0
 _POLL_SECONDS: Final = 0.1

@@ -208,7 +208,7 @@ class RdkafkaClient:
 
 @contextmanager
 def purged(producer: Producer) -> Iterator[None]:
-    """Drop the records that no broker has accepted, at the end of the context."""
+    """At the end of the context, drop the records that no broker has accepted."""
     try:
         yield
     finally:

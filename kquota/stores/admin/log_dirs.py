@@ -73,7 +73,7 @@ class WireLogDirs:
         found = []
         for some in _together(sorted({log_dir.broker for log_dir in log_dirs})):
             of_some = {broker: held[broker] for broker in some}
-            # The end offsets come first, soon after the sizes, because they belong together and the logs grow.
+            # The end offsets come first, soon after the sizes, because the logs grow in the meantime.
             ends = self._list_offsets(of_some, LATEST, DEBUGGING_REPLICA)
             local_starts = self._list_offsets(of_some, local, DEBUGGING_REPLICA)
             starts = self._list_offsets(_led(some, states), EARLIEST, CONSUMER)

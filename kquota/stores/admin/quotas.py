@@ -51,7 +51,7 @@ class WireQuotas:
         return self._described(DescribeClientQuotasRequest(components=components, strict=True))
 
     def everything(self) -> Mapping[Entity, Limits]:
-        """Read all limits with one request."""
+        """Return all limits, read with one request."""
         return self._described(DescribeClientQuotasRequest(components=[], strict=False))
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:

@@ -84,5 +84,5 @@ def _is_set(answer: Any, user: str, mechanism: str) -> bool:
 
 
 def _is_moved(answer: Any) -> bool:
-    """Return True if the answer is from a broker that is not the controller, because it then writes nothing."""
+    """Return True if the answer is from a broker that is not the controller. That broker wrote nothing."""
     return any(result.error_code == NOT_CONTROLLER for result in answer.results)

@@ -17,8 +17,9 @@ from kquota.stores.state.log import Entry, Item, Stale, now
 from kquota.stores.state.topic_id import printed
 
 SECONDS: Final = 15.0
-"""The time limit of a call in seconds, without the broker's throttle time (KIP-219). Then it raises Unreachable or
-Unknown.
+"""The time limit of a call in seconds, without the broker's throttle time (KIP-219).
+
+After this time, the call raises Unreachable or Unknown.
 """
 _FRESH_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 0.05

@@ -25,7 +25,9 @@ _BY_THE_BROKER: Final = -1
 _TELLS_ELR: Final = (4, 0)
 _PAGE: Final = 500
 _LIMIT: Final = 2_000
-_UNTOLD: Final = Failure(code=-1, reason="the broker's answer does not mention the topic. Check whether it was changed")
+_UNTOLD: Final = Failure(
+    code=-1, reason="the broker's answer does not mention the topic. Check whether the topic was changed"
+)
 
 _Topic = CreateTopicsRequest.CreatableTopic
 _Described = DescribeTopicPartitionsRequest
@@ -129,7 +131,7 @@ def _ordered(assignment: Assignment | None) -> Iterable[tuple[int, tuple[int, ..
 
 
 def _is_moved(answer: Any) -> bool:
-    """Return True if the answer is from a broker that is not the controller, because it then changes nothing."""
+    """Return True if the answer is from a broker that is not the controller. That broker changed nothing."""
     return any(result.error_code == NOT_CONTROLLER for result in _results(answer))
 
 

@@ -1,4 +1,4 @@
-"""Parsing logins in JAAS syntax, from `sasl.jaas.config` and from files of java.security.auth.login.config."""
+"""Parses logins in JAAS syntax, from `sasl.jaas.config` and from files of java.security.auth.login.config."""
 
 from __future__ import annotations
 

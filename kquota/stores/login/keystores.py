@@ -53,7 +53,7 @@ Identity: TypeAlias = PemFile | Pkcs12File | InlinePem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPair:
-    """A certificate chain, leaf first, and its key, both in PEM. `password` is a new password for the key."""
+    """A certificate chain, leaf first, and its key, both in PEM. The key is encrypted with `password`."""
 
     chain: str
     key: str = field(repr=False)

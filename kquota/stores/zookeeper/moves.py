@@ -96,9 +96,9 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         )
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
-        """Write transactions that fail if a znode has changed since it was read.
+        """Write the changes in transactions that fail if a znode has changed since it was read.
 
-        One transaction has all changes, unless they are too large for ZooKeeper. A change to the current value is
+        One transaction has all changes, unless they are too large for ZooKeeper. A change that keeps the value is
         skipped, because every reader sees the result of a transaction at once.
         """
         changes = [change for change in changes if change.after != change.before]

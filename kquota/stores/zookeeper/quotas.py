@@ -134,7 +134,7 @@ class ZooKeeperQuotas:
         must_carry(entities)
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
-        """Write in as few transactions as possible. A znode that cannot be written does not affect the others."""
+        """Write the changes in as few transactions as possible. An unwritable znode does not affect the others."""
         room = self._room()
         undone = {replacement.entity: _NO_ROOM for replacement in batch[room:]}
         self._replace(batch[:room], undone)
@@ -189,7 +189,7 @@ class ZooKeeperQuotas:
             yield from ((entity, _path(entity)) for entity in entities)
 
     def _nested(self, parents: Mapping[Name, str]) -> Iterable[tuple[Entity, str]]:
-        """Yield the clients of users. `parents` are the paths above them, by user."""
+        """Yield the clients of users, with their paths. `parents` has the path above the clients, by user."""
         children = self._znodes.children_all(f"/config/{parent}" for parent in parents.values())
         for user, parent in parents.items():
             for client_id in self._decoded(children[f"/config/{parent}"], parent):
