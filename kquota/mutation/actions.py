@@ -58,7 +58,7 @@ class MutationWork:
     muted: float = 0.0
 
     def standing(self) -> list[TopicOutcome]:
-        """The current outcome of every topic. The outcome of topics in flight is unknown."""
+        """Return the current outcome of every topic. The outcome of topics in flight is unknown."""
         flying = {one.topic for one in self.in_flight}
         waiting = [
             TopicOutcome(
@@ -114,8 +114,8 @@ def carry_out(
         costs = [one.mutations for one in islice(doing.left, MOST_ITEMS)]
         # Without `retry` there is no wait, because the caller wants to see the violation.
         wait = pace.wait(clock.monotonic(), costs) if retry else 0.0
-        # A broker that treats kquota as an old client accepts everything, and throttles it for the time that it
-        # should have waited.
+        # A broker that treats kquota as an old client accepts everything, and then throttles kquota for the time that
+        # kquota should have waited.
         wait = max(wait, doing.muted - clock.monotonic())
         if clock.monotonic() + wait >= give_up:
             # kquota held these topics back because of the quota, so it reports a wait as the broker would.

@@ -1,4 +1,6 @@
-"""KIP-599's three calls for programs. `kquota.connect` provides the cluster."""
+"""The three calls of KIP-599 for programs: create topics, add partitions, delete topics. `kquota.connect` provides the
+cluster.
+"""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class MutationPace:
     # The seconds that a mutation costs the bucket: the highest value from our requests, and the number of values.
     _price: float = field(init=False, default=0.0)
     _prices: int = field(init=False, default=0)
-    # How many topics a request may hold, and after how many whole ones the rate rises, if the rate is unknown.
+    # The maximum number of topics in a request; the number of accepted requests before an unknown rate rises.
     _allowed: int = field(init=False, default=_FIRST)
     _trust: int = field(init=False, default=_TRUST)
     # True if others share the bucket; our recent mutations, and their period in seconds.
@@ -156,7 +156,7 @@ class MutationPace:
         return max(0.0, self._zero + spent - now)
 
     def batch(self, now: float, mutations: Sequence[int]) -> int:
-        """Return how many topics to send at `now`: as many as the bucket accepts, and at least one."""
+        """Return how many topics to send at `now`: as many as the bucket should accept, and at least one."""
         self._asked = now
         if self._shared and not self._in_turn:
             # The second topic reveals the price of the first.
@@ -238,7 +238,7 @@ class MutationPace:
         return wanted / (1 + wanted / (_MOST_BEHIND * self.burst_seconds))
 
     def _may_take_turns(self, behind: float, mutations: int) -> bool:
-        """True if answers are fast enough to show which client was first. See the docstring of the class."""
+        """True if answers are fast enough to show which client was first, and this client's wait is short enough."""
         if self.quota is None:
             return False
         time = mutations / self.quota

@@ -85,7 +85,7 @@ class MutationCluster(Protocol):
 
     @property
     def timeout(self) -> float:
-        """The seconds for which rejected topics are sent again, unless a call states otherwise."""
+        """The seconds for which rejected topics are sent again, unless a call has its own timeout."""
         ...
 
     def mutation_rate(self) -> float | None:

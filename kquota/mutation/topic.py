@@ -97,7 +97,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletion:
-    """A topic to delete, with its partitions."""
+    """A topic to delete, with its number of partitions."""
 
     topic: str
     partitions: int

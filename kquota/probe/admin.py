@@ -1,4 +1,4 @@
-"""A probe for programs. `kquota.connect` provides the cluster."""
+"""The calls for programs: probe a client, and find the limit of a controller. `kquota.connect` provides the cluster."""
 
 from __future__ import annotations
 

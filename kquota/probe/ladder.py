@@ -109,7 +109,7 @@ class Ladder:
 
     @property
     def lasting(self) -> float:
-        """The total seconds, if all rates hold."""
+        """The total duration in seconds, if all rates hold."""
         return sum(_SHARES * self.seconds * len(of_size) for of_size in self.rungs)
 
     @property
@@ -163,7 +163,7 @@ def divided(rate: float, tenants: int, overcommit: float) -> float:
 
 
 def must_divide(tenants: int, overcommit: float) -> None:
-    """Raise Invalid for numbers that cannot divide a rate."""
+    """Raise Invalid if `tenants` or `overcommit` is less than 1, or if `overcommit` is not finite."""
     if tenants < 1:
         raise WrongArgument("tenants", f" {tenants}: must be 1 or more")
     if not math.isfinite(overcommit):

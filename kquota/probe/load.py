@@ -99,7 +99,9 @@ MOST_BYTES: Final = 2 * 10**9
 MOST_RATE: Final = 100_000_000.0
 """The total bytes per second for a load without a rate of its own."""
 UNLIMITED_RATE: Final = 10_000_000.0
-"""The bytes per second if no quota applies to the client, because there is nothing to test."""
+"""The bytes per second to read if no quota applies to the client. More are not necessary, because there is no quota to
+test.
+"""
 MOST_MUTATIONS: Final = 5_000
 UNLIMITED_MUTATIONS: Final = 5.0
 """The mutations per second if no quota applies to the client."""
@@ -144,8 +146,8 @@ class Load:
     def due(self, elapsed: float) -> float:
         """Return the amount that is due after this many seconds. At first it is only the amount that the quota allows.
 
-        A quota begins with a burst. A client that uses it is throttled for a whole window and then gets the next burst.
-        This would distort a rate over seconds that are not whole windows.
+        A quota begins with a burst. A client that uses this burst is throttled for a whole window and then gets the
+        next burst. This would distort a rate over seconds that are not whole windows.
         """
         quiet = min(elapsed, self.warm / _WINDOWS)
         return self.expected * quiet + self.rate * (elapsed - quiet)

@@ -21,9 +21,10 @@ from kquota.probe.verdict import Reading, throttles
 
 @dataclass(slots=True)
 class Tally:
-    """Accepted mutations. A rejection shows when the bucket will have 0 tokens.
+    """A count of accepted mutations. A rejection shows when the bucket will have 0 tokens.
 
-    Between two such moments the bucket received exactly the quota's rate, whatever its level was at first.
+    Between two such moments, the bucket received tokens at exactly the rate of the quota, whatever its level was at
+    first.
     """
 
     admitted: int = 0

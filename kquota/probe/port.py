@@ -1,4 +1,6 @@
-"""The interfaces of this room: a real client that loads a topic, the metadata of each broker, and the logins."""
+"""The interfaces of a probe: a real client that sends a load to a topic, the metadata of each broker, and the
+logins.
+"""
 
 from __future__ import annotations
 
@@ -96,8 +98,8 @@ class ProbeCluster(Protocol):
         ...
 
     def logins(self, client_config: Path | str | None = None) -> ProbeLogins:
-        """Return the login of this connection, and the login to probe. `client_config` is a file of Java properties
-        with the login to probe. None means the same login.
+        """Return the login of this connection, for the topics, and the login to probe. `client_config` is a file of
+        Java properties with the login to probe. None means the same login.
         """
         ...
 
@@ -116,7 +118,9 @@ class ProbeLogins(Protocol):
         ...
 
     def stage(self) -> AbstractContextManager[ProbeCluster]:
-        """Open a new connection with the first login, because another one may be in the middle of a request."""
+        """Open a new connection with the login for the topics, because another connection may be in the middle of a
+        request.
+        """
         ...
 
     def stage_as(self, client_id: str) -> AbstractContextManager[ProbeCluster]:
@@ -124,8 +128,8 @@ class ProbeLogins(Protocol):
         ...
 
     def filler(self) -> ProbeClient:
-        """Return a client with the first login. Raises Invalid, like `client`, for a login that the client does not
-        support.
+        """Return a client with the login for the topics. Raises Invalid, like `client`, for a login that the client
+        does not support.
         """
         ...
 
@@ -134,7 +138,7 @@ class ProbeLogins(Protocol):
         ...
 
     def small_writes(self, topic: str, partitions: int) -> AbstractContextManager[SmallWrites]:
-        """Open a client with the first login that writes to this topic. Raises Invalid for a login that the client does
-        not support.
+        """Open a client that writes to this topic with the login for the topics. Raises Invalid for a login that the
+        client does not support.
         """
         ...

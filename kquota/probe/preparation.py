@@ -64,7 +64,7 @@ def prepared(
     limit = _limit(next(one for one in explained.answers if one.key == KEYS[kind]), explained)
     where = _alive(alive, brokers)
     if kind is Kind.PRODUCE and not (rate is not None and math.isfinite(rate) and rate > 0):
-        raise Invalid(f"rate {rate}: give the bytes per second to produce, more than 0")
+        raise Invalid(f"rate {rate}: must be the bytes per second to produce, more than 0")
     warm = load.warm(_window(kind, explained))
     lasts = load.seconds(seconds, warm)
     if kind in load.BYTES:

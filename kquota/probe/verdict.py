@@ -60,7 +60,7 @@ class Meter:
             self._amounts[broker] += amount
 
     def throttled(self, broker: BrokerId, ms: int, at: float) -> None:
-        """Record that a broker asked the client to wait. 0 means that it no longer does."""
+        """Record that a broker asked the client to wait for `ms`. 0 means that the broker no longer asks for a wait."""
         if ms > 0 and self.starts <= at < self.ends:
             self._waits[broker].append(ms)
 

@@ -129,7 +129,7 @@ def apply(
 
 
 def _unseen(quotas: ClusterQuotas, sent: list[Replacement], attempts: Iterator[object]) -> dict[Entity, str]:
-    """Read until all sent entities are visible. On KRaft, a read right after a write is often stale."""
+    """Read until all sent entities are visible, because on KRaft a read right after a write is often stale."""
     left = sent
     for _ in attempts:
         if not left:

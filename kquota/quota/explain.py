@@ -1,4 +1,4 @@
-"""The quota that applies to one client or one IP, key by key, and its effect on this cluster."""
+"""The quota that applies to one client or one IP, for each key, and its effect on this cluster."""
 
 from __future__ import annotations
 

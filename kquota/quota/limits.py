@@ -30,13 +30,14 @@ def value(key: str, text: str, named: str | None = None) -> float:
     row, name = QUOTA_KEYS[key], named or key
     if row.in_bytes:
         return float(byte_rate(text, name))
-    # Python's float() accepts more than Java's: 1_000, and the digits of every script.
+    # Checked first, because Python's float() also accepts text that Java does not, for example 1_000.
     if not _NUMBER.fullmatch(text):
         raise Invalid(f"{name}={text}: not a number")
     found = float(text)
     if not math.isfinite(found) or found <= 0:
         raise Invalid(
-            f"{name}={text}: must be more than 0 and finite. A broker would store it, but its effect is not defined"
+            f"{name}={text}: must be more than 0 and finite. A broker would store this value, but its effect is not "
+            "defined"
         )
     if row.bits is not None and not (found.is_integer() and found < 2**row.bits):
         raise Invalid(f"{name}={text}: must be a whole number, at most 2^{row.bits} - 1")

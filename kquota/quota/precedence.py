@@ -228,7 +228,7 @@ _SHARED: Final = (
 
 
 def shared(level: int, client: Client) -> str:
-    """Describe the clients that share this client's bucket when this level, 1 to 8, applies."""
+    """Return a description of the clients that share this client's bucket when this level, 1 to 8, applies."""
     user = "this user" if client.user is None else f"user {client.user!r}"
     client_id = {None: "this client-id", "": "no client-id"}.get(client.client_id, f"client-id {client.client_id!r}")
     return _SHARED[level - 1].format(user=user, client=client_id)

@@ -90,7 +90,9 @@ class ScramChange:
     delete: tuple[str, ...] = ()
 
     def seen(self, found: Mapping[str, int | None]) -> bool:
-        """True if `found`, the iterations by mechanism, shows this change. Iterations that are None are unknown."""
+        """True if `found`, the iterations by mechanism, shows this change. None means that the iterations are
+        unknown.
+        """
         return not set(self.delete) & found.keys() and all(
             keys.mechanism in found and found[keys.mechanism] in (None, keys.iterations) for keys in self.add
         )

@@ -161,7 +161,7 @@ class Source:
     def text(self, node: YamlNode, what: str) -> str:
         """Return a text as it is written. Raises Invalid for anything else, and for null."""
         if not isinstance(node.content, str) or node.empty:
-            self.refuse(node.line, node.column, f"{what}: must be one value")
+            self.refuse(node.line, node.column, f"{what}: must be a single value")
         return node.content
 
     def mapping(self, what: str) -> Iterator[Scalar]:
@@ -196,7 +196,7 @@ class Source:
         event = self._next()
         if _is_nothing(event):
             self._refuse(event, f"{what} has no value. To unset it, leave out the line")
-        return self._scalar(event, f"{what}: must be one value")
+        return self._scalar(event, f"{what}: must be a single value")
 
     def _scalar(self, event: Any, wanted: str) -> Scalar:
         if not isinstance(event, yaml.ScalarEvent):

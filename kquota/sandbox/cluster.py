@@ -84,7 +84,7 @@ class Sandbox:
         self.broker(broker_id).process.stop()
 
     def kill_broker(self, broker_id: int) -> None:
-        """Kill one broker, like a crash."""
+        """Kill one broker immediately, as in a crash."""
         self.broker(broker_id).process.kill()
 
     def start_broker(self, broker_id: int) -> None:
@@ -227,7 +227,7 @@ def _planned(
 
 
 def _start(plan: Sandbox, where: Java, tell: Tell) -> None:
-    """Start ZooKeeper first, because a broker that connects too early loses 6 s, then all brokers at once."""
+    """Start ZooKeeper first and then all brokers at once, because a broker that connects too early loses 6 s."""
     tell(f"starting {_described(plan)}", None)
     if plan.keeper and plan.zookeeper_port:
         extra = {} if plan.kafka else plan.properties
@@ -281,7 +281,9 @@ def _format(plan: Sandbox, where: Java) -> None:
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         reason = named_error(answer.stdout + answer.stderr)
-        raise Refused(f"broker {controller.id} could not be prepared: {reason}. Its folder: {plan.directory}")
+        raise Refused(
+            f"the log dirs of broker {controller.id} could not be formatted: {reason}. They are in {plan.directory}"
+        )
 
 
 def _start_broker(plan: Sandbox, broker: SandboxBroker, where: Java) -> None:

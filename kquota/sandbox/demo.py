@@ -161,8 +161,8 @@ def _load(cast: _Cast, found: Sandbox) -> None:
 
 def _move(cast: _Cast, found: Sandbox) -> None:
     cast.story.line(
-        f"\n3. Topic {MOVING} moves from broker 2 to broker 3 while clients write {human_rate(_WRITES)} to it; "
-        "its replicas on broker 1 stay there"
+        f"\n3. Topic {MOVING} moves from broker 2 to broker 3 while clients write {human_rate(_WRITES)} to it. "
+        "Its replicas on broker 1 stay there"
     )
     moves = [{"topic": MOVING, "partition": number, "replicas": _TO} for number in range(_PARTITIONS)]
     (cast.folder / "plan.json").write_text(json.dumps({"version": 1, "partitions": moves}))

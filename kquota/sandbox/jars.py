@@ -59,7 +59,7 @@ RELEASES: Final = {
 }
 NEWEST: Final = "4.3.1"
 
-# LocalTieredStorage, a remote storage in a folder, is only in Kafka's tests.
+# The test jar, because only this jar has LocalTieredStorage, a remote storage in a folder.
 _TIERS: Final = """<ivy-module version="2.0" xmlns:e="http://ant.apache.org/ivy/extra">
   <info organisation="kquota" module="sandbox-tiers"/>
   <configurations><conf name="default"/></configurations>
@@ -123,8 +123,8 @@ def pyspark_jars() -> Path:
 def kafka(version: str, tell: Tell) -> Path:
     """Return the folder of Kafka's jars. If they are missing, they are downloaded first (about 30 s).
 
-    Concurrent downloads take turns. A folder is complete or absent. Raises Unreachable if Maven Central cannot be
-    reached.
+    A second kquota that needs the same folder waits for the download, so the folder is never incomplete. Raises
+    Unreachable if Maven Central cannot be reached.
     """
     wanted = release(version)
     tools = _TOOLS.format(version=version) if wanted.tools else ""
@@ -215,7 +215,9 @@ def _download(wanted: _Wanted, partial: Path, turn: int, tell: Tell) -> None:
 
 
 def _command(partial: Path) -> list[str]:
-    """Return Ivy's command line, with timeouts, without the user's own Ivy, and with the proxy of the environment."""
+    """Return Ivy's command line, with timeouts and the proxy of the environment, but without the user's own Ivy
+    settings.
+    """
     found = java.find()
     waits = ["-Dsun.net.client.defaultConnectTimeout=10000", "-Dsun.net.client.defaultReadTimeout=30000"]
     home = [f"-Divy.default.ivy.user.dir={partial / 'ivy'}"]
@@ -264,7 +266,7 @@ def _failure(wanted: _Wanted, code: int, output: list[str]) -> KquotaError:
         why = f"no answer for {_PATIENCE:.0f} s"
     what = wanted.what[0].upper() + wanted.what[1:]
     return Unreachable(
-        f"{what} could not be downloaded from Maven Central ({why or f'Ivy ended with {code}'}). "
+        f"{what} could not be downloaded from Maven Central ({why or f'Ivy ended with exit code {code}'}). "
         "Try again when the network is available, or use ",
         Parameter("zookeeper_only"),
         ", which downloads nothing",

@@ -73,7 +73,7 @@ class Process:
             self.kill()
 
     def kill(self) -> None:
-        """Kill the process like a crash: immediately, without flushing."""
+        """Kill the process immediately, as in a crash, so that it flushes nothing."""
         self.signal(signal.SIGKILL)
         self.gone_within(10.0)
 

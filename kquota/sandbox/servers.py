@@ -56,7 +56,7 @@ class SandboxBroker:
 
     @property
     def process(self) -> Process:
-        """The process, running or not."""
+        """The process of the broker, running or not."""
         return Process(name=f"broker-{self.id}", directory=self.directory)
 
     @property
@@ -71,12 +71,12 @@ class SandboxBroker:
 
     @property
     def metadata_dir(self) -> Path:
-        """The log of KRaft, outside the log dirs."""
+        """The folder of KRaft's metadata log, outside the log dirs."""
         return self.directory / f"broker-{self.id}-metadata"
 
     @property
     def configuration(self) -> Path:
-        """The file server.properties."""
+        """The configuration file of the broker, Kafka's server.properties."""
         return self.directory / f"broker-{self.id}.properties"
 
     @property
@@ -121,7 +121,7 @@ def _hold(block: int) -> bool:
     reason.
     """
     if block not in _held and (lock := _bound(block, shared=False)) is not None:
-        lock.detach()  # the socket stays open, but does not listen
+        lock.detach()  # The socket stays open, but does not listen.
         _held.add(block)
     return block in _held
 

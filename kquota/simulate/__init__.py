@@ -1,4 +1,5 @@
-"""The broker's own arithmetic: when it accepts a load and when it delays it. A program needs only these names.
+"""The quota arithmetic of a broker: when it accepts a request, and for how long it delays a client. A program needs
+only these names.
 
 The code is pure. Time is an argument, in ms.
 """

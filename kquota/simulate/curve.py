@@ -22,7 +22,7 @@ class Curve:
     cells: list[int] = field(default_factory=list)
 
     def add(self, ms: int, amount: int) -> None:
-        """Add an amount at `ms`, which is not before any earlier one."""
+        """Add an amount at `ms`, which must not be before the time of an earlier amount."""
         if not self.cells:
             self.first = ms // 1_000 // self.seconds
         while (cell := ms // 1_000 // self.seconds - self.first) >= MOST:

@@ -51,7 +51,7 @@ class Bucket:
         self._tokens = min(self.burst, self.tokens(now) - mutations)
 
     def debt(self, now: int) -> float:
-        """Return how many tokens are missing until there are 0. The result is 0 if none are missing."""
+        """Return the debt in tokens if their number is negative, otherwise 0."""
         return max(0.0, -self.tokens(now))
 
 
@@ -172,7 +172,8 @@ class Spread(enum.Enum):
 
 @dataclass(slots=True)
 class Draft:
-    """A draft of KIP-599. `rate` is in mutations per second. A burst of `samples` seconds of it is possible at once.
+    """A draft of KIP-599. `rate` is in mutations per second. A burst of `samples` seconds of this rate is possible at
+    once.
 
     Raises Invalid for a rate that is not more than 0 and finite, and for less than 1 sample.
     """
@@ -197,7 +198,10 @@ class Draft:
         return sum(self._kept) / (self.samples * SAMPLE_MS / 1_000)
 
     def admit(self, mutations: float, now: int) -> int | None:
-        """Return None if the request is accepted, otherwise the ms that the client must wait: (R - Q) / Q x S x W."""
+        """Return None if the request is accepted, otherwise the ms that the client must wait: (R - Q) / Q x S x W.
+
+        R is the average, Q is the rate, S is the number of samples and W the time of one sample.
+        """
         average = self.average(now)
         # One draft accepts requests only below the quota, the other also at the quota.
         if average < self.rate or (average == self.rate and self.spread is Spread.FRONT):

@@ -263,7 +263,7 @@ REFUSED = {
     ),
     "a list as a value": (
         "version: 1\nusers: {a: {producer_byte_rate: [5]}}",
-        "2:33: user 'a': producer_byte_rate: must be one value",
+        "2:33: user 'a': producer_byte_rate: must be a single value",
     ),
     "a name without a mapping": (
         "version: 1\nusers:\n  a:\n",

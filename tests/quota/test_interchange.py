@@ -367,7 +367,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "quotas that are not a mapping": ("strimzi", f"{USER}quotas: 5", "must be a mapping"),
     "an anchor": ("strimzi", "a: &b c", "anchors and aliases are not supported"),
     "too deep": ("strimzi", "[" * 60 + "]" * 60, "more than 50 levels of nesting"),
-    "no number": ("strimzi", f"{USER}quotas: {{requestPercentage: null}}", "must be one value"),
+    "no number": ("strimzi", f"{USER}quotas: {{requestPercentage: null}}", "must be a single value"),
     "an endless number": ("rpk", f"{QUOTA}request_percentage, values: {'9' * 500}}}]", "not a number"),
     "another key": ("rpk", "quota: []", "f:1:8: unknown key 'quota'. Valid keys: quotas"),
     "two documents": ("rpk", "quotas: []\n---\nquotas: []", "must be one document with the key `quotas`"),
