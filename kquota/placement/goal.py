@@ -59,7 +59,7 @@ def check(goal: Goal, cluster: ClusterLayout) -> None:
     if both := sorted(goal.drain & goal.add):
         raise Invalid(f"brokers {joined(both)}: both drained and added. Give each broker only one goal")
     if outside := sorted(goal.add - goal.brokers):
-        among = f" {joined(sorted(goal.brokers))}"
+        among = f" {joined(sorted(goal.brokers))}. Give the new brokers in both options"
         raise Invalid(Parameter("add"), f" {joined(outside)}: not among ", Parameter("brokers"), among)
     if not goal.destinations:
         raise Invalid(

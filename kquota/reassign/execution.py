@@ -107,7 +107,7 @@ def _later_waves(
     while todo := run.waiting:
         if len(todo) != waiting:
             later = counted(len(todo), "partition")
-            report(f"{later} to submit later: the next wave starts when enough running moves have ended")
+            report(f"still to submit: {later}. The next wave starts when enough running moves have ended")
         waiting = len(todo)
         with between():
             wait(_BETWEEN_WAVES)

@@ -124,9 +124,7 @@ class Runs(Protocol):
 
     @property
     def late_seconds(self) -> float:
-        """The seconds in which a late write of a kquota that lost the lock may still arrive. It is 0.0 if there can be
-        none.
-        """
+        """The seconds in which a late write of a kquota that lost the lock may still arrive, or 0.0 if none can."""
 
     @property
     def settled(self) -> bool:

@@ -71,9 +71,9 @@ class Run:
     `aborting` moves to `rollback`. `topic_ids`, as Kafka prints them, distinguish a topic from a later one of the same
     name. `owner` began the run, for `reason`. If `crowded`, unrecorded moves were running when the run set its
     throttle, so a prior rate may belong to one of them. `broker_rates` are the rates that differ from `rate`. While the
-    run is `paused`, its brokers have `PAUSED_RATE` as follower rate, and `rate` and `broker_rates` are those from
-    before. `limits` restrict the moves that run at the same time. `course` is for its report. `stamp` is the last
-    recorded write, and is ignored in comparisons.
+    run is `paused`, its brokers have `PAUSED_RATE` as follower rate, and `rate` and `broker_rates` are the rates
+    before the pause. `limits` restrict the moves that run at the same time. `course` is for the report of the run.
+    `stamp` is the last recorded write, and is ignored in comparisons.
     """
 
     id: str

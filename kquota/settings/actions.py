@@ -14,7 +14,10 @@ from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Altered:
-    """The result of a change: `absent` keys were to be deleted but not set, `behind` entries replace deleted values."""
+    """The result of a change.
+
+    `absent` are the keys to delete that were not set. `behind` are the entries that now apply in place of deleted ones.
+    """
 
     absent: tuple[str, ...]
     behind: tuple[Entry, ...]
@@ -82,7 +85,7 @@ def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) ->
         if change.seen(before, after):
             stood = {entry.key for entry in before if entry.dynamic}
             deleted = stood & set(change.delete)
-            # Entries without synonyms are not in force, because Kafka 4.3.1 still reports a broker's deleted rate so.
+            # Entries without synonyms are left out, because Kafka 4.3.1 still reports deleted broker rates like that.
             true = (entry for entry in after if entry.synonyms or resource.kind != BROKERS)
             behind = tuple(entry for entry in true if entry.key in deleted)
             return Altered(absent=tuple(key for key in change.delete if key not in deleted), behind=behind)

@@ -73,7 +73,7 @@ class Change:
         if value is not None and not now and self.after is None:
             return False
         if EVERY_REPLICA in now:
-            # `*` includes every entry, because another client set it, unless this change removes `*` itself.
+            # `*` counts as this change, because it names every replica, unless this change removes `*`.
             return EVERY_REPLICA not in before - after
         return after - before <= now and not (before - after) & now
 

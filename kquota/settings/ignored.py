@@ -55,7 +55,7 @@ def value(resource: Resource, key: str, text: str) -> str:
     if size > LONGEST_VALUE:
         raise Invalid(
             f"{key}: the value is {size:,} bytes long, but a broker stores at most {LONGEST_VALUE:,}. "
-            "Throttle fewer of the topic's partitions at a time"
+            "Give a shorter value (in a throttled replica list: fewer partitions)"
         )
     return text
 

@@ -1,6 +1,6 @@
 """Checks of values before kquota writes them to ZooKeeper, which accepts any value.
 
-They matter because an invalid value can prevent a broker from starting.
+An invalid value can prevent a broker from starting.
 """
 
 from __future__ import annotations

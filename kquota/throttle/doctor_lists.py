@@ -32,7 +32,7 @@ def without_rates(standing: Standing) -> Iterator[Finding]:
                 rule="lists-without-rates",
                 where=str(setting),
                 what=f"lists replicas of {named_brokers(unlimited)}, where no {SHORT[key]} rate is in force",
-                effect="its move runs unthrottled there" if moving else "limits nothing there",
+                effect="the topic's move is not throttled there" if moving else "limits nothing there",
                 remedy=Remedy.SET_RATE if moving else Remedy.REMOVE_OR_SET_RATE,
                 brokers=tuple(sorted(unlimited)),
                 values={setting: tuple(dict.fromkeys(unlimited.values()))},

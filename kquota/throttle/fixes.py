@@ -59,7 +59,7 @@ def changes(standing: Standing, cleared: Values) -> tuple[Change, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sightings:
-    """The last check (`at`), and the first of the consecutive checks that saw each leftover. `doctor` records both."""
+    """The time of the last check (`at`), and the time since which every check has seen each leftover (`first`)."""
 
     at: datetime
     first: Mapping[Setting, Mapping[str, datetime]] = field(default_factory=dict)

@@ -139,7 +139,7 @@ def test_no_wave_starts_while_it_is_held_back(world: World) -> None:
     prepared = prepare(world.cluster, world.runs, world.clock, PLAN, asked)
     carry_out(prepared, told.append, hold_back=lambda: next(reasons, None))
     assert seen[:5] == [2, 2, 1, 2, 2], "two moves ended without a new one"
-    assert [line for line in told if "to submit later" not in line] == [
+    assert [line for line in told if "still to submit" not in line] == [
         "no further wave starts: a broker is down",
         "the next wave may start: the cluster is as healthy as before",
     ]
