@@ -61,7 +61,7 @@ def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
         if not equals or not is_id(broker):
             raise Invalid(Parameter("bytes_in"), f" {text!r}: is not a broker id with a rate. Example: 1=3MB/s")
         if BrokerId(int(broker)) in rates:
-            raise Invalid(Parameter("bytes_in"), f" {text!r}: broker {int(broker)} already has a rate")
+            raise Invalid(Parameter("bytes_in"), f" {text!r}: broker {int(broker)} already has a rate. Give one rate")
         try:
             rates[BrokerId(int(broker))] = BytesIn(mean=_rate(rate, broker))
         except Invalid as error:

@@ -49,7 +49,7 @@ def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
     try:
         series = [_series(each, kind, where) for each in data["result"]]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise Invalid(f"{where}: not a valid Prometheus answer. {_SAVE}") from error
+        raise Invalid(f"{where}: is not a valid Prometheus answer. {_SAVE}") from error
     of_broker: defaultdict[int, list[_Series]] = defaultdict(list)
     for each in series:
         of_broker[each.broker].append(each)
@@ -64,7 +64,7 @@ def _series(found: Mapping[str, Any], kind: str, where: str) -> _Series:
     samples = {float(time): float(value) for time, value in pairs}
     broker = _broker(labels, where)
     if wrong := [value for value in samples.values() if value < 0 or value > _HIGHEST]:
-        raise Invalid(f"{where}: broker {broker}: {wrong[0]:g} is not a valid rate")
+        raise Invalid(f"{where}: broker {broker}: {wrong[0]:g} is not a valid rate. Check the query")
     return _Series(
         broker=broker, labels=labels, values={at: value for at, value in samples.items() if not math.isnan(value)}
     )

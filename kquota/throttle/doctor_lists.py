@@ -125,7 +125,7 @@ def malformed(standing: Standing) -> Iterator[Finding]:
                 rule="list-malformed",
                 where=str(setting),
                 what=" and ".join(wrong),
-                effect="before Kafka 3.4, the throttle is silently off and a broker may fail to restart",
+                effect="before Kafka 3.4, the throttle has no effect and a broker may fail to restart",
                 remedy=Remedy.CORRECT_LIST,
                 keys=(setting.key,),
                 topic=setting.name,

@@ -71,7 +71,7 @@ def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
                 rule="rates-differ-between-brokers",
                 where=named_brokers([b for those in brokers.values() for b in those]),
                 what=f"{SHORT[key]} rate is {', '.join(on)}",
-                effect="the slowest broker delays all moves",
+                effect="the lowest rate delays all moves",
                 remedy=Remedy.SET_SAME_RATE_ON_BROKERS,
                 keys=(key,),
                 values={Setting.of_broker(b, key): (value,) for value, those in brokers.items() for b in those},
@@ -105,12 +105,12 @@ def not_in_force(standing: Standing) -> Iterator[Finding]:
     """Report stored rates that brokers ignore: broker defaults before 3.9, and rates in server.properties."""
     default = standing.limits.get(DEFAULT, {})
     if stored := [key for key in SHORT if key in default and not default[key].in_force]:
-        known = "" if standing.release else "; ZooKeeper does not report the release"
+        known = "" if standing.release else ", and ZooKeeper does not store the release"
         yield Finding(
             rule="rate-not-in-force",
             where="default broker",
             what=", ".join(f"{SHORT[key]} rate {written(default[key].value)}" for key in stored),
-            effect=f"ignored before Kafka 3.9 (KAFKA-10190){known}",
+            effect=f"brokers before Kafka 3.9 ignore the rate (KAFKA-10190){known}",
             remedy=Remedy.SET_RATE_ON_EACH_BROKER,
             keys=tuple(stored),
         )

@@ -132,7 +132,10 @@ WRONG = {
     "rate 0": ([*SIZES, "--throttle", "0"], "--throttle '0': a rate must be at least 1 byte per second"),
     "unknown unit": ([*SIZES, "--throttle", "5MX"], "--throttle '5MX': unknown unit 'MX'"),
     "NaN": ([*SIZES, "--throttle", "NaN"], "--throttle 'NaN' is not a positive number"),
-    "bytes-in without a broker": ([*SIZES, "--throttle", "5MB/s", "--bytes-in", "3MB/s"], "--bytes-in '3MB/s': write"),
+    "bytes-in without a broker": (
+        [*SIZES, "--throttle", "5MB/s", "--bytes-in", "3MB/s"],
+        "--bytes-in '3MB/s': is not a broker id with a rate",
+    ),
     "bytes-in twice": (
         [*SIZES, "--throttle", "5MB/s", "--bytes-in", "1=1", "--bytes-in", "1=2"],
         "broker 1 already has a rate",
