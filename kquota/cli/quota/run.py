@@ -109,7 +109,7 @@ def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
         for line in one.lines():
             print(printable(line), file=sys.stderr)
     if (more := len(found.changes) - confirmation.MOST_SHOWN) > 0:
-        say(f"... and {counted(more, 'entity')} more. {diff} shows all changes")
+        say(f"... and {counted(more, 'more entity')}. {diff} shows all changes")
     for line in (*summary(found), named(found.hash)):
         say(line)
     confirmation.must_agree("apply this change?")

@@ -115,7 +115,7 @@ class RecordStatus(Answer):
         if (found := self.record) is None:
             return
         foreign = f", {counted(found.foreign, 'record')} that kquota did not write" if found.foreign else ""
-        yield f"topic {self.topic}, id {found.topic_id}, {found.replicas} replicas"
+        yield f"topic {self.topic}, id {found.topic_id}, {counted(found.replicas, 'replica')}"
         yield f"  {counted(len(found.open_runs), 'open run')}, {counted(found.ended_runs, 'ended run')}{foreign}"
         for run_id in found.open_runs:
             yield f"  open: {run_id}"
@@ -124,7 +124,7 @@ class RecordStatus(Answer):
         for line in found.wrong:
             yield f"  cannot be used: {line}"
         for line in found.weak:
-            yield f"  weak: {line}"
+            yield f"  can lose or delay records: {line}"
         for one in found.unreadable:
             yield f"  run {one.run} cannot be read: {one.why}"
 
@@ -187,7 +187,7 @@ def unshare(options: UnshareOptions) -> RecordUnshared:
         deleted = at.deletable(found)
         if asks:
             say(f"kquota deletes topic {at.topic}. Hosts then see only their own runs")
-            confirmation.must_agree("delete it?")
+            confirmation.must_agree(f"delete topic {at.topic}?")
         if not options.dry_run:
             deleted = at.unshare()
     ended = 0 if found is None else found.ended_runs

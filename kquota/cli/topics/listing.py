@@ -139,7 +139,7 @@ def matching(found: Iterable[Topic], names: Sequence[str] | None) -> list[Topic]
 def _pattern(name: str) -> re.Pattern[str]:
     try:
         return re.compile(name)
-    # Excessive repetition counts and deeply nested groups raise other errors.
+    # re.error is not enough, because excessive repetition counts and deeply nested groups raise other errors.
     except (re.error, OverflowError, ValueError, RecursionError) as error:
         raise Invalid(f"--topic {name!r}: not a valid regular expression: {error}") from error
 

@@ -87,7 +87,7 @@ def changed(
 
 
 def _would(one: Mutation, asked: str) -> str:
-    return f"Would {asked} topic {one.topic}: {one.mutations} mutations"
+    return f"Would {asked} topic {one.topic}: {one.mutations} mutation{'s' * (one.mutations != 1)}"
 
 
 def _topics(

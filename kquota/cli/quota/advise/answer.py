@@ -165,9 +165,9 @@ def summary(found: Advised) -> Iterator[str]:
 
 
 def _total_line(one: AdvisedTotal) -> str:
-    limits = f"{one.key}: {counted(one.clients, 'limit')}, together {amount(one.key, one.limits)} on a broker"
-    whole = "" if one.capacity is None else f", {one.share:.0%} of its {amount(one.key, one.capacity)}"
-    return f"{limits}{whole}; total use {amount(one.key, one.used)}"
+    limits = f"{one.key}: {counted(one.clients, 'limit')}, in total {amount(one.key, one.limits)} on a broker"
+    whole = "" if one.capacity is None else f" ({one.share:.0%} of its capacity, {amount(one.key, one.capacity)})"
+    return f"{limits}{whole}. Total use: {amount(one.key, one.used)}"
 
 
 def _throttled_lines(throttled: Sequence[AdvisedClient]) -> Iterator[str]:
@@ -190,4 +190,4 @@ def _throttled_lines(throttled: Sequence[AdvisedClient]) -> Iterator[str]:
     heads = ("client", "key", "most used", "limit", "throttled", "longest")
     yield from aligned(rows, heads, frozenset({0, 1})).splitlines()
     if len(throttled) > _SHOWN:
-        yield f"... and {counted(len(throttled) - _SHOWN, 'client')} more. --output tsv shows all clients"
+        yield f"... and {counted(len(throttled) - _SHOWN, 'more client')}. --output tsv shows all clients"

@@ -204,7 +204,7 @@ def _rounds(rounds: Sequence[RoundShown]) -> Iterator[str]:
     ]
     yield from aligned(rows, ("after", "topics", "mutations", "then waits")).splitlines()
     if len(rounds) > _ROWS:
-        yield f"... and {counted(len(rounds) - _ROWS, 'request')} more"
+        yield f"... and {counted(len(rounds) - _ROWS, 'more request')}"
 
 
 def _quota_line(held: Quotas) -> str:
@@ -246,7 +246,7 @@ def _trace_lines(found: Sequence[StreamShown]) -> Iterator[str]:
     heads = [head for head in rows[0] if head != "rejected" or any(row[head] for row in rows)]
     yield from aligned([[row[head] for head in heads] for row in rows], heads, left=[0]).splitlines()
     if len(worst) > _ROWS:
-        yield f"... and {len(worst) - _ROWS:,} more. --output json shows all clients"
+        yield f"... and {counted(len(worst) - _ROWS, 'more client')}. --output json shows all clients"
 
 
 def _row(one: StreamShown, begin: int) -> dict[str, object]:

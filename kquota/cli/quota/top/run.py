@@ -105,7 +105,7 @@ class TopClients(Answer):
         else:
             yield "no clients to show"
         if (more := len(self.clients) - self.most) > 0:
-            yield f"... and {counted(more, 'client')} more"
+            yield f"... and {counted(more, 'more client')}"
         if self.controller_queue_ms is not None:
             yield f"wait in the controller's queue: {self.controller_queue_ms:.0f} ms (99th percentile)"
 
