@@ -187,7 +187,7 @@ def unshare(options: UnshareOptions) -> RecordUnshared:
         deleted = at.deletable(found)
         if asks:
             say(f"kquota deletes topic {at.topic}. Hosts then see only their own runs")
-            confirmation.must_agree(f"delete topic {at.topic}?")
+            confirmation.must_agree("delete the topic?")
         if not options.dry_run:
             deleted = at.unshare()
     ended = 0 if found is None else found.ended_runs
