@@ -25,7 +25,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """The copies for one broker, or for one of its log dirs if the plan names it. None means that the broker chooses.
+    """The copies for one broker, or for one of its log dirs. `log_dir` is None if the broker chooses the log dir.
 
     `bytes` is the size of the copies, and `writes` the rate at which producers add to them. `grows` is the rate at
     which producers add to replicas that the broker already holds. Rates are in bytes per second. None means unknown,

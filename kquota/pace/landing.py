@@ -18,7 +18,7 @@ from kquota.terms import BrokerId
 AIM: Final = 0.95
 """The share of the time until the deadline that the copies should need. The rest is for the end of the move."""
 WORTH: Final = 0.05
-"""kquota does not write a smaller change of the throttle than this share of it."""
+"""kquota writes a new throttle only if it differs from the old throttle by more than this share."""
 EVEN_SHARE: Final = 20
 """If brokers finish together, the lowest rate is at least the highest rate divided by this number."""
 _SOON: Final = 1.0

@@ -66,7 +66,7 @@ class PastMove:
 
     @property
     def certain(self) -> bool:
-        """True if the bounds of the actual time are close enough to use it."""
+        """True if the bounds of the actual time are close enough for an error band."""
         return self.at_least > 0 and self.at_most - self.at_least <= _CERTAIN * self.at_most
 
 

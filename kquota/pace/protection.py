@@ -36,7 +36,7 @@ at most the share `CAUTIOUS_STEP` of that throttle.
 STEPS: Final = 20
 """The number of the smallest increases from the lowest throttle to the highest."""
 SLOW_SHARE: Final = 0.05
-"""The share of the time in which writes may be slow, because bursts of clients also cause this."""
+"""The share of the time in which writes may be slow, because bursts of clients also make writes slow."""
 FORGIVEN_SECONDS: Final = 15.0
 """A slow window may be such a burst only if the slow window before it is longer ago than this time."""
 FORGIVEN_DEBT: Final = 2.5
@@ -156,7 +156,7 @@ class Protection:
         return ByteRate(max(self.low, min(self.high, int(rate))))
 
     def _measured(self, window: ClientWindow) -> tuple[Protection, ProtectionStep]:
-        """Collect the latencies under the lowest throttle, once it has its effect."""
+        """Collect the latencies under the lowest throttle, once this throttle has its effect."""
         step = ProtectionStep(rate=self.low, pressure=Pressure.MEASURING, shrunk=window.shrunk)
         if self.rate != self.low or window.shrunk:
             return replace(self, rate=self.low, samples=(), at_lowest=0.0), step

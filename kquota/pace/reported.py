@@ -16,7 +16,7 @@ class ReportedTime(enum.Enum):
     """A time that brokers report.
 
     `PRODUCE` is the 99th percentile of all produce requests. It covers about five minutes (Kafka's decaying reservoir),
-    so a high value that does not rise is an old one. `THROTTLED` is the highest mean delay of a client by its request
+    so a high value that does not rise is old. `THROTTLED` is the highest mean delay of a client by its request
     quota. A byte rate quota does not depend on a move.
     """
 

@@ -65,7 +65,7 @@ class Window:
 
 
 def network_bound(network: float, bytes_in: float | None, replication_factor: int) -> float | None:
-    """N - IN/R: the throttle must leave the rest to clients after all leaders have moved. None if IN is unknown.
+    """N - IN/R: clients need the rest of the network after all leaders have moved. None if IN is unknown.
 
     All rates are in bytes per second. A negative result means that the network is full without a move. Source: KIP-73,
     Q&A 4.

@@ -290,7 +290,7 @@ def moved(partitions: DataFrame) -> Moved:
 
 def _held(partitions: DataFrame) -> tuple[BrokerBytes, ...]:
     def now(replica: Column) -> Column:
-        # A partition that is not in the plan has no targets and stays.
+        # A partition that is not in the plan has no targets, so its replicas stay.
         stays = F.coalesce(F.array_contains("targets", replica["broker"]), F.lit(True))
         return _held_row(replica["broker"], replica["size"], F.when(stays, replica["size"]).otherwise(F.lit(0)))
 

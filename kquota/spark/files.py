@@ -31,7 +31,7 @@ USAGE_FILES: Final = "usage-*.parquet"
 class Files:
     """A folder with only the files that the job reads. `names` maps each link in it to the operator's name.
 
-    `elsewhere` are paths that Spark opens itself, such as `s3a://`. Their contents are unknown until then.
+    `elsewhere` are paths that Spark opens itself, such as `s3a://`. Their contents are unknown before Spark starts.
     """
 
     folder: Path

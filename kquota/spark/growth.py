@@ -59,7 +59,7 @@ BROKERS: Final = {
 }
 NO_REPLICA: Final = "contains a row without a replica or a valid size"
 _MOST_UNKNOWN: Final = 10
-"""The rate of a broker is unknown if the growth of more than one of this many of its bytes is unknown."""
+"""The rate of a broker is unknown if the growth of more than a tenth of its bytes is unknown."""
 
 
 def schema(table: dict[str, str]) -> str:

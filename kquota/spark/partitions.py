@@ -108,10 +108,11 @@ def partitions(
     """Return one row for each partition of the judged rows and the plan. `rates` has `w`, the write rate in bytes per
     second.
 
-    The leader is the one in the input, otherwise the plan's first replica that holds the partition already, otherwise
-    the lowest broker that holds it. In sync are the replicas in the input, otherwise all current ones. A partition of
-    the plan without replicas has no leader; with an `assumed_size`, in bytes, the plan's first replica holds and leads
-    it. `replicas` and `targets` need much memory, and are only included if `detailed` is set.
+    The leader is that of the input, otherwise the plan's first replica that already holds the partition, otherwise the
+    lowest broker that holds it. If the input does not report the in-sync replicas, all current replicas count as in
+    sync. A partition of the plan without replicas has no leader. With an `assumed_size`, in bytes, the plan's first
+    replica holds and leads it. `replicas` and `targets` need much memory, so they are included only if `detailed` is
+    set.
     """
     found = _standing(_joined(rows, plan, rates), assumed_size)
     return found if detailed else found.drop("replicas", "targets")

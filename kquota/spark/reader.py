@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _HISTORY: Final = Parameter("history")
 _MOST_SENT: Final = 100_000_000
-"""The largest size in bytes of stored Parquet that are sent, because client and driver hold the rows several times."""
+"""The largest size in bytes of Parquet that kquota sends, because client and driver hold the rows several times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Reader:
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def json_lines(self, files: Files, schema: str, corrupt: str) -> DataFrame:
-        """Return the JSON objects in the lines of files, by `schema`, with `file`. An invalid line is in `corrupt`."""
+        """Return the JSON objects in lines by `schema`, with the link as `file`, and invalid lines in `corrupt`."""
         from pyspark.sql import functions as F
 
         if self.uploads:

@@ -35,7 +35,7 @@ _OPTIONS: Final = {
 _SMALL_OPTIONS: Final = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
-    # Compiling a query takes longer than running it.
+    # Code generation is off, because compiling a query takes longer than running it.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
@@ -103,7 +103,7 @@ def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED, *, scanned
         with connect.starting(engine, tuned) as opened, _begun(opened, None) as start:
             yield start
         return
-    # Checked before Java, because Spark's extra is the first step if both are missing.
+    # Spark is checked before Java, because you install Spark first if both are missing.
     home()
     address = LOOPBACK if engine.local else master.own_address(engine)
     options = _OPTIONS | tuned

@@ -49,7 +49,7 @@ def opened(
 
 
 def readings(rows: DataFrame, cluster_id: str, keys: Collection[str]) -> DataFrame:
-    """Return a reading for each key, client and quota window with requests, and one for each gap between two of them.
+    """Return a reading for each key, client and quota window with requests, and one for each gap between two windows.
 
     `rows` are the valid requests. A client is idle in a gap, so its use there is 0. A client without a
     user and a client-id has no quota, and is left out.

@@ -97,7 +97,7 @@ class UsageJob:
         return [_statistics(row) for row in flat.collect()]
 
     def pieces(self, wanted: Mapping[QuotaBucket, str]) -> Iterator[tuple[QuotaBucket, list[tuple[float, float]]]]:
-        """Yield these buckets on one broker each, with the rates and seconds of their readings in order."""
+        """Yield each wanted bucket on its broker, with the pairs (rate, seconds) of its readings in order."""
         if not wanted:
             return
         rows = (

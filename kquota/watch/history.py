@@ -172,7 +172,7 @@ def window(history: WatchHistory, seconds: float) -> WatchSample | None:
 
 
 class _Totals:
-    """The totals of the samples so far, to which one reading is added."""
+    """The totals of the samples so far, and the addition of one reading."""
 
     def __init__(self, history: WatchHistory, reading: WatchReading) -> None:
         before = history.now
@@ -299,7 +299,7 @@ def _seen_moving(known: Mapping[TopicPartition, Replicas], reading: WatchReading
 
 
 def _with_marks(history: WatchHistory, before: WatchHistory, behind: Iterable[ReplicaId]) -> WatchHistory:
-    """Return the history with the start time of each condition."""
+    """Return the history with new `futures`, `alone` and `caught`: the times since which a condition holds."""
     now = history.reading.at
     futures = {}
     for replica, log in ({} if history.reading.logs is None else history.reading.logs.futures).items():

@@ -215,8 +215,8 @@ def offsets_behind(own: ReplicaLog | None, leader: ReplicaLog | None) -> int | N
 def _left(copied: int | None, leader: ReplicaLog | None, lag: int | None) -> int | None:
     """Return the bytes that the copy lacks: the difference of the logs, because a follower copies batches unchanged.
 
-    Retention and compaction can make the log of the leader smaller. In this case the lag counts with the mean size of
-    the leader's offsets.
+    Retention and compaction can make the log of the leader smaller. In this case, the result is the lag in offsets
+    times the mean size of an offset in the log of the leader.
     """
     if lag == 0:
         return 0

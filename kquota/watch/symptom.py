@@ -99,7 +99,10 @@ class IdleLogDir:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaughtReplica:
-    """A replica that is not moving, but is throttled while it is out of sync (KIP-352). `more` counts further ones."""
+    """A replica that is not moving, but is throttled while it is out of sync (KIP-352).
+
+    `more` is the number of further replicas in this state.
+    """
 
     partition: TopicPartition
     broker: BrokerId

@@ -198,14 +198,17 @@ WRONG_FILES = {
     "another table": ("[prod]\n", "'prod' is not a valid key. Write each cluster as a table [clusters.NAME]"),
     "no table": ("clusters = 3\n", "'clusters' must be a table"),
     "no table either": ("clusters.prod = 3\n", "[clusters.prod] must be a table"),
-    "an unknown key": ('[clusters.prod]\nbootstrap-servers = "b:1"\n', "'bootstrap-servers' is not one of boot"),
+    "an unknown key": (
+        '[clusters.prod]\nbootstrap-servers = "b:1"\n',
+        "'bootstrap-servers' is not a valid key. Valid keys: boot",
+    ),
     "a password": (
         f'[clusters.prod]\nbootstrap-server = "b:1"\nsasl-password = "{CANARY}"\n',
         "'sasl-password': this file must not hold secrets. Put them into the file of command-config",
     ),
     "a password of another cluster": (
         f'[clusters.prod]\nbootstrap-server = "b:1"\n[clusters.x]\nsasl.jaas.config = "{CANARY}"\n',
-        "[clusters.x]: 'sasl' is not one of",
+        "[clusters.x]: 'sasl' is not a valid key. Valid keys: ",
     ),
     "a number": ("[clusters.prod]\nbootstrap-server = 9092\n", "bootstrap-server must be a non-empty string"),
     "an empty address": ('[clusters.prod]\nbootstrap-server = ""\n', "must be a non-empty string"),

@@ -482,7 +482,7 @@ def test_an_open_run_prevents_disabling_or_deleting_the_record(team: Team) -> No
     must_be(0, one.throttle(*asked, "6MB/s"))
     assert two.holds(rate) == one.holds(rate), "the next command writes it to the record"
     refused = must_be(1, three.shared("unshare", "--yes"))
-    assert f"it has open runs ({one.holds(rate)[0]})" in refused.err
+    assert f"runs are open ({one.holds(rate)[0]})" in refused.err
     must_be(0, two.throttle("clear"))
     team.become({}, topic)
     assert "no run of `throttle set` is recorded" in must_be(0, one.throttle("clear")).err
@@ -503,7 +503,7 @@ def test_a_topic_is_not_shared_over_open_runs_in_zookeeper(team: Team) -> None:
     named = replace(two, record=f"runs-{uuid.uuid4().hex[:8]}")
     assert "runs are on record in ZooKeeper: " in must_be(1, named.shared("share")).err
     only_brokers = kquota("record", "share", *named.over(BROKERS).where)
-    assert "also give --zookeeper" in must_be(1, only_brokers).err
+    assert "Also give --zookeeper" in must_be(1, only_brokers).err
     assert named.record not in team.hand.admin.list_topics(timeout=30).topics
     must_be(0, two.throttle("clear"))
     team.become({}, topic)

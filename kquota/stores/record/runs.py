@@ -152,12 +152,12 @@ class RecordedRuns:
         self._write(run, version_of(self._latest.get(run.id)) + 1)
 
     def _learn_ends(self, found: Joined) -> None:
-        """Record in this host's journals which runs ended elsewhere, because it may lose the shared record."""
+        """Record in this host's journals the runs that ended elsewhere, because the shared record may be lost later."""
         for run in self._ended_elsewhere(found):
             self._files.write(run, self._shared.identity, version_of(found.runs.get(run.id, run)))
 
     def _ended_elsewhere(self, found: Joined) -> Iterator[Run]:
-        """Yield each run that has ended but is open in this host's journal, as its journal should have it."""
+        """Yield each run that has ended but is open in this host's journal, in the version that the journal lacks."""
         for run_id, kept in self._files.every().items():
             run = found.runs.get(run_id, kept.run)
             if run.finished is not None and kept.run.finished is None:

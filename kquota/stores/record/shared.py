@@ -21,7 +21,7 @@ MAYBE_LOST: Final = (Unreachable, Unknown, Incomplete)
 class Shared(Protocol):
     """Every run of one cluster, as all hosts see it.
 
-    Any method can raise Unreachable, and Refused for a login.
+    Any method can raise Unreachable, and Refused if the login fails.
     """
 
     @property
@@ -107,7 +107,7 @@ class Unshared:
 class Joined:
     """The current runs. For those in `ahead`, this host has a newer version than the record.
 
-    Those in `lost` were continued on another host while this one wrote without the record.
+    Those in `lost` were continued on another host while this host wrote without the record.
     """
 
     runs: Mapping[str, Run]
@@ -120,8 +120,8 @@ def joined(local: Mapping[str, Kept], shared: Mapping[str, Run], identity: str |
 
     - A run that has ended in the record has ended.
     - Otherwise the higher version is current, if it continues the other one. The journal is written first, so it can be
-      ahead by the lines of a command that died, or by all lines that were written without the record. It does not
-      continue the record if another process wrote the version in the record.
+      ahead by the lines of a command that died, or by all lines that were written without the record. The journal does
+      not continue the record if another process wrote the version in the record.
     - A run that was in the record and is missing there has ended there and was cleared.
     - A run that began in this record and is missing there never began, because kquota writes nothing to a cluster
       before the run is on record.

@@ -23,8 +23,8 @@ from kquota.stores.zookeeper.znodes import Znodes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharingPlan:
-    """The steps of `share`. `setup` is the topic to create, or None if it exists. With `marker`, it also writes the
-    marker znode.
+    """The steps of `share`. `setup` is the topic to create, or None if it exists. With `marker`, `share` also writes
+    the marker znode.
     """
 
     setup: topic_setup.Setup | None
@@ -33,7 +33,7 @@ class SharingPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """The state of the shared record. `wrong` prevents its use. `weak` can lose or delay records.
+    """The state of the shared record. `wrong` are problems that prevent its use, and `weak` can lose or delay records.
 
     `writer` is the current holder of the lock. `foreign` is the number of records that kquota did not write.
     """
@@ -66,7 +66,7 @@ class Sharing:
         _must_have_both(self)
         found = topic_setup.describe(self.wire, self.topic)
         if found is not None and (wrong := topic_setup.wrong(found)):
-            raise Refused(f"topic {self.topic}: it exists but cannot hold the record: {'; '.join(wrong)}")
+            raise Refused(f"topic {self.topic} exists but cannot hold the record: {'; '.join(wrong)}")
         named = None if self.znodes is None else choose.marker(self.znodes)
         if named is not None and named.topic != self.topic:
             raise Refused(
@@ -95,7 +95,7 @@ class Sharing:
             raise Incomplete((error, created, NextStep.UNSHARE_RECORD), [self.topic], []) from error
 
     def condition(self) -> Condition | None:
-        """Return the state of the record, or None if there is none.
+        """Return the state of the record, or None if its topic does not exist.
 
         Raises Forbidden if this user cannot see the topic.
         """
@@ -124,7 +124,7 @@ class Sharing:
         )
 
     def deletable(self, found: Condition | None) -> bool:
-        """Return True if `unshare` would delete a topic. Raises Refused as `unshare`."""
+        """Return True if `unshare` would delete a topic. Raises Refused like `unshare`."""
         _must_have_both(self)
         if found is not None:
             _must_be_over(self.topic, [*found.open_runs, *found.unreadable])
@@ -152,7 +152,7 @@ class Sharing:
 def _used(at: Sharing, wanted: SharingPlan) -> RecordedRuns:
     log = topic_log.find(at.wire, at.topic)
     if log is None:
-        raise Refused(f"topic {at.topic}: it no longer exists. Run the command again")
+        raise Refused(f"topic {at.topic} no longer exists. Run the command again")
     if at.znodes is not None and wanted.marker:
         _mark(at.znodes, at.topic, log.identity)
     runs = RecordedRuns(at.files, _record(at, log))
@@ -171,7 +171,7 @@ def _must_be_over(topic: str, still: Sequence[str]) -> None:
     if still:
         names = ", ".join(sorted(still))
         raise Refused(
-            f"topic {topic}: it has open runs ({names}). End them first. ",
+            f"topic {topic}: runs are open ({names}). End these runs first. ",
             NextStep.SHOW_MOVES,
             " and ",
             NextStep.SHOW_THROTTLES,
@@ -184,7 +184,7 @@ def _must_have_both(at: Sharing) -> None:
     address = None if at.znodes is not None else choose.zookeeper_of(at.wire)
     if address is not None:
         raise Refused(
-            f"this cluster keeps its metadata in ZooKeeper ({address}): also give ",
+            f"this cluster keeps its metadata in ZooKeeper ({address}). Also give ",
             Parameter("zookeeper"),
             ", so that commands over ZooKeeper find the same record. Nothing was written",
         )

@@ -275,8 +275,8 @@ class TopicRecord:
             if forced:
                 return None
             raise Refused(
-                f"{self.place}: the lock in it cannot be read ({type(error).__name__}: {error!s:.200}). It was written "
-                "by a newer kquota, or not by kquota"
+                f"{self.place}: the lock cannot be read ({type(error).__name__}: {error!s:.200}). A newer kquota or "
+                "another program wrote this lock"
             ) from error
 
     def _read(self) -> None:

@@ -143,7 +143,7 @@ class ZnodeRecord:
                 raise
 
     def _must_not_be_taken_over(self) -> None:
-        """After a lost session, check the lock in the new session that kazoo opens. Raises Busy if another has it."""
+        """After a lost session, check the lock in the new session of kazoo. Raises Busy if another kquota has it."""
         for _ in range(_NEW_SESSION_LOOKS):
             with contextlib.suppress(Unreachable):
                 self.operations()
@@ -160,7 +160,7 @@ class ZnodeRecord:
         self._lock.check(self._znodes.read(LOCK))
 
     def keep_alive(self) -> None:
-        """Do nothing, because the session is kept alive by its client."""
+        """Do nothing, because the client keeps the session alive."""
 
     def runs(self, *, whole: bool = False) -> Mapping[str, Run]:
         paths = {name: f"{_RUNS}/{name}" for name in self._znodes.children(_RUNS)}

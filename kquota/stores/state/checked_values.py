@@ -16,7 +16,7 @@ from kquota.terms import THROTTLE_LISTS, THROTTLE_RATES, BrokerId, is_id, wrong_
 _LONGEST_TEXT: Final = 1_000
 _FIRST_YEAR: Final = 2
 _LAST_YEAR: Final = 9998
-"""Outside of these years, the conversion of a time to another time zone can fail."""
+"""The last valid year. Outside of these years, the conversion of a time to another time zone can fail."""
 _MOST_SECONDS: Final = 1e12
 
 

@@ -97,7 +97,7 @@ def _check(entry: object, where: str) -> None:
                     f"{where}: {key!r}: this file must not hold secrets. "
                     "Put them into the file of command-config, and run chmod 600 on it"
                 )
-            raise Invalid(f"{where}: {key!r} is not one of {', '.join(_KEYS)}")
+            raise Invalid(f"{where}: {key!r} is not a valid key. Valid keys: {', '.join(_KEYS)}")
         if key == CONFIRM:
             if not isinstance(value, bool):
                 raise Invalid(f"{where}: {key} must be true or false, without quotes")

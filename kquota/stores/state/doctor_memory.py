@@ -23,7 +23,10 @@ class SightingsFile:
         self._path = root / cluster_id / "leftovers.json"
 
     def recall(self) -> Sightings | None:
-        """Return the stored findings. None if the file is missing, damaged or of a newer kquota: all are then new."""
+        """Return the stored findings, or None if the file is missing, damaged or of a newer kquota.
+
+        All findings then count as new.
+        """
         try:
             document = bounded.json_object(bounded.file_bytes(self._path, bounded.STATE))
             if document["version"] != _VERSION:

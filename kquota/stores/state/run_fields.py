@@ -44,8 +44,9 @@ def is_run_id(text: object) -> bool:
 
 
 def decoder() -> json.JSONDecoder:
-    """Return a decoder for the JSON of a run. It shortens each entry of a plan as soon as it has read it, because the
-    JSON objects of a long plan take nine times its length in memory.
+    """Return a decoder for the JSON of a run. The decoder shortens each entry of a plan as soon as the entry is read.
+
+    The JSON objects of a long plan would otherwise take nine times its length in memory.
     """
     topics: dict[str, str] = {}
     return bounded.json_decoder(lambda found: plain_entry(found, topics) if "replicas" in found else found)

@@ -400,7 +400,7 @@ def test_a_forged_record_is_reported_and_left_unchanged(team: Team, forge: objec
 
 def test_a_lock_that_cannot_be_read_stops_writers_and_can_be_taken_over(team: Team) -> None:
     team.topic.write([("lock", b"[" * 100_000)])
-    with pytest.raises(Refused, match="the lock in it cannot be read"), team.process("a").hold("execute"):
+    with pytest.raises(Refused, match="the lock cannot be read"), team.process("a").hold("execute"):
         pass
     assert team.process("a").unfinished() == ()
     with team.process("a").hold("abort", take_over=True):
