@@ -179,7 +179,7 @@ def test_verify_without_the_record_removes_only_what_the_plan_proves(desk: Desk)
     ours = desk.hand.rates()
     found = elsewhere(desk).run("--verify", plan)
     assert found.code == 8, "the rates stay, because this host does not know their owner"
-    assert "a throttle is still set, and it is unknown what needs it: " in found.err
+    assert "a throttle is still set, and its run is unknown: " in found.err
     assert all(f"{key} on broker 1,2,3" in found.err for key in (LEADER_RATE, FOLLOWER_RATE))
     until(lambda: desk.standing(topic) == {leaders: "9:9", **ours}, "only the plan's own entries are removed")
     assert desk.run("--verify", plan).code == 0
@@ -215,7 +215,7 @@ def test_a_topic_that_is_deleted_and_created_again_during_its_move(desk: Desk, v
     def told_as_gone() -> bool:
         """True if the topic is reported as deleted. A broker on KRaft may lag for a moment."""
         gone = desk.run("--verify", plan, "--preserve-throttles")
-        return gone.code == 1 and f"deleted: {topic}-0" in gone.err
+        return gone.code == 1 and f"deleted partitions: {topic}-0" in gone.err
 
     until(told_as_gone, "the topic is reported as deleted")
     again = NewTopic(topic, num_partitions=1, replica_assignment=[[1, 2]])

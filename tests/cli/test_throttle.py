@@ -221,7 +221,7 @@ def test_a_returning_broker_is_throttled_until_it_is_in_sync(desk: Desk) -> None
 
     faster = desk.throttle("set", "--recovering", "3", "--throttle", "50MB/s")
     assert faster.code == 0, faster.err
-    assert "in sync everywhere" in faster.err
+    assert "in sync for all its partitions" in faster.err
     until(lambda: desk.standing(topic) == {}, "no value of the move is left")
     assert desk.told("set", *asked, "--once")[0] == 0
 

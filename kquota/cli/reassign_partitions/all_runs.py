@@ -1,4 +1,4 @@
-"""`reassign-partitions --verify --all-runs`: verify every open run of the cluster, and restore what has ended."""
+"""`reassign-partitions --verify --all-runs`: verify all open runs, and restore the throttles of ended ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kquota.reassign.verification import verify
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunVerified(Part):
-    """A run, and its verification. `why` is set instead if its state is unknown."""
+    """A run, and its verification. If its state is unknown, `why` has the reason instead."""
 
     run: str
     owner: str | None
@@ -31,14 +31,14 @@ class RunVerified(Part):
 
     @property
     def code(self) -> int:
-        """1 if the state is unknown or replicas are elsewhere; 8 if the run moves, or a throttle is to be restored."""
+        """1 if the state is unknown or replicas are elsewhere, 8 if moves run or a throttle is not restored yet."""
         if self.verified is None:
             return FAILED
         return self.verified.code if self.written else self.verified.code or NOT_YET
 
     @property
     def line(self) -> str:
-        """One line for people."""
+        """The state of the run, as one line of text."""
         if self.verified is None:
             return f"{self.run}: unknown: {self.why}"
         done = sum(one.status is Progress.DONE for one in self.verified.partitions)
@@ -63,7 +63,7 @@ class AllRunsVerified(Answer):
 
 
 def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
-    """Verify every open run. The exit code is the worst: 1 is worse than 8."""
+    """Verify every open run. The exit code is that of the worst result: 1 is worse than 8."""
     for name, given in (
         ("--reassignment-json-file", options.reassignment_json_file is not None),
         ("--clear-all", options.clear_all),
@@ -81,7 +81,7 @@ def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
             except Busy as error:
                 writes = False
                 notes.append(f"note: {worded(error)}. This check restored nothing")
-            # After the lock is taken, because another kquota may have ended a run.
+            # Read the runs after the lock is taken, because another kquota may have ended a run.
             found = [_one(stage, each.id, at, writes=writes) for each in _moving(stage)]
         if not found:
             notes += ["no run is open", *world.unseen(stage.runs.alone)]
@@ -100,8 +100,8 @@ def _moving(stage: move_stores.Stage) -> list[Run]:
 
 
 def _one(stage: move_stores.Stage, name: str, at: world.Where, *, writes: bool) -> RunVerified:
-    """Verify one run. An error makes only this run unknown, but a lost lock ends the command. Raises Busy."""
-    # The previous run may have ended and passed its rates on to this one, in its record.
+    """Verify one run. After an error, only this run is unknown. Raises Busy if the lock is lost."""
+    # Read the run again, because the previous run may have ended and passed its rates on to this run.
     latest = next(each for each in _moving(stage) if each.id == name)
     goal, owner = latest.goal, None if latest.owner is None else str(latest.owner)
     began = stage.clock.now()
@@ -134,6 +134,6 @@ def _unknown(stage: move_stores.Stage) -> Iterator[str]:
     """Yield an error if some runs cannot be read on this host."""
     if stage.runs.unreadable:
         names = ", ".join(stage.runs.unreadable)
-        yield f"error: these runs on record cannot be read, so their state is unknown: {names}"
+        yield f"error: these recorded runs cannot be read, so their state is unknown: {names}"
     if stage.runs.hidden and stage.runs.alone is not None:
         yield f"error: runs of other hosts are unknown: {worded(stage.runs.alone)}"

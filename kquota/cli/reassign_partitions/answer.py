@@ -1,4 +1,4 @@
-"""Parts of the answers of several actions of `reassign-partitions`."""
+"""Parts that the answers of several actions of `reassign-partitions` share."""
 
 from __future__ import annotations
 

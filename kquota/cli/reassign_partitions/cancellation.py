@@ -40,7 +40,7 @@ def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WouldCancel(Answer):
-    """The moves that --cancel would submit."""
+    """The answer to a dry run of --cancel: the moves that it would cancel."""
 
     dry_run: bool = True
     cancel: tuple[Placed, ...]
@@ -81,7 +81,7 @@ class Cancelled(Answer):
 
 
 def cancelled(done: Cancellation, notes: tuple[str, ...]) -> Cancelled:
-    """Return the answer. For a cancellation, partitions that ended elsewhere are not a failure."""
+    """Return the answer. Here it is no failure if replicas are not those of the plan, because --cancel undoes moves."""
     found = done.verification
     return Cancelled(
         done=done,

@@ -14,8 +14,9 @@ from kquota.cli.connection import Connection
 from kquota.cli.options import Output, Quiet, TableFormat, Textfile, WritingOptions, Yes
 
 EPILOG: Final = """Exit codes of --verify: 0 the moves have ended and the throttle is restored; 8 moves are still
-running: run it again; 1 replicas are not those of the plan. With --all-runs: 0 all runs are
-done; 8 some are still running; 1 the state of a run is unknown, or its replicas are elsewhere.
+running, or a throttle is not restored yet: run --verify again; 1 some replicas are not those of the plan. With
+--all-runs: 0 all runs are done; 8 some are not done yet; 1 the state of a run is unknown, or some of its replicas are
+not those of its plan.
 
 Examples:
   kquota reassign-partitions --bootstrap-server localhost:9092 --execute --reassignment-json-file plan.json \
@@ -41,9 +42,9 @@ class ReassignOptions(WritingOptions):
 
     connection: Connection
     generate: Annotated[bool, flag("generate", "Propose a plan for the given topics. Nothing is moved.")] = False
-    execute: Annotated[bool, flag("execute", "Start the moves of the plan, throttled.")] = False
+    execute: Annotated[bool, flag("execute", "Start the moves of the plan, under the given throttle.")] = False
     verify: Annotated[bool, flag("verify", "Report whether the moves have ended. If so, restore the throttle.")] = False
-    cancel: Annotated[bool, flag("cancel", "Stop the moves. The partitions keep their previous replicas.")] = False
+    cancel: Annotated[bool, flag("cancel", "Stop the moves. The partitions return to their previous replicas.")] = False
     list: Annotated[bool, flag("list", "Show every running move of the cluster.")] = False
 
     reassignment_json_file: Annotated[
@@ -52,7 +53,7 @@ class ReassignOptions(WritingOptions):
         value("reassignment-json-file", "FILE", "The plan, as --generate and `kquota move plan` print it."),
     ] = None
     all_runs: Annotated[
-        bool, With(VERIFY), flag("all-runs", "Verify every open run in place of one plan, for example from cron.")
+        bool, With(VERIFY), flag("all-runs", "Verify every open run instead of one plan, for example from cron.")
     ] = False
     topics_to_move_json_file: Annotated[
         Path | None,
@@ -76,7 +77,7 @@ class ReassignOptions(WritingOptions):
             "--seed",
             metavar="N",
             min=0,
-            help="For --generate: repeat the proposal that printed this seed on stderr.",
+            help="For --generate: seed of an earlier proposal, to repeat it. Each proposal prints its seed on stderr.",
         ),
     ] = None
     throttle: Annotated[
@@ -85,7 +86,8 @@ class ReassignOptions(WritingOptions):
         value(
             "throttle",
             "RATE",
-            "Limit for what each broker sends and receives, for example 50MB/s. Without a unit: bytes per second. "
+            "Rate limit for the copies that each broker sends and receives, for example 50MB/s. Without a unit: bytes "
+            "per second. "
             "[default: no throttle]",
         ),
     ] = None
@@ -103,7 +105,7 @@ class ReassignOptions(WritingOptions):
         value(
             "replica-alter-log-dirs-throttle",
             "RATE",
-            "Limit for what each broker copies between its own log dirs. --throttle does not limit these copies. "
+            "Rate limit for copies between the log dirs of a broker. --throttle does not limit these copies. "
             "[default: no throttle]",
         ),
     ] = None
@@ -146,7 +148,7 @@ class ReassignOptions(WritingOptions):
     force: Annotated[
         bool,
         With(EXECUTE, CANCEL),
-        flag("force", "Run a command that kquota refuses as dangerous. The error names the danger."),
+        flag("force", "Run the command even if kquota refuses it as dangerous. The refusal states the danger."),
     ] = False
     wait: Annotated[
         bool,
@@ -157,7 +159,7 @@ class ReassignOptions(WritingOptions):
         str | None, With(EXECUTE), value("reason", "TEXT", "Reason for colleagues, shown by `kquota move status`.")
     ] = None
     dry_run: Annotated[
-        bool, With(EXECUTE, CANCEL), flag("dry-run", "Check everything and show what would be written.")
+        bool, With(EXECUTE, CANCEL), flag("dry-run", "Check everything and print the changes, without writing them.")
     ] = False
     yes: Annotated[Yes, With(EXECUTE, VERIFY, CANCEL)] = False
     state_dir: Annotated[

@@ -1,4 +1,4 @@
-"""`reassign-partitions --execute`: start the moves of a plan under a throttle, or show what would be written."""
+"""`reassign-partitions --execute`: start the moves of a plan under a throttle, or show the planned changes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def would_execute(found: Prepared) -> WouldExecute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executed(Answer):
-    """The answer of --execute, printed like kafka-reassign-partitions, without its last line if nothing was started."""
+    """The answer of --execute, printed like kafka-reassign-partitions. Without a started move it has no last line."""
 
     done: Execution = hidden()
     log_dir_throttle: ByteRate | None = hidden()
@@ -126,7 +126,7 @@ def executed(
     record: str | None,
     notes: tuple[str, ...],
 ) -> Executed:
-    """Return the answer. `record` is where the run is recorded."""
+    """Return the answer. `record` is the place where the run is recorded."""
     return Executed(
         done=done,
         log_dir_throttle=log_dir_throttle,
@@ -166,20 +166,20 @@ def _throttle(options: ReassignOptions) -> ByteRate | None:
         if text is not None:
             raise Invalid("--replication-quota is KIP-73's name for --throttle. Give one of them")
         text, option = options.replication_quota, "--replication-quota"
-        say("note: --replication-quota is KIP-73's name for the option; Kafka shipped it as --throttle")
+        say("note: --replication-quota is KIP-73's name for --throttle. Kafka's tool accepts only --throttle")
     return rates.any_throttle(text, option)
 
 
 def _announced(prepared: Prepared, asked: Asked, options: ReassignOptions) -> Iterator[str]:
-    """Return the settings that the throttle limits, and those that it cannot. Raises Refused if a throttle would have
-    to be removed.
+    """Yield the throttles that will be set, with warnings and notes. Raises Refused if --unthrottled would have to
+    remove a throttle.
     """
     applied, run = prepared.applied, prepared.run
     if applied.throttle is not None:
         yield f"throttle: {_in_full(applied.throttle)} into and out of every broker that takes part"
     if applied.log_dir_throttle is not None:
         rate = _in_full(applied.log_dir_throttle)
-        yield f"log dirs throttle: {rate} between the log dirs of every broker that takes part"
+        yield f"log dir throttle: {rate} between the log dirs of every broker that takes part"
     yield from (f"warning: {note}" for note in prepared.notes)
     if run is None:
         return
@@ -192,7 +192,7 @@ def _announced(prepared: Prepared, asked: Asked, options: ReassignOptions) -> It
     if options.unthrottled and run.rate is not None:
         raise Refused(
             f"run {run.id} of this plan is throttled ({human_rate(run.rate)}), and --unthrottled does not remove a "
-            "throttle. Leave it out, or give a high --throttle RATE. Nothing was written"
+            "throttle. Leave out --unthrottled, or give a high --throttle RATE. Nothing was written"
         )
     if run.rate is None and any(move.destinations for move in prepared.moving) and not _explicit(options):
         yield (

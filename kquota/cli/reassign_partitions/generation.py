@@ -102,15 +102,15 @@ def warnings(made: Proposal, moving: Sequence[TopicPartition]) -> Iterator[str]:
     for topic, factors in made.mixed.items():
         counts = ", ".join(f"{count} with {factor}" for factor, count in sorted(factors.items()))
         yield (
-            f"topic {topic} has partitions with different numbers of replicas ({counts}): the proposal gives each "
+            f"topic {topic} has partitions with different numbers of replicas ({counts}). The proposal gives each "
             f"{len(made.current.targets[first[topic]])}, like {first[topic]}. "
-            "Kafka's tool takes the number of an arbitrary partition"
+            "Kafka's tool uses the number of an arbitrary partition"
         )
     moved, every = len(made.gaining), len(made.current.targets)
     if moved >= _NEARLY_ALL * every:
         yield (
-            f"{moved} of {every} partitions would be copied: --generate ignores where replicas are now. "
-            f"{suggested('move plan --balance')} moves as little as possible"
+            f"{moved} of {every} partitions would be copied, because --generate ignores their current replicas. "
+            f"{suggested('move plan --balance')} moves as few replicas as possible"
         )
 
 
@@ -170,7 +170,7 @@ def parse_topics(text: str, where: str) -> tuple[str, ...]:
     ]
     if not topics:
         raise entries.wrong(f"contains no topic. Example: {_TOPICS_EXAMPLE}")
-    topics.sort()  # A set of the names would need more memory than the bound of readers allows.
+    topics.sort()  # Not a set, because it would need more memory than readers may use.
     if twice := dict.fromkeys(name for name, after in pairwise(topics) if name == after):
         raise entries.wrong(f"List of topics to reassign contains duplicate entries: [{', '.join(twice)}]")
     return tuple(topics)

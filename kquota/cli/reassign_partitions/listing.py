@@ -20,7 +20,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveShown(Part):
-    """A running move. `replicas` has old and new ones together, as in Kafka."""
+    """A running move. `replicas` has the old and the new replicas together, as in Kafka."""
 
     partition: TopicPartition = spread()
     replicas: tuple[BrokerId, ...]
@@ -57,7 +57,7 @@ def run(at: world.Where, _: ReassignOptions) -> MovesShown:
             if found:
                 open_runs = unfinished()
         except KquotaError as error:
-            notes.append(f"warning: it is unknown which runs these moves belong to: {worded(error)}")
+            notes.append(f"warning: the runs of these moves are unknown: {worded(error)}")
     for run in open_runs:
         if moving := sum(name in found for name in run.plan.targets):
             why = "" if run.reason is None else f", reason: {run.reason}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kquota.cli.contract import say
 from kquota.cli.suggestion import suggested
 from kquota.list_text import few, named_brokers
+from kquota.measure import counted
 from kquota.reassign import log_dirs
 from kquota.reassign.progress import Progress
 from kquota.reassign.verification import Verification, named
@@ -24,11 +25,11 @@ _SHOWN: Final = 10
 def of_execution(done: Execution, record: str | None) -> Iterator[str]:
     """Yield the lines after --execute."""
     if done.run is None:
-        yield "every partition already has the replicas of the plan: nothing was written"
+        yield "every partition already has the replicas of the plan. Nothing was written"
     else:
         yield f"run {done.run.id} is recorded, with every previous value and the rollback plan, in {record}"
     if done.running:
-        yield f"already under way: {few(done.running, _SHOWN)}"
+        yield f"these partitions are already moving: {few(done.running, _SHOWN)}"
     yield from of_log_dirs(done.log_dirs)
 
 
@@ -67,7 +68,7 @@ def of_verification(found: Verification) -> Iterator[str]:
     if found.waiting:
         run = "" if found.run is None else f" of run {found.run.id}"
         yield (
-            f"error: {len(found.waiting)} partitions{run} were never submitted, because kquota was interrupted. "
+            f"error: {counted(len(found.waiting), 'move')}{run} never started, because kquota was interrupted. "
             f"{suggested('move resume')} continues the run, and {suggested('move abort')} undoes it"
         )
     elif found.undone is not None:
@@ -77,11 +78,11 @@ def of_verification(found: Verification) -> Iterator[str]:
         )
     elif found.verdict is Progress.ELSEWHERE:
         if deleted := [s.partition for s in found.statuses if s.progress is Progress.ELSEWHERE and not s.replicas]:
-            yield f"deleted: {few(deleted, _SHOWN)}"
+            yield f"deleted partitions: {few(deleted, _SHOWN)}"
         if found.unrecorded:
             yield (
-                f"error: the moves have ended, but only {count}. No run of this plan is recorded here, so it may have "
-                "been undone on another host or by another client. If it was, this plan needs no further --verify"
+                f"error: the moves have ended, but only {count}. No run of this plan is recorded here, so another "
+                "host or client may have undone the plan. In that case, this plan needs no further --verify"
             )
         else:
             yield f"error: the moves have ended, but only {count}. Execute the plan again, or correct it"
@@ -90,7 +91,7 @@ def of_verification(found: Verification) -> Iterator[str]:
         if found.run is not None and not found.run.taken:
             back = "it then ends the run"
         if found.run is None:
-            back = "no run of it is recorded here, so it removes only list entries that the plan proves to be its own"
+            back = "no run of this plan is recorded here, so --verify removes only list entries that this plan sets"
         yield f"{count}. Run --verify again until it exits with 0: {back}"
         if found.run is not None and found.run.paused:
             continues = suggested(f"move adjust --continue --run {found.run.id}")
@@ -100,7 +101,7 @@ def of_verification(found: Verification) -> Iterator[str]:
 def _of_restored(found: Verification) -> Iterator[str]:
     for change in found.restored:
         if change.after is not None and not change.setting.is_list:
-            yield f"{change.setting} is {change.after!r} again"
+            yield f"{change.setting} is restored to {change.after!r}"
     yield from _of_others(found)
     yield from found.notes
     for setting, why in sorted(found.pending.items()):
@@ -113,23 +114,23 @@ def _of_restored(found: Verification) -> Iterator[str]:
     if found.unknown:
         values = ",".join(dict.fromkeys(found.unknown.values()))
         yield (
-            f"error: a throttle is still set, and it is unknown what needs it: {named(found.unknown)} ({values}). Over "
-            "this connection kquota sees no shared record, so another host may have set it. See "
+            f"error: a throttle is still set, and its run is unknown: {named(found.unknown)} ({values}). Over this "
+            "connection kquota sees no shared record, so another host may have set the throttle. See "
             f"{suggested('throttle show')} and {suggested('throttle doctor')}"
         )
 
 
 def _of_others(found: Verification) -> Iterator[str]:
-    """Yield which settings of this run's throttle other clients removed, and which of theirs --clear-all removed."""
+    """Yield the settings of this run that other clients removed, and the other runs that --clear-all affected."""
     if found.lost and found.run is not None:
         more = f" and {len(found.lost) - 1} more" if len(found.lost) > 1 else ""
         yield (
             f"warning: another client removed {found.lost[0]}{more}, which run {found.run.id} had set. The move "
-            "continues without it. To set it again, run --execute with the same plan"
+            "continues without this throttle. To set it again, run --execute with the same plan"
         )
     if found.too_early:
         yield "moves are running, so --clear-all removed nothing else. Kafka's --verify behaves the same way"
-    yield from (f"--clear-all removed what run {run} had set" for run in found.cleared_of)
+    yield from (f"--clear-all removed the throttle of run {run}" for run in found.cleared_of)
 
 
 @contextmanager

@@ -51,8 +51,8 @@ def _action(options: ReassignOptions) -> str:
     if options.connection.bootstrap_controller is not None and options.connection.bootstrap_server is None:
         if asked == CANCEL:
             raise Invalid(
-                "--bootstrap-controller: kquota cannot cancel moves without the brokers, because only they report "
-                "replicas in sync. Use --bootstrap-server"
+                "--bootstrap-controller: kquota cannot cancel moves without the brokers, because only brokers "
+                "report in-sync replicas. Use --bootstrap-server"
             )
         if asked != LIST:
             raise Invalid(

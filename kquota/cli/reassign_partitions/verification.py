@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 def run(at: world.Where, options: ReassignOptions, watch: MoveWatch | None = None) -> Verified:
     """Report the state of the plan, and restore the throttles of ended moves.
 
-    The readings of `watch` go into the record.
+    It also records the readings of `watch`.
     """
     if options.preserve_throttles and options.clear_all:
-        raise Invalid("--preserve-throttles restores nothing and --clear-all removes everything. Give one of them")
+        raise Invalid("--preserve-throttles restores nothing and --clear-all removes everything. Give only one of them")
     plan = plan_option.plan(at, options)
     hold = None if options.preserve_throttles else move_stores.Hold(doing="reassign-partitions --verify", later=True)
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
@@ -79,7 +79,7 @@ class UnknownThrottle(Part):
 class Verified(Answer):
     """The answer of --verify, printed like kafka-reassign-partitions. In JSON, null means unset.
 
-    Unlike Kafka's tool, kquota clears only what it restores.
+    Unlike Kafka's tool, kquota reports as cleared only the settings that it restored.
     """
 
     found: Verification = hidden()
@@ -99,7 +99,7 @@ class Verified(Answer):
 
 
 def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
-    """Return the answer. The exit code is 0 for done, 8 for moving, pending or unknown, and 1 for ended elsewhere."""
+    """Return the answer. The exit code is 0 for done, 8 for moving, pending or unknown, 1 for other replicas."""
     left = found.pending or found.unknown or found.unread
     code = NOT_YET if left or found.verdict is Progress.IN_PROGRESS else DONE
     partitions = (

@@ -1,1 +1,1 @@
-"""`kquota throttle` and its commands, one module each."""
+"""`kquota throttle` and its commands, one folder each."""

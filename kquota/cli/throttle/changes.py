@@ -40,14 +40,14 @@ def lists_first(changes: Iterable[Change]) -> Iterator[str]:
 
 
 def value(setting: Setting, stored: str | None) -> str:
-    """Return a stored value for people."""
+    """Return a stored value as text for people."""
     if stored is None:
         return "unset"
     return compact(setting, entries(stored)) if setting.is_list else written(stored)
 
 
 def remaining(released: Released) -> Iterator[str]:
-    """Yield notes for the operator: settings that stay, and settings that are still to be restored."""
+    """Yield notes for the operator: settings that stay set, and settings that are not restored yet."""
     yield from released.notes
     for setting, why in sorted(released.pending.items()):
         yield f"warning: {setting} is not restored yet ({why}). Run the same command again"

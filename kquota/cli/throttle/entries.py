@@ -1,4 +1,4 @@
-"""List entries and broker ids in a short form."""
+"""Formats list entries and broker ids in a short form."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from kquota.throttle.throughput import MeasuredFlow, starved
 
 
 def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | None:
-    """Return the throughput of listed replicas. Without it, print the reason on stderr and return None. 0 seconds
-    measure nothing.
+    """Return the throughput of listed replicas. If it is unknown, print the reason on stderr and return None. With 0
+    seconds, nothing is measured.
     """
     if not standing.lists or not seconds:
         return None
@@ -50,11 +50,11 @@ def starving(standing: Standing, flow: MeasuredFlow | None) -> Iterator[str]:
     for one in () if flow is None else starved(standing, flow):
         yield (
             f"warning: broker {one.broker}: in-sync followers use {human_rate(one.keep_up)} of its leader rate of "
-            f"{human_rate(one.rate)}. They are counted, but not delayed (KIP-73: IN < T). "
+            f"{human_rate(one.rate)}. Kafka counts their fetches, but does not delay them (KIP-73: IN < T). "
             + (
-                f"Producers write {human_rate(one.behind)} to replicas that are behind, so these can never catch up: "
+                f"Producers write {human_rate(one.behind)} to replicas that are behind, so these can never catch up. "
                 if one.hopeless and one.behind
-                else f"{'Nothing' if one.hopeless else 'Little'} is left for replicas that fall behind: "
+                else f"{'Nothing' if one.hopeless else 'Little'} is left for replicas that fall behind. "
             )
-            + "raise the rate, or list only replicas that must catch up"
+            + "Raise the rate, or list only replicas that must catch up"
         )

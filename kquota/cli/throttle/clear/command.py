@@ -1,4 +1,4 @@
-"""`kquota throttle clear`: restore what `throttle set` changed, or remove every throttle of the cluster."""
+"""`kquota throttle clear`: restore the settings that `throttle set` changed, or remove every throttle."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import typer
 from kquota.cli.connection import Connection
 from kquota.cli.options import DryRun, Gone, Output, OutputFormat, StateDir, WritingOptions, Yes
 
-EPILOG: Final = """Without --all, only the throttles of `kquota throttle set` are restored. The throttle of a move
-is restored by `kquota reassign-partitions --verify`. Exit code 8: a broker was not reached and is still throttled.
+EPILOG: Final = """Without --all, the command restores only the throttles of `kquota throttle set`.
+`kquota reassign-partitions --verify` restores the throttle of a move. Exit code 8: a throttle is not restored yet, for
+example because its broker did not answer.
 
 Examples:
   kquota throttle clear --bootstrap-server localhost:9092
@@ -20,7 +21,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearOptions(WritingOptions):
-    """Restore what `kquota throttle set` changed to its exact previous values, or remove every throttle."""
+    """Restore the exact previous values of settings that `throttle set` changed, or remove every throttle."""
 
     connection: Connection
     run: Annotated[
@@ -28,7 +29,7 @@ class ClearOptions(WritingOptions):
         typer.Option(
             "--run",
             metavar="RUN",
-            help="Restore only this run.  [default: each of your `throttle set` runs on this host]",
+            help="Restore only the settings of this run.  [default: each of your `throttle set` runs on this host]",
         ),
     ] = None
     everything: Annotated[

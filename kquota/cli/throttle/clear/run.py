@@ -25,7 +25,7 @@ from kquota.throttle.standing import Standing, order
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleared(Answer):
-    """The changes that were restored, and those that could not be restored yet.
+    """The settings that were restored, and the settings that could not be restored yet.
 
     The rates of `cleared_brokers` were unknown, and --all removed them.
     """
@@ -40,11 +40,11 @@ class Cleared(Answer):
 
 
 def run(options: ClearOptions) -> Cleared:
-    """Run the command. Raises Invalid for options that exclude each other, and without a terminal to ask on."""
+    """Run the command. Raises Invalid for options that exclude each other, and if it must ask without a terminal."""
     if options.everything and options.run is not None:
         raise Invalid("give --run or --all, not both")
     if options.everything and options.gone:
-        raise Invalid("--gone cannot be combined with --all, because it concerns only recorded runs")
+        raise Invalid("--gone cannot be combined with --all, because --gone concerns only recorded runs")
     asks = options.everything and not (options.yes or options.dry_run)
     if asks:
         confirmation.must_have_terminal()
@@ -70,7 +70,7 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
     if not ending:
         notes = ["no run of `throttle set` is recorded here: there is nothing to restore", *world.unseen(alone)]
     notes += [
-        f"note: run {other.id} of {other.owner} stays open; {suggested(f'throttle clear --run {other.id}')} ends it"
+        f"note: run {other.id} of {other.owner} stays open. End it with {suggested(f'throttle clear --run {other.id}')}"
         for other in others
     ]
     return _cleared(released, notes, options, code=NOT_YET if released.pending else DONE)

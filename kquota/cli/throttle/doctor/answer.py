@@ -52,7 +52,7 @@ def _correct_list(of: Finding) -> str:
 
 
 def _alter_side(of: Finding) -> str:
-    """Return the command that gives both sides the same rate: the rate of the only side that has one, if so."""
+    """Return the command that gives both sides the same rate. If only one side has a rate, it is that rate."""
     rates = {setting.key: values[0] for setting, values in of.values.items()}
     unset = [side for side in REPLICATION_RATES if side not in rates]
     config = f"{unset[0]}={next(iter(rates.values()))}" if len(unset) == 1 else "KEY=RATE"
@@ -133,7 +133,7 @@ class Examination(Answer):
             yield f"{one.rule}: {one.where}: {one.what}; {one.effect}. Do: {one.do}"
 
     def needs(self) -> Iterator[str]:
-        """Yield the same lines, because a finding needs action."""
+        """Yield the same lines as `text`, because every finding needs action."""
         yield from self.text()
 
     def rows(self) -> Iterator[Row]:
@@ -142,7 +142,7 @@ class Examination(Answer):
 
 
 def summary(found: Sequence[Finding], unread: Sequence[BrokerId] = (), hidden: Sequence[str] = ()) -> str:
-    """Return the number of findings of each rule, and what could not be read."""
+    """Return the number of findings of each rule, and the settings that could not be read."""
     counts = Counter(one.rule for one in found)
     by_rule = ", ".join(f"{rule} {count}" for rule, count in counts.items())
     known = f"{counted(len(found), 'finding')}: {by_rule}" if found else "no findings"

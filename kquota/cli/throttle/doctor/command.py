@@ -12,7 +12,8 @@ from kquota.cli.options import DryRun, Output, Quiet, StateDir, TableFormat, Tex
 
 EPILOG: Final = """Exit codes: 0 no findings; 8 some findings, or a rate or a list is unknown. --fix removes
 the rates of a dead broker through the KRaft controllers, unless a list, a run or a move names the broker. In cron, use
---older-than: --fix then removes only what every check has found for that long. Newer leftovers stay (exit code 8).
+--older-than: --fix then removes only leftovers that all checks have found for that long. Newer leftovers stay (exit
+code 8).
 
 Examples:
   kquota throttle doctor --bootstrap-server localhost:9092

@@ -22,7 +22,7 @@ from kquota.throttle.standing import Standing
 
 
 def run(options: DoctorOptions) -> Examination:
-    """Run the command. Raises Invalid for options that need --fix, and without a terminal to ask on."""
+    """Run the command. Raises Invalid for options that need --fix, and if it must ask without a terminal."""
     for option, given in (
         ("--older-than", options.older_than is not None),
         ("--yes", options.yes),
@@ -112,11 +112,11 @@ def _dead(standing: Standing, changes: Sequence[Change], older_than: float) -> t
 def _must_know_all_runs(ports: Ports) -> None:
     """Raise Refused if a run that is not visible on this host may need an apparent leftover."""
     if ports.alone is not None and ports.hidden:
-        raise Refused(ports.alone, ". Nothing was removed, because another host's run may need it")
+        raise Refused(ports.alone, ". Nothing was removed, because a run of another host may need these throttles")
     if unreadable := ports.runs.unreadable:
         raise Refused(
-            f"run {unreadable[0]} on record cannot be read, so its values are unknown. Use the version of kquota "
-            "that wrote it; nothing was removed"
+            f"recorded run {unreadable[0]} cannot be read, so its values are unknown. Nothing was removed. Use the "
+            "version of kquota that wrote the record"
         )
 
 

@@ -16,7 +16,7 @@ from kquota.throttle.set_and_clear import BrokerRecovery, HeldThrottle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleSet(Answer):
-    """The changes that were made, or would be. `record` is where the run is recorded."""
+    """The changes that were made, or in a dry run would be. `record` is the place where the run is recorded."""
 
     run: str | None
     record: str | None
@@ -63,7 +63,7 @@ def throttle_set(
 
 def _outcome(held: HeldThrottle, record: str | None, alone: KquotaError | None, *, dry_run: bool) -> Iterator[str]:
     if held.run is None or not held.changes:
-        yield f"everything is set already: nothing {'would be' if dry_run else 'was'} written"
+        yield f"everything is already set. Nothing {'would be' if dry_run else 'was'} written"
     elif dry_run:
         yield "nothing was written"
     if held.run is not None and record is not None:
@@ -76,7 +76,7 @@ def recovering(seen: BrokerRecovery, broker: BrokerId, *, last: bool) -> Recover
     """Return the answer to one check. Unless it is the `last` one, the broker is behind, and another check follows."""
     notes = tuple(remaining(seen.released)) if last else ()
     if seen.done:
-        notes += (f"broker {broker} is in sync everywhere, and this throttle is no longer set",)
+        notes += (f"broker {broker} is in sync for all its partitions, and this throttle is no longer set",)
     return Recovering(
         run=None if seen.run is None else seen.run.id,
         done=seen.done,

@@ -22,7 +22,7 @@ from kquota.cli.options import (
     Yes,
 )
 
-EPILOG: Final = """kquota records what it sets. `kquota throttle clear` restores each previous value.
+EPILOG: Final = """kquota records each setting that it changes. `kquota throttle clear` restores the previous values.
 
 Examples:
   kquota throttle set --bootstrap-server localhost:9092 --topic orders --throttle 50MB/s
@@ -40,7 +40,7 @@ HEADINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetOptions(WritingOptions):
-    """Throttle topics and brokers, a returning broker or a running move, and record what to restore."""
+    """Throttle topics and brokers, a returning broker or a running move, and record the previous values."""
 
     connection: Connection
     throttle: Annotated[
@@ -48,7 +48,7 @@ class SetOptions(WritingOptions):
         typer.Option(
             "--throttle",
             metavar="RATE",
-            help="Rate of each broker, for example 50MB/s. Without a unit: bytes per second.",
+            help="Throttle rate of each broker, for example 50MB/s. Without a unit: bytes per second.",
         ),
     ] = None
     topic: Annotated[
@@ -58,7 +58,7 @@ class SetOptions(WritingOptions):
     broker: Annotated[
         list[str] | None,
         typer.Option(
-            "--broker", metavar="ID,…", help="Set the rate on these brokers.  [default: all that hold replicas]"
+            "--broker", metavar="ID,…", help="Set the rate on these brokers.  [default: all brokers that have replicas]"
         ),
     ] = None
     all_brokers: Annotated[bool, typer.Option("--all-brokers", help="Set the rate on every broker.")] = False

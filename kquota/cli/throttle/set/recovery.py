@@ -33,8 +33,8 @@ _EVERY_SECONDS: Final = 2.0
 def recover(
     at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, *, once: bool, force: bool
 ) -> Generator[Recovering]:
-    """Throttle the replicas that are out of sync, and release each one that is back in sync. Yields an answer for each
-    check.
+    """Throttle the replicas that are out of sync, and stop throttling each one that is in sync again. Yields an
+    answer for each check.
 
     Raises Refused, unless `force` is set, if the broker can never catch up at this rate.
     """
@@ -46,11 +46,11 @@ def recover(
             try:
                 seen = _look(at, state_dir, broker, rate, seen.run, force=True)
             except (Busy, Unreachable) as error:
-                say(f"{worded(error)}; the throttle stays set, trying again")
+                say(f"{worded(error)}. The throttle stays set, and kquota tries again")
                 seen = replace(seen, changes=(), released=Released())
     except (KeyboardInterrupt, GeneratorExit):
         clear = suggested("throttle clear")
-        say(f"the throttle stays set. To continue, run the same command; to restore, run {clear}")
+        say(f"the throttle stays set. To continue, run the same command. To restore the previous values, run {clear}")
         raise
     yield recovering(seen, broker, last=True)
 
@@ -58,7 +58,7 @@ def recover(
 def would_recover(
     at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, *, force: bool
 ) -> ThrottleSet:
-    """Return the changes of the first check."""
+    """Return the changes that the first check would make."""
     with move_stores.throttling(at, state_dir) as ports:
         _must_exist(ports, broker)
         snapshot = ports.cluster.snapshot(None)
@@ -83,7 +83,7 @@ def _look(
     if going is not None and seen.run is not None and seen.run.rate != going.rate:
         say(f"broker {broker}: kquota keeps the rate of {human_rate(seen.run.rate or 0)} that another kquota set")
     if seen.behind and (seen.changes or seen.released.restored or sys.stderr.isatty()):
-        unlimited = f"; no rate is set on {named_brokers(seen.unlimited)} (not alive)" if seen.unlimited else ""
+        unlimited = f". No rate is set on {named_brokers(seen.unlimited)} (not alive)" if seen.unlimited else ""
         count = f"{len(seen.behind):,} replica{'s are' if len(seen.behind) > 1 else ' is'}"
         say(f"broker {broker}: {count} out of sync{unlimited}")
     return seen
@@ -115,7 +115,7 @@ def _must_catch_up(ports: Ports, snapshot: Snapshot, broker: BrokerId, rate: Byt
 
 
 def _must_exist(ports: Ports, broker: BrokerId) -> None:
-    """Raise Refused for a broker that is not alive and that no partition names."""
+    """Raise Refused for a broker that is not alive and has no replica."""
     snapshot = ports.cluster.snapshot(None)
     known = snapshot.alive | {b for now in snapshot.partitions.values() for b in now.replicas}
     must_be_known([broker], known, "--recovering")

@@ -91,8 +91,8 @@ def _check(asked: _Asked, options: SetOptions) -> None:
     if [selects, *(other is not None for other in others)].count(True) != 1:
         raise Invalid(
             "give exactly one target: topics and brokers (--topic, --all-topics, --broker, --all-brokers), a returning "
-            "broker (--recovering BROKER), or a running move (--run RUN or --reassignment-json-file FILE). Only "
-            "--broker limits --run and --reassignment-json-file"
+            "broker (--recovering BROKER), or a running move (--run RUN or --reassignment-json-file FILE). A "
+            "running move can also have --broker"
         )
     if not (asked.selects or of_run) and asked.sides:
         raise Invalid("--leader and --follower do not apply to --recovering")
@@ -152,17 +152,17 @@ def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
     """Yield notes on the limits of the throttle."""
     if topics:
         yield (
-            "note: the throttle counts what in-sync replicas fetch, but never delays it (KAFKA-4313). Replicas that "
+            "note: the throttle counts fetches of in-sync replicas, but never delays them (KAFKA-4313). Replicas that "
             "fall out of sync catch up at this rate"
         )
     if topics and asked.rate is None:
-        yield "note: lists without rates limit nothing: also give --throttle RATE"
+        yield "note: lists without rates limit nothing. Also give --throttle RATE"
     if asked.rate is not None and not topics:
-        yield "note: rates without lists limit nothing: also give --topic"
+        yield "note: rates without lists limit nothing. Also give --topic"
 
 
 def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[BrokerId, ...]:
-    """Return the brokers that get the rate. Raises Refused for one that does not exist or is not alive."""
+    """Return the brokers that get the rate. Raises Refused for a broker that does not exist or is not alive."""
     checks.must_exist(standing, topics, asked.brokers)
     if asked.rate is None:
         return ()
@@ -184,7 +184,7 @@ def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[
 
 
 def adjusted(options: SetOptions, become: Callable[[Run], Run]) -> ThrottleSet:
-    """Set the rates of the selected open run as in what `become` returns. Raises Refused without such a run."""
+    """Give the selected open run the rates of the run that `become` returns. Raises Refused if no such run is open."""
     plan = None if options.reassignment_json_file is None else plans.read(options.reassignment_json_file)
     hold = None if options.dry_run else move_stores.Hold(doing="throttle set")
     with move_stores.throttling(world.where(options.connection), options.state_dir, holding=hold) as ports:
@@ -194,7 +194,7 @@ def adjusted(options: SetOptions, become: Callable[[Run], Run]) -> ThrottleSet:
         else:
             found = covers(plan, open_runs)
         run = _must_be_open(found, open_runs, options.run)
-        set_and_clear.rates_of(run)  # raises Refused for a run without a rate, before anything is measured
+        set_and_clear.rates_of(run)  # first, because it raises Refused for a run without a rate
         after = become(run)
         if not options.force:
             now = ports.cluster.snapshot(run.goal.topics).partitions
@@ -237,7 +237,7 @@ def _only(run: Run, asked: _Asked) -> tuple[Setting, ...]:
     missing = [broker for broker in asked.brokers if str(broker) not in {setting.name for setting in found}]
     if missing:
         here = ", ".join(sorted({setting.name for setting in found}, key=int))
-        raise Refused(f"run {run.id}: it sets no such rate on broker {missing[0]}. It sets rates on {here}")
+        raise Refused(f"run {run.id} sets no such rate on broker {missing[0]} (it sets rates on brokers {here})")
     return tuple(s for s in found if not asked.brokers or BrokerId(int(s.name)) in asked.brokers)
 
 

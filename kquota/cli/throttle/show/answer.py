@@ -101,7 +101,7 @@ class RunShown(Part):
 
     @property
     def since(self) -> str:
-        """When the run began, in UTC."""
+        """The time at which the run began, in UTC."""
         return self.begun.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
@@ -180,8 +180,8 @@ class ThrottlesShown(Answer):
             yield f"  and {more:,} more: --output json shows all of them"
 
     def rows(self) -> Iterator[Row]:
-        """Yield a row for each value that is set or measured. Runs are separated by commas. The field is empty without
-        a run.
+        """Yield a row for each value that is set or measured. The field `runs` has run ids separated by commas,
+        and is empty without a run.
         """
         for broker in self.brokers:
             name = None if broker.broker is DEFAULT else str(broker.broker)

@@ -20,7 +20,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowOptions:
-    """Show which brokers and topics are throttled, by which run, since when, and their throughput."""
+    """Show throttled brokers and topics, the runs that set the throttles, and the throughput."""
 
     connection: Recorded
     topic: Annotated[list[str] | None, typer.Option("--topic", metavar="T,…", help="Show only these topics.")] = None

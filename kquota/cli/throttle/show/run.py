@@ -1,4 +1,4 @@
-"""`kquota throttle show`: read the throttles, measure throughput, and select what was requested."""
+"""`kquota throttle show`: read the throttles, measure throughput, and select the requested part."""
 
 from __future__ import annotations
 
