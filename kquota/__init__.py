@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 TYPE_CHECKING = False
-"""Type checkers know this name. `typing` is not imported, because a signal during its import would come too early."""
+"""Type checkers know this name. `typing` is not imported, because kquota does not handle signals yet."""
 if TYPE_CHECKING:
     from kquota.library import connect
 

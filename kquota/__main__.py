@@ -15,7 +15,7 @@ def main() -> None:
         # A signal that is ignored, for example by nohup, stays ignored.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
-    # Most of a short command is imports, which leave few reference cycles. The default of 700 costs it 4 %.
+    # Collect rarely, because imports leave few reference cycles, and the default of 700 costs a short command 4 %.
     gc.set_threshold(200_000)
     from kquota.cli.main import main as run  # after the signal handlers
 
@@ -36,9 +36,9 @@ def main() -> None:
 
 
 def _end_at_once(code: object) -> None:
-    """End the process, unless it has other threads. Python would take 30 ms to free what ends with it anyway.
+    """End the process at once, unless it has other threads. Python would need 30 ms more to free its memory.
 
-    What is registered for the end of Python is called. If it fails, Python ends as usual and reports that.
+    The functions registered with atexit are called first. If one fails, Python ends as usual and reports the error.
     """
     import atexit  # after the signal handlers
     import threading  # after the signal handlers

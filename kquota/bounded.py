@@ -1,6 +1,6 @@
-"""Reads files, JSON and gzip within bounds, because what is in a cluster or a file may not be what kquota wrote there.
+"""Reads files, JSON and gzip with limits, because a file or a record may be damaged or from another program.
 
-Nothing here raises Invalid or Refused: a caller knows whether its input is a mistake or only worth ignoring.
+No function here raises Invalid or Refused, because only the caller knows whether bad input is an error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SETTINGS: Final = 256 * 2**10
 token.
 """
 STORE: Final = 8 * 2**20
-"""The largest size in bytes of a key store or a trust store. The certificates of all public authorities have 0.2 MB."""
+"""The largest size in bytes of a key store or a trust store. The certificates of all public authorities take 0.2 MB."""
 STATE: Final = 16 * 2**20
 """The largest size in bytes of a small file that kquota keeps next to the journals."""
 JOURNAL: Final = 512 * 2**20
@@ -32,9 +32,11 @@ _EXPANSION: Final = 200
 times.
 """
 _SMALL: Final = 2**20
-"""The bytes up to which the shape of a JSON text and the expansion of gzip are not checked."""
+"""The size in bytes up to which the shape of a JSON text and the expansion of gzip are not checked."""
 _CONTAINER: Final = 12
-"""The least bytes of a long JSON text for each list or object in it. An empty one takes 64 to 88 bytes of memory."""
+"""The minimum length in bytes of a long JSON text for each list or object in it. An empty one takes 64 to 88 bytes of
+memory.
+"""
 _PIECE: Final = 2**18
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _HALF_BYTES: Final = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -47,7 +49,7 @@ def file_bytes(path: Path, largest: int, *, pipe: bool = False) -> bytes:
     """
     if "\0" in str(path):
         raise OSError(errno.EINVAL, "its name has a null character")
-    # O_NONBLOCK: without it, the open of a FIFO waits for a writer.
+    # O_NONBLOCK, because without it the open of a FIFO waits for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if pipe else os.O_NONBLOCK))
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
@@ -66,7 +68,7 @@ def file_bytes(path: Path, largest: int, *, pipe: bool = False) -> bytes:
 def within(file: BinaryIO, largest: int) -> bytes:
     """Return the bytes of an open file, a pipe or a terminal, or `largest` + 1 of them if it has more.
 
-    One read of so many bytes would reserve memory for all of them, however few there are.
+    It reads in pieces, because one read of `largest` bytes would reserve memory for all of them.
     """
     pieces: list[bytes] = []
     left = largest + 1
@@ -109,9 +111,10 @@ def json_object(data: str | bytes, decoder: json.JSONDecoder | None = None) -> d
 
 
 def expanded(data: bytes, largest: int) -> bytes:
-    """Return what one member of gzip expands to, at most `largest` bytes.
+    """Return the expanded bytes of one gzip member, at most `largest`.
 
-    Raises ValueError if it is damaged, truncated, longer, or expands like a bomb. Memory follows the result.
+    Raises ValueError if the member is damaged, truncated, longer than `largest`, or a decompression bomb. The memory is
+    proportional to the result.
     """
     most = min(largest, _SMALL + _EXPANSION * len(data))
     stream = zlib.decompressobj(wbits=31)
@@ -152,7 +155,7 @@ def _escapes_halves(data: str | bytes) -> bool:
 
 
 def _decoded(data: bytes) -> str:
-    """Return the text of JSON in UTF-8, UTF-16 or UTF-32. Raises ValueError for bytes that are not in it."""
+    """Return the text of JSON in UTF-8, UTF-16 or UTF-32. Raises ValueError for invalid bytes."""
     return data.decode(json.detect_encoding(data))
 
 
@@ -161,8 +164,8 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def json_decoder(replaced: Callable[[dict[str, Any]], object] | None = None) -> json.JSONDecoder:
-    """Return a decoder that refuses NaN. `replaced` returns what an object becomes as soon as its end is read, so that
-    the whole text is never in memory as objects.
+    """Return a decoder that refuses NaN. `replaced` converts each object as soon as its end is read, so that the whole
+    text is never in memory as objects.
     """
     return json.JSONDecoder(parse_constant=_no_constant, object_hook=replaced)
 

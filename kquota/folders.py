@@ -22,6 +22,6 @@ def cache(environment: Mapping[str, str]) -> Path:
 
 
 def _own(environment: Mapping[str, str], variable: str, otherwise: str) -> Path:
-    # The standard requires that a relative path is ignored.
+    # Ignore a relative path, because the XDG standard requires this.
     given = Path(environment.get(variable, ""))
     return (given if given.is_absolute() else Path.home() / otherwise) / "kquota"

@@ -79,7 +79,7 @@ class Cluster:
         except KquotaError:
             return None
         rate = None if bound is None else bound.value
-        # Brokers also store a 0, which allows nothing: only they can say when to try again.
+        # A stored 0 allows nothing. The rate is then unknown, because only brokers know when to try again.
         return rate if rate is not None and 0 < rate < math.inf else None
 
     def mutation_burst(self) -> float:

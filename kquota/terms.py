@@ -31,12 +31,13 @@ class Default(enum.Enum):
 
 DEFAULT: Final = Default.DEFAULT
 WIRE_DEFAULT: Final = "<default>"
-"""Kafka's text for the default where only names fit: in ZooKeeper's paths."""
+"""Kafka's text for the default entity in ZooKeeper paths, which contain only names."""
 
 
 class TopicPartition(NamedTuple):
-    """One partition, written `topic-3` as in Kafka's tools, and sorted by topic and number.\n\nIt is a tuple, because
-    plans hash and compare 100,000 of them.
+    """One partition, written `topic-3` as in Kafka's tools, and sorted by topic and number.
+
+    It is a tuple, because plans hash and compare 100,000 of them.
     """
 
     topic: str

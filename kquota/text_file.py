@@ -1,4 +1,4 @@
-"""Text that operators pass. It is read once, from a file, a pipe or stdin."""
+"""Reads text that operators pass in a file, a pipe or stdin, exactly once."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def read(path: Path, what: str) -> tuple[str, str]:
     """Return the text of a UTF-8 file (with or without a byte order mark), a pipe or stdin (`-`), and its name in
     messages.
 
-    `what` describes the file, for example "a reassignment JSON file". Raises Invalid, for a file beyond LARGEST before
-    it is read.
+    `what` describes the file, for example "a reassignment JSON file". Raises Invalid. A file beyond LARGEST
+    is not read.
     """
     piped = str(path) == "-"
     name = "stdin" if piped else str(path)
@@ -57,7 +57,7 @@ def looking_at(path: Path) -> Iterator[None]:
 def is_folder(path: Path) -> bool | None:
     """True if the path is a folder. None if it does not exist. Raises Invalid if this is unknown.
 
-    `Path.exists` treats errors differently in each version of Python.
+    It does not use `Path.exists`, which treats errors differently in each version of Python.
     """
     with looking_at(path):
         try:

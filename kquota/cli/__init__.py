@@ -1,6 +1,6 @@
-"""Options, colors, prompts and exit codes. Only this room knows them. Other rooms are imported inside their command.
+"""Options, colors, prompts and exit codes. No other room knows them. A command imports other rooms only when it runs.
 
-The folder of a command, or of a group of commands, has its name. Its `command.py` registers it in `app`.
+The folder of a command, or of a group of commands, has the name of the command. Its `command.py` defines the `app`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Commands with several actions, like Kafka's tools. The user gives exactly one action, and each option works with some
-actions only.
+"""Commands with several actions, like Kafka's tools. The user gives exactly one action, and each option works only
+with some actions.
 
 The dataclass of options has a bool for each action, and `With` in the annotation of each option that works only with
-some. The command is registered by `commands.add` with `kind=StrictCommand`, and its work begins with `action`.
+some. Register the command by `commands.add` with `kind=StrictCommand`, and begin its work with `action`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class With:
     def __init__(
         self, *actions: str, required: bool = False, unless: str | None = None, zookeeper: bool = True
     ) -> None:
-        """With `required`, each action needs it, or the option `unless`. Without `zookeeper`, it needs brokers."""
+        """With `required`, each action needs the option, or `unless`. Without `zookeeper`, the option needs brokers."""
         self.actions = actions
         self.required = required
         self.unless = unless
@@ -32,12 +32,12 @@ class With:
 
 
 def flag(name: str, text: str, **more: Any) -> Any:
-    """An option without a value."""
+    """Return an option without a value."""
     return typer.Option(f"--{name}", help=text, **more)
 
 
 def value(name: str, metavar: str, text: str) -> Any:
-    """An option with a value."""
+    """Return an option with a value."""
     return typer.Option(f"--{name}", metavar=metavar, help=text)
 
 
@@ -112,7 +112,7 @@ class StrictCommand(Command):
         rest = iter(args)
         for arg in rest:
             if arg == "--" or not arg.startswith("-"):
-                # Not repeated in full, because it may be a SCRAM credential whose --add-config was forgotten.
+                # Repeat only the name, because the argument may be a SCRAM credential whose --add-config was forgotten.
                 name = arg.partition("=")[0]
                 raise Invalid(f"unexpected argument {name!r}. Write each value after its option")
             written = self.written_as.get(arg, (arg,))
@@ -123,7 +123,7 @@ class StrictCommand(Command):
                 given.add(name)
             yield from written
             if name not in known:
-                # Click names the unknown option. Its value is not an unexpected argument.
+                # Leave the rest to Click, because it reports the unknown option, whose value may follow.
                 yield from rest
             if name in valued and not equals and len(written) == 1:
                 for value in rest:

@@ -1,4 +1,4 @@
-"""Before a write: names the cluster on stderr, and asks for confirmation.
+"""Names the cluster on stderr before a write, and asks for confirmation.
 
 A command asks only on a terminal, after it has shown the change. If config.toml has `confirm = true` for the cluster,
 every command that writes asks. The options of a command that writes are `WritingOptions`, and `cli.world` calls
@@ -49,7 +49,7 @@ def during(options: Any) -> Iterator[None]:
 
 
 def must_be_possible(at: Where) -> None:
-    """Raise Invalid if config.toml wants a confirmation that cannot be given. This needs no connection."""
+    """Raise Invalid if config.toml requires a confirmation that cannot be given. This needs no connection."""
     if at.confirm and _running and not _running[0].agreed and (is_quiet() or not has_terminal()):
         why = "does not work with --quiet" if is_quiet() else "needs a terminal"
         raise Invalid(
@@ -58,8 +58,8 @@ def must_be_possible(at: Where) -> None:
 
 
 def names(at: Where, cluster_id: str | None) -> None:
-    """Print the cluster of a connection once, if the command writes to it. Ask if config.toml wants that and the
-    command does not ask itself.
+    """Print the cluster of a connection once, if the command writes to it. Ask for confirmation if
+    config.toml requires it and the command does not ask itself.
 
     The id is None if ZooKeeper does not store it. Raises Refused without a confirmation.
     """
@@ -103,7 +103,7 @@ def first(changes: Sequence[str]) -> list[str]:
 def must_agree(question: str) -> None:
     """Ask for confirmation, and name the cluster. Raises Refused for any answer except yes."""
     clusters = ", ".join(printable(cluster) for command in _running for cluster in command.clusters)
-    # typer's own prompt prints a blank on stdout.
+    # Not typer's own prompt, because it prints a blank on stdout.
     print(f"kquota: cluster {clusters}: {question} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Refused("not confirmed. Nothing was written")

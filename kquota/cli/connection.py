@@ -93,7 +93,7 @@ class Where:
     name: str | None = None
     """The name in config.toml, if the cluster was named."""
     confirm: bool = False
-    """True if config.toml wants a confirmation before each write to this cluster."""
+    """True if config.toml requires a confirmation before each write to this cluster."""
 
 
 OPTIONS: Final[Mapping[str, Any]] = hints(Connection)
@@ -123,7 +123,7 @@ MovesThroughBrokers: TypeAlias = Annotated[
 def where(
     connection: Connection, environment: Mapping[str, str] = os.environ, *, both: bool = False, alone: str | None = None
 ) -> Where:
-    """Return the cluster of the options, otherwise of the environment. With `both` it may have two addresses.
+    """Return the cluster of the options, otherwise of the environment. With `both`, it may have two addresses.
 
     With `alone`, --bootstrap-controller replaces the brokers, and `alone` is Kafka's error for both together. Without
     it, --bootstrap-controller is given in addition to the brokers.
@@ -143,7 +143,9 @@ def where(
     if bootstrap is None and zookeeper is None:
         raise Invalid("no cluster is given. Give --bootstrap-server HOST:PORT, --zookeeper HOST:PORT or --cluster NAME")
     if controllers is not None and zookeeper is not None:
-        raise Invalid("--bootstrap-controller is for KRaft. With --zookeeper, leave it out: configs are in ZooKeeper")
+        raise Invalid(
+            "--bootstrap-controller is for KRaft. With --zookeeper, leave it out, because ZooKeeper stores the configs"
+        )
     return Where(
         bootstrap=bootstrap,
         zookeeper=zookeeper,
@@ -158,7 +160,7 @@ def where(
 
 
 def _described(given: Mapping[str, str], environment: Mapping[str, str]) -> tuple[str | None, Mapping[str, str], bool]:
-    """Return the name of the cluster in config.toml, its options, and whether config.toml wants a confirmation."""
+    """Return the name of the cluster in config.toml, its options, and whether config.toml requires a confirmation."""
     options = dict(given)
     name = options.pop("cluster", None)
     if name is None and not options.keys() & set(ADDRESSES):
@@ -169,8 +171,8 @@ def _described(given: Mapping[str, str], environment: Mapping[str, str]) -> tupl
 
 
 def _files(found: Mapping[str, str], zookeeper: bool) -> dict[str, Path]:
-    """Return the login files. --command-config works with both connections: over ZooKeeper a shared record is read
-    from the brokers.
+    """Return the login files. --command-config works with both connections, because over ZooKeeper kquota reads a
+    shared record from the brokers.
     """
     files = {key: Path(value) for key, value in found.items() if key not in (*ADDRESSES, _RECORD, *METRICS)}
     for key in files:

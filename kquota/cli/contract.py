@@ -89,7 +89,7 @@ _quiet: list[bool] = [False]
 
 @contextmanager
 def quieten(quiet: bool) -> Iterator[None]:
-    """For this command, print all lines, or with --quiet only errors and warnings."""
+    """Until the block ends, print only errors and warnings if `quiet` is true, otherwise all lines."""
     _quiet[0] = quiet
     try:
         yield

@@ -1,6 +1,6 @@
-"""The formats of --output. A new format is a member of `Output` and its row of `WRITE`, also one of `TABLES` for rows.
+"""The formats of --output. A new format needs a member of `Output` and a row in `WRITE`. Row formats are in `TABLES`.
 
-It imports nothing heavy, because every command's help names the formats.
+This module imports nothing heavy, because the help of every command names the formats.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WITHOUT_TABLES: Final = tuple(output for output in Output if output not in TABLE
 
 
 class Writable(Protocol):
-    """What a format can use of an `Answer`, which documents each member."""
+    """The members of an `Answer` that a format can use. `Answer` documents them."""
 
     @property
     def HEADER(self) -> Sequence[str]: ...
@@ -45,13 +45,13 @@ class Writable(Protocol):
 
 
 def text(answer: Writable) -> str:
-    """Make control characters in text visible, because a name must not control the operator's terminal."""
+    """Return the text, with visible control characters, because a name must not control the operator's terminal."""
     shown = _printable_columns if answer.TABBED else printable
     return "".join(f"{shown(line)}\n" for line in answer.text())
 
 
 def printable(text: str) -> str:
-    """Make control characters visible, because a topic name must not control the operator's terminal."""
+    """Return text with visible control characters, because a topic name must not control the operator's terminal."""
     if text.isprintable():  # true for nearly every line, and checking each character costs 60 ms for 10,000 quotas
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

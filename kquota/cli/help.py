@@ -46,7 +46,7 @@ class Command(TyperCommand):
             setattr(param, "rich_help_panel", under)  # noqa: B010 - Click's own parameters do not declare it
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the options. Those for the cluster come last, because they are the same for every command."""
+        """Write the options. Options that select the cluster come last, because they are the same for every command."""
         parts: dict[str, list[tuple[str, str]]] = {}
         heading = OPTIONS
         for param in self.get_params(ctx):

@@ -18,7 +18,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 _GLANCE: Final = 0.3
 _LOOK: Final = 3.0
-"""Seconds of a measurement. A refusal needs the longer one, because clients write in bursts."""
+"""The seconds of a short and a long measurement. A refusal needs the long one, because clients write in bursts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +52,14 @@ def must_keep_up(
         return None
     if log_dirs is None:
         say(
-            "note: kquota did not check whether the copies can catch up, because ZooKeeper stores no sizes and no "
+            "note: kquota did not check whether the copies can catch up, because ZooKeeper does not store sizes or "
             "write rates"
         )
         return None
     try:
         expected = _expected(log_dirs, replace(copies, moves=moving), throttle, _GLANCE)
         if expected.feasible is False:
-            say(f"the throttle seems too low; measuring write rates for {_LOOK:g} s ...")
+            say(f"the throttle seems too low. Measuring write rates for {_LOOK:g} s ...")
             expected = _expected(log_dirs, replace(copies, moves=moving), throttle, _LOOK)
     except KquotaError as error:
         say(f"warning: kquota could not check whether the copies can catch up: {worded(error)}")

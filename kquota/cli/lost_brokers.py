@@ -1,5 +1,5 @@
-"""`--gone`: brokers that never come back. Without it, a run stays open until they return and it can restore their
-settings.
+"""`--gone`: brokers that will never come back. Without this option, a run stays open until these brokers return and
+kquota can restore their settings.
 """
 
 from __future__ import annotations

@@ -21,13 +21,13 @@ from kquota.cli.unattended import TimedOut, report
 from kquota.errors import KquotaError, NextStep
 
 WIDEST: Final = 80
-# Narrower on a narrow terminal; otherwise a script always reads the same help.
+# A fixed width without a terminal, because a script must always read the same help.
 WIDTH: Final = min(WIDEST, shutil.get_terminal_size().columns) if sys.stdout and sys.stdout.isatty() else WIDEST
 
 _NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 EPILOG: Final = """Exit codes: 0 done, 1 failed or refused, 2 wrong usage or input, 8 not finished (a move is still
-running, something would change, or something is left), 75 try again later, 130 interrupted.
+running, a change is pending, or a throttle is left over), 75 try again later, 130 interrupted.
 
 `kquota COMMAND --help` describes a command. Environment variables can replace the options that name a cluster.
 config.toml (~/.config/kquota, $XDG_CONFIG_HOME) defines the clusters for --cluster.
@@ -130,7 +130,7 @@ def main() -> None:
         # A name that the locale cannot write is escaped, as on stderr, and does not end the command.
         sys.stdout.reconfigure(errors="backslashreplace")
     asked = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
-    # A misspelled command is compared with all of them.
+    # For a misspelled command, register all commands, because Click suggests similar names.
     if asked is not None:
         for name in [asked] if asked in COMMANDS else COMMANDS:
             register(name)

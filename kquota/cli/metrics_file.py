@@ -31,7 +31,7 @@ LAST_SUCCESS: Final = "kquota_last_success_timestamp_seconds"
 EXIT_CODE: Final = "kquota_last_exit_code"
 GAUGES: Final[Mapping[str, str]] = {
     "kquota_moves_running": "Moves that have not ended, of all runs and of other clients.",
-    "kquota_bytes_left": "Bytes that the running moves still copy. Absent if unknown.",
+    "kquota_bytes_left": "Bytes that the running moves still have to copy. Absent if unknown.",
     "kquota_seconds_left": "Minimum seconds to copy these bytes at the throttle rates. Absent if unknown.",
     "kquota_throttled_brokers": "Brokers that answered and have a replication throttle rate.",
     "kquota_leftover_throttles": "Throttled replica lists and rates that no run holds and no move can use.",
@@ -45,7 +45,7 @@ _MOST_BYTES: Final = 65_536
 _MARK: Final = b"# HELP kquota_"
 _CLUSTER_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _READABLE: Final = 0o644
-"""node exporter runs as another user."""
+"""The mode of the file. Every user can read it, because node exporter runs as another user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ def _checked(path: Path, now: datetime) -> KeptMetrics | None:
 
 
 def previous(text: bytes, now: datetime) -> KeptMetrics | None:
-    """Return what an earlier file says. None if it is damaged; the time of the last success is then unknown."""
+    """Return the values of an earlier file that the next file needs, or None if the file is damaged."""
     try:
         families = list(text_string_to_metric_families(text.decode()))
     except Exception:  # noqa: BLE001 - the parser raises errors of many types for a damaged file
@@ -165,7 +165,7 @@ def measured(at: world.Where, state_dir: Path | None) -> ClusterMetrics:
         watch = MoveWatch(watched)
         views = watch.glance().view.moves
         if any(view.run is None for view in views):
-            # The first reading has found moves of other clients. The second one also reads their partitions.
+            # Read again, because only a reading after the discovery of other clients' moves reads their partitions.
             views = watch.glance().view.moves
         cluster = runs.cluster_id
     with move_stores.throttling(at, state_dir) as ports:

@@ -185,7 +185,7 @@ def _over_zookeeper(stack: ExitStack, at: world.Where, root: Path, holding: Hold
 
 @contextmanager
 def moves(at: world.Where, state_dir: Path | None) -> Iterator[tuple[MoveCluster, RecordedRuns]]:
-    """Open the cluster as a move sees it, and the record of its runs, by default in the user's XDG state folder."""
+    """Open the partitions and throttles of a cluster, and the record of its runs, by default in the state folder."""
     with _move_stores(at, state_dir, None) as stores:
         yield stores.cluster, stores.runs
 
@@ -222,7 +222,7 @@ def _journals(root: Path, cluster_id: str) -> RecordedRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Everything that a move needs. ZooKeeper does not store sizes, and cannot read or move log dirs."""
+    """The stores that a move needs. `log_dirs` and `dirs` are None over ZooKeeper, which does not store log dirs."""
 
     cluster: MoveCluster
     runs: RecordedRuns
@@ -231,7 +231,7 @@ class Stage:
     log_dirs: LogDirs | None
     dirs: ReplicaDirs | None
     hold: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Take the lock of the command, if it takes the lock later."""
+    """Takes the lock, for a command whose `Hold` has `later`."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Options that many commands share, declared once. It imports nothing heavy, because every command's help reads it."""
+"""Options that many commands share, declared once. Importing this module is cheap, because every help reads it."""
 
 from __future__ import annotations
 
@@ -106,8 +106,10 @@ Gone: TypeAlias = Annotated[
         help="Brokers that will never come back. kquota does not restore the throttles set on them.",
     ),
 ]
-OnlyLeaders: TypeAlias = Annotated[bool, typer.Option("--leader", help="Limit only what leaders send.")]
-OnlyFollowers: TypeAlias = Annotated[bool, typer.Option("--follower", help="Limit only what followers receive.")]
+OnlyLeaders: TypeAlias = Annotated[bool, typer.Option("--leader", help="Limit only the traffic that leaders send.")]
+OnlyFollowers: TypeAlias = Annotated[
+    bool, typer.Option("--follower", help="Limit only the traffic that followers receive.")
+]
 ForcedRate: TypeAlias = Annotated[
     bool, typer.Option("--force", help="Set the rate even if copies can never catch up under it.")
 ]
@@ -132,7 +134,7 @@ def run_option(default: str) -> Any:
     )
 
 
-DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print what would be written, without writing it.")]
+DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print the changes, without writing them.")]
 Reason: TypeAlias = Annotated[
     str | None,
     typer.Option("--reason", metavar="TEXT", help="Reason for colleagues, shown by `kquota move status`."),

@@ -1,6 +1,6 @@
-"""The facts about a run that its report shows, and those that improve later estimates: expected and actual times.
+"""Records facts about a run for its report, and expected and actual times for later estimates.
 
-A problem in this module never stops a move. It is a warning.
+An error in this module never stops a move. kquota only prints a warning.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _RECORD_SECONDS: Final = 60.0
 
 
 def with_course(stage: move_stores.Stage, prepared: Prepared, expected: Pace | None, reason: str | None) -> Prepared:
-    """Return what was prepared, with the expected time in the record of a new run, or the change of a running one.
+    """Return `prepared` with the expected time in the record of a new run, or the rate change in that of a running run.
 
-    `expected` is as for `keep_start`, `reason` that of a change.
+    `expected` is as for `keep_start`. `reason` is the reason for the change.
     """
     run, known, now = prepared.run, prepared.known, stage.clock.now()
     if run is None:
@@ -72,8 +72,8 @@ def keep_start(
 ) -> None:
     """Record the expected time of a run if it is known, and if all moves were submitted just now.
 
-    `expected` is the pace that --execute calculated itself. A recent estimate of this plan wins over it, because the
-    estimate measured write rates for longer.
+    `expected` is the pace that --execute calculated itself. A recent estimate of this plan takes precedence, because
+    the estimate measured write rates for longer.
     """
     run = done.run
     if run is None:
@@ -94,7 +94,7 @@ def keep_start(
 
 
 def keep_look(stage: move_stores.Stage, found: Verification, began: datetime, watch: MoveWatch | None = None) -> None:
-    """Record what one check of a run observed, and the readings of `watch`. It began at `began`, and has just ended."""
+    """Record the result of a check of a run that began at `began` and has just ended, and the readings of `watch`."""
     run = found.run
     if run is None:
         return

@@ -10,11 +10,11 @@ from kquota.measure import ByteRate, byte_rate, human_rate
 NO_THROTTLE: Final = "-1"
 """The value with which kafka-reassign-partitions sets no throttle.
 
-It also accepts every other negative number, and 0, under which a copy never ends.
+Kafka's tool also accepts every other negative number, and 0, under which a copy never ends.
 """
-# Such a low rate without a unit is usually one in megabytes whose unit is missing.
+# Warn below this number, because a low rate without a unit is usually in megabytes.
 _BARE: Final = 100_000
-# The help of Kafka's tool for this option: "should be at least 1 KB/s".
+# Warn below this rate, because the help of Kafka's tool says "should be at least 1 KB/s".
 _LEAST: Final = 1_000
 
 

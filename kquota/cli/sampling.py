@@ -42,7 +42,7 @@ def listed(cluster: LogDirs, brokers: Collection[BrokerId], topics: Collection[s
 
 
 def sampled(cluster: LogDirs, before: Listed, seconds: float) -> Sampled:
-    """Return the writes since `before`. It waits for `seconds` plus the time of the answers. Raises Unreachable.
+    """Return the write rates since `before`. This takes `seconds` plus the time of the answers. Raises Unreachable.
 
     The interval is measured between the readings of the sizes, because the details take equally long in both readings.
     """

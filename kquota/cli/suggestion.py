@@ -23,7 +23,7 @@ _given: Final[dict[str, str]] = {}
 
 @contextmanager
 def of_one_command() -> Iterator[None]:
-    """Until a command has ended and its error is printed: give its connection options to suggested commands."""
+    """Until the block ends, suggested commands get the connection options of the running command."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Commands that run without an operator: a bound for their time (--timeout), and metrics of the result (--textfile)."""
+"""Commands that run without an operator: a limit for their time (--timeout), and metrics of the result (--textfile)."""
 
 from __future__ import annotations
 

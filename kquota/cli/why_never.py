@@ -25,7 +25,7 @@ def never_because(judged: Pace | Waves) -> str:
         return f"{wave}broker {share.broker} may receive {allowed}, but producers write {writes} to its copies"
     terms = f"{human_rate(share.throttle)} throttle - {rate_or_unknown(share.keep_up)} follower traffic"
     left = f"broker {share.broker} has {rate_or_unknown(share.left)} left for the copies that it sends ({terms})"
-    return f"{wave}{left}, but producers write {writes} to them"
+    return f"{wave}{left}, but producers write {writes} to these copies"
 
 
 def throttle_needed(judged: Pace | Waves) -> str:

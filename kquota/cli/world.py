@@ -1,4 +1,4 @@
-"""Connects commands with clusters: the only module that joins the rooms' ports with the stores."""
+"""Connects commands with clusters: opens the stores that implement the ports of other rooms."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ NAMES: Final = ArgumentNames(
 
 
 def where(options: Connection, *, both: bool = False, alone: str | None = None) -> Where:
-    """Return the cluster, like `connection.where`. Raises Invalid also if config.toml wants a confirmation that this
+    """Return the cluster, like `connection.where`. Raises Invalid also if config.toml requires a confirmation that this
     command cannot ask for.
     """
     at = connection.where(options, both=both, alone=alone)

@@ -172,7 +172,7 @@ def test_verify_without_the_record_removes_only_what_the_plan_proves(desk: Desk)
     standing = desk.standing(topic)
     meanwhile = elsewhere(desk).run("--verify", plan)
     assert meanwhile.code == 8
-    assert "no run of it is recorded here" in meanwhile.err
+    assert "no run of this plan is recorded here" in meanwhile.err
     assert desk.standing(topic) == standing, "a running move keeps its throttle"
     assert desk.run("--execute", plan, "--throttle", FAST).code == 0
     desk.moved(topic, (1, 3))
