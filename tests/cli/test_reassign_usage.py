@@ -158,7 +158,7 @@ OURS_ALONE = {
         NOT_WITH("throttle-whole-topics", "cancel"),
     ),
     "clear all with cancel": (["--cancel", *PLAN, "--clear-all"], NOT_WITH("clear-all", "cancel")),
-    "clear all and nothing": (["--verify", *PLAN, "--clear-all", "--preserve-throttles"], "Give one of them"),
+    "clear all and nothing": (["--verify", *PLAN, "--clear-all", "--preserve-throttles"], "Give only one of them"),
     "a table of a plan": ([*GENERATE, "1", "--output", "tsv"], "--output tsv works with --list"),
     "a negative broker": ([*GENERATE, "-1"], "write broker ids joined by commas"),
 }
