@@ -339,9 +339,9 @@ def controllers_of(
     throttled: Callable[[float], None] = _unheard,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[ControllerConfigs]:
-    """Open the same configs, at the given addresses or at those that the brokers report.
+    """Open the configs of a KRaft cluster through the given controllers, or those that the brokers report.
 
-    Raises Unreachable if there are no addresses, if no controller answers, and if they belong to another cluster.
+    Raises Unreachable if the brokers report no controllers, if none answers, and if they belong to another cluster.
     """
     from kquota.stores.admin.controllers import reported
 

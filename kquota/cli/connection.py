@@ -129,8 +129,8 @@ def where(
     it, --bootstrap-controller is given in addition to the brokers.
 
     Only config.toml describes a named cluster (`--cluster`, KQUOTA_CLUSTER): an option may add to it but not contradict
-    it, and kquota reads no other variable. Without a named cluster, a variable replaces each missing option, those of
-    the brokers first. Raises Invalid if no cluster, or more than one, is given.
+    it, and kquota reads no other variable. Without a named cluster, a variable replaces each missing option, and
+    brokers come before ZooKeeper. Raises Invalid if no cluster, or more than one, is given.
     """
     given = {f.name: str(v) for f in fields(connection) if (v := getattr(connection, f.name)) is not None}
     if not both and given.get("bootstrap_server") is not None and given.get("zookeeper") is not None:

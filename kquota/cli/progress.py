@@ -74,8 +74,8 @@ _LONG_SECONDS: Final = 0.5
 
 
 def throttled() -> Callable[[float], None]:
-    """Return a function that is called for each wait while a broker throttles. It occasionally prints a line to show
-    progress.
+    """Return a function that is called for each wait while a broker throttles this client. Sometimes it prints a line
+    to show progress.
     """
     printed_at = -_EVERY_SECONDS
 
@@ -129,7 +129,7 @@ def _waiting_bar(count: int) -> Iterator[Callable[[int, float], None]]:
 
 @contextmanager
 def lasting(what: str, seconds: float) -> Iterator[Callable[[float], None]]:
-    """Yields a function that receives the elapsed seconds of something with a known duration, and shows a bar."""
+    """Yields a function that receives the elapsed seconds of a task with a known duration, and shows a bar."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

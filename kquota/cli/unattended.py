@@ -65,7 +65,7 @@ def _carried_out(asked: Any, work: Callable[[], int], quiet: bool) -> int:
 
 
 def _unless_busy(work: Callable[[], int]) -> Callable[[], int]:
-    """The work with --quiet: a lock of another kquota needs no action, because the next run repeats the work."""
+    """Return the work for --quiet. It prints no error for a lock of another kquota, because the next run repeats it."""
 
     def done() -> int:
         try:
@@ -92,7 +92,7 @@ def _metrics(asked: Any) -> MetricsFile:
 
 @contextmanager
 def _within(seconds: float | None, limit: str | None) -> Iterator[None]:
-    """Raise TimedOut in this block after `seconds`, whatever it waits for.
+    """Raise TimedOut in this block after `seconds`, even while the block waits for a library.
 
     A library that does not return to Python, or that waits for its own threads, cannot delay the end by more than
     GRACE_SECONDS. An abrupt end is safe, because a run is recorded before each write.

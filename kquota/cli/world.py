@@ -169,7 +169,7 @@ def usage_reader(metrics: str | None, prometheus: str | None) -> UsageReader:
 def usage_history(
     prometheus: str, directory: Path, cluster_id: str, times: tuple[datetime, datetime, timedelta]
 ) -> int:
-    """Write the metrics of a Prometheus server as usage snapshots: from a time to another, in steps.
+    """Write the metrics of a Prometheus server as usage snapshots. `times` are the first time, the last and the step.
 
     Returns the number of rows. Raises Invalid, Unreachable, and Refused without the library.
     """

@@ -128,7 +128,7 @@ def test_running_sandboxes_are_listed_and_all_are_stopped(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert kquota("sandbox", "status") == Ran(0, "", "kquota: there is no sandbox\n")
+    assert kquota("sandbox", "status") == Ran(0, "", "kquota: no sandbox exists\n")
     up = kquota("sandbox", "up", name, "--zookeeper-only", "--output", "json")
     assert json.loads(up.out) == json.loads(kquota("sandbox", "status", "--output", "json").out)
     (server,) = json.loads(up.out)["sandboxes"][0]["servers"]

@@ -124,7 +124,7 @@ def _partitions(found: Snapshot, topics: Collection[str], file: Path) -> dict[To
 
 
 def _log_dirs(at: world.Where, current: Plan, alive: Collection[BrokerId]) -> Mapping[ReplicaId, str]:
-    """Return the log dirs of the replicas that brokers report. ZooKeeper does not store them."""
+    """Return the log dirs of the replicas that brokers report. ZooKeeper does not store log dirs."""
     holders = {broker for replicas in current.targets.values() for broker in replicas} & set(alive)
     if at.zookeeper is not None:
         return {}

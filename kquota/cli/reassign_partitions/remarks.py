@@ -45,7 +45,7 @@ def of_log_dirs(done: Started, what: str = "started", again: str | None = None) 
 def of_missing(what: Cancellable) -> Iterator[str]:
     """Yield a warning about partitions of the plan that do not exist."""
     if what.missing:
-        yield f"warning: {few(what.missing, _SHOWN)}: no such partition, so there is nothing to cancel. Check the plan"
+        yield f"warning: the plan has partitions that do not exist ({few(what.missing, _SHOWN)}). Check the plan"
 
 
 def of_cancellation(done: Cancellation) -> Iterator[str]:

@@ -75,7 +75,7 @@ def status(options: SandboxStatusOptions) -> Sandboxes:
     """Return the named sandbox, or all of them."""
     name = options.name
     found = [c for each in ([name] if name else places.names()) if (c := cluster.find(each)) is not None]
-    none = f"there is no sandbox {name}" if name else "there is no sandbox"
+    none = f"there is no sandbox {name}" if name else "no sandbox exists"
     return Sandboxes(
         sandboxes=tuple(map(_shown, found)),
         closing_notes=() if found else (none,),
