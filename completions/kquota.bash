@@ -322,30 +322,30 @@ O	kquota reassign-partitions	--zk-tls-config-file	once	files	Java properties wit
 O	kquota reassign-partitions	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota reassign-partitions	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota reassign-partitions	--generate	once	flag	Propose a plan for the given topics
-O	kquota reassign-partitions	--execute	once	flag	Start the moves of the plan, throttled
+O	kquota reassign-partitions	--execute	once	flag	Start the moves of the plan, under the given throttle
 O	kquota reassign-partitions	--verify	once	flag	Report whether the moves have ended
 O	kquota reassign-partitions	--cancel	once	flag	Stop the moves
 O	kquota reassign-partitions	--list	once	flag	Show every running move of the cluster
 O	kquota reassign-partitions	--reassignment-json-file	once	files	The plan, as --generate and `kquota move plan` print it
-O	kquota reassign-partitions	--all-runs	once	flag	Verify every open run in place of one plan, for example from cron
+O	kquota reassign-partitions	--all-runs	once	flag	Verify every open run instead of one plan, for example from cron
 O	kquota reassign-partitions	--topics-to-move-json-file	once	files	For --generate, the topics: {"topics":[{"topic":"foo"}],"version":1}
 O	kquota reassign-partitions	--broker-list	once	brokers,	For --generate, the brokers to place the topics on
 O	kquota reassign-partitions	--disable-rack-aware	once	flag	For --generate: ignore the racks of the brokers
-O	kquota reassign-partitions	--seed	once	free	For --generate: repeat the proposal that printed this seed on stderr
-O	kquota reassign-partitions	--throttle	once	free	Limit for what each broker sends and receives, for example 50MB/s
+O	kquota reassign-partitions	--seed	once	free	For --generate: seed of an earlier proposal, to repeat it
+O	kquota reassign-partitions	--throttle	once	free	Rate limit for the copies that each broker sends and receives, for example 50MB/s
 O	kquota reassign-partitions	--replication-quota	once	free	KIP-73'\''s name for --throttle
 O	kquota reassign-partitions	--unthrottled	once	flag	Confirm that the copies need no throttle, so that kquota prints no note
-O	kquota reassign-partitions	--replica-alter-log-dirs-throttle	once	free	Limit for what each broker copies between its own log dirs
+O	kquota reassign-partitions	--replica-alter-log-dirs-throttle	once	free	Rate limit for copies between the log dirs of a broker
 O	kquota reassign-partitions	--throttle-whole-topics	once	flag	Throttle all replicas of a topic (*) if the list of its moving replicas is too long for a broker
 O	kquota reassign-partitions	--preserve-throttles	once	flag	Do not restore any throttle
 O	kquota reassign-partitions	--clear-all	once	flag	Clear all throttles, also those of other tools and users, as Kafka'\''s --verify does
 O	kquota reassign-partitions	--additional	once	flag	Start even if other moves are running in the cluster
 O	kquota reassign-partitions	--disallow-replication-factor-change	once	flag	Refuse a plan that changes a replication factor
 O	kquota reassign-partitions	--timeout	once	free	How long to wait for moves between log dirs to start
-O	kquota reassign-partitions	--force	once	flag	Run a command that kquota refuses as dangerous
+O	kquota reassign-partitions	--force	once	flag	Run the command even if kquota refuses it as dangerous
 O	kquota reassign-partitions	--wait	once	flag	Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle
 O	kquota reassign-partitions	--reason	once	free	Reason for colleagues, shown by `kquota move status`
-O	kquota reassign-partitions	--dry-run	once	flag	Check everything and show what would be written
+O	kquota reassign-partitions	--dry-run	once	flag	Check everything and print the changes, without writing them
 O	kquota reassign-partitions	--yes	once	flag	Do not ask for confirmation
 O	kquota reassign-partitions	--state-dir	once	folders	Folder of the journals of runs
 O	kquota reassign-partitions	--quiet	once	flag	Print only errors and other messages that need action, on stderr
@@ -397,7 +397,7 @@ O	kquota leader-election	--batch	once	free	Maximum number of partitions in one r
 O	kquota leader-election	--pause	once	free	With --batch: time between two batches, for example 5s
 O	kquota leader-election	--settle	once	free	With --batch: maximum wait for the cluster to become healthy after a batch
 O	kquota leader-election	--yes	once	flag	Do not ask for confirmation
-O	kquota leader-election	--dry-run	once	flag	Print what would be written, without writing it
+O	kquota leader-election	--dry-run	once	flag	Print the changes, without writing them
 O	kquota leader-election	--output	once	text|json	Format of stdout
 O	kquota leader-election	--admin.config	once	free	
 O	kquota leader-election	--help	once	flag	Show this message and exit
@@ -487,7 +487,7 @@ O	kquota move run	--abort-on-trouble	once	flag	Undo the move if a partition outs
 O	kquota move run	--reason	once	free	Reason for colleagues, shown by `kquota move status`
 O	kquota move run	--yes	once	flag	Do not ask for confirmation
 O	kquota move run	--state-dir	once	folders	Folder of the journals of runs
-O	kquota move run	--dry-run	once	flag	Print what would be written, without writing it
+O	kquota move run	--dry-run	once	flag	Print the changes, without writing them
 O	kquota move run	--output	once	text|json	Format of stdout
 O	kquota move run	--help	once	flag	Show this message and exit
 C	kquota move status	Show which runs are open, how far each is, and who began it
@@ -531,8 +531,8 @@ A	kquota move adjust	free
 O	kquota move adjust	--run	once	free	Id of the run, as `kquota move status` shows it
 O	kquota move adjust	--reassignment-json-file	once	files	Select the open run of this plan
 O	kquota move adjust	--broker	many	brokers,	Set RATE only on these brokers
-O	kquota move adjust	--leader	once	flag	Limit only what leaders send
-O	kquota move adjust	--follower	once	flag	Limit only what followers receive
+O	kquota move adjust	--leader	once	flag	Limit only the traffic that leaders send
+O	kquota move adjust	--follower	once	flag	Limit only the traffic that followers receive
 O	kquota move adjust	--even-finish	once	flag	Give RATE to the destination that needs the longest, and each other one a lower follower rate, so that all finish at the same time
 O	kquota move adjust	--deadline	once	free	End the move after this time, for example 2h, or at a time such as 2026-11-24T06:00:00+01:00
 O	kquota move adjust	--min-rate	once	free	With --deadline or --protect: the lowest throttle
@@ -574,7 +574,7 @@ O	kquota move resume	--record	once	topics	Topic of the shared record, or `none` 
 O	kquota move resume	--run	once	free	Id of the run, as `kquota move status` shows it
 O	kquota move resume	--reassignment-json-file	once	files	Select the open run of this plan
 O	kquota move resume	--state-dir	once	folders	Folder of the journals of runs
-O	kquota move resume	--dry-run	once	flag	Print what would be written, without writing it
+O	kquota move resume	--dry-run	once	flag	Print the changes, without writing them
 O	kquota move resume	--force	once	flag	Continue even if too few replicas stay in sync, and override moves of others
 O	kquota move resume	--gone	many	brokers,	Brokers that will never come back
 O	kquota move resume	--take-over	once	flag	Take the lock from a command on another host, even if it may still be running
@@ -596,7 +596,7 @@ O	kquota move abort	--record	once	topics	Topic of the shared record, or `none` t
 O	kquota move abort	--run	once	free	Id of the run, as `kquota move status` shows it
 O	kquota move abort	--reassignment-json-file	once	files	Select the open run of this plan
 O	kquota move abort	--state-dir	once	folders	Folder of the journals of runs
-O	kquota move abort	--dry-run	once	flag	Print what would be written, without writing it
+O	kquota move abort	--dry-run	once	flag	Print the changes, without writing them
 O	kquota move abort	--force	once	flag	Continue even if too few replicas stay in sync, and override moves of others
 O	kquota move abort	--gone	many	brokers,	Brokers that will never come back
 O	kquota move abort	--take-over	once	flag	Take the lock from a command on another host, even if it may still be running
@@ -605,7 +605,7 @@ O	kquota move abort	--output	once	text|json	Format of stdout
 O	kquota move abort	--help	once	flag	Show this message and exit
 C	kquota throttle	Show, set, restore and clean up replication throttles
 O	kquota throttle	--help	once	flag	Show this message and exit
-C	kquota throttle show	Show which brokers and topics are throttled, by which run, since when, and their throughput
+C	kquota throttle show	Show throttled brokers and topics, the runs that set the throttles, and the throughput
 O	kquota throttle show	--bootstrap-server	once	free	Kafka brokers
 O	kquota throttle show	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota throttle show	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
@@ -620,7 +620,7 @@ O	kquota throttle show	--no-sample	once	flag	The same as --sample 0
 O	kquota throttle show	--state-dir	once	folders	Folder of the journals of runs
 O	kquota throttle show	--output	once	text|json|tsv	Format of stdout
 O	kquota throttle show	--help	once	flag	Show this message and exit
-C	kquota throttle set	Throttle topics and brokers, a returning broker or a running move, and record what to restore
+C	kquota throttle set	Throttle topics and brokers, a returning broker or a running move, and record the previous values
 O	kquota throttle set	--bootstrap-server	once	free	Kafka brokers
 O	kquota throttle set	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
 O	kquota throttle set	--zookeeper	once	free	Kafka'\''s ZooKeeper
@@ -629,13 +629,13 @@ O	kquota throttle set	--command-config	once	files	Java properties with the clien
 O	kquota throttle set	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle set	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota throttle set	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
-O	kquota throttle set	--throttle	once	free	Rate of each broker, for example 50MB/s
+O	kquota throttle set	--throttle	once	free	Throttle rate of each broker, for example 50MB/s
 O	kquota throttle set	--topic	many	topics,	Throttle every replica of these topics
 O	kquota throttle set	--all-topics	once	flag	Throttle every replica of every topic
 O	kquota throttle set	--broker	many	brokers,	Set the rate on these brokers
 O	kquota throttle set	--all-brokers	once	flag	Set the rate on every broker
-O	kquota throttle set	--leader	once	flag	Limit only what leaders send
-O	kquota throttle set	--follower	once	flag	Limit only what followers receive
+O	kquota throttle set	--leader	once	flag	Limit only the traffic that leaders send
+O	kquota throttle set	--follower	once	flag	Limit only the traffic that followers receive
 O	kquota throttle set	--recovering	once	brokers	Throttle only the replicas of this broker that are out of sync
 O	kquota throttle set	--once	once	flag	With --recovering: check only once
 O	kquota throttle set	--run	once	free	Change the rate of this open run
@@ -644,11 +644,11 @@ O	kquota throttle set	--sample	once	free	Time to measure the share of the rate t
 O	kquota throttle set	--force	once	flag	Set the rate even if copies can never catch up under it
 O	kquota throttle set	--reason	once	free	Reason for colleagues, shown by `kquota move status`
 O	kquota throttle set	--yes	once	flag	Do not ask for confirmation
-O	kquota throttle set	--dry-run	once	flag	Print what would be written, without writing it
+O	kquota throttle set	--dry-run	once	flag	Print the changes, without writing them
 O	kquota throttle set	--state-dir	once	folders	Folder of the journals of runs
 O	kquota throttle set	--output	once	text|json	Format of stdout
 O	kquota throttle set	--help	once	flag	Show this message and exit
-C	kquota throttle clear	Restore what `kquota throttle set` changed to its exact previous values, or remove every throttle
+C	kquota throttle clear	Restore the exact previous values of settings that `throttle set` changed, or remove every throttle
 O	kquota throttle clear	--bootstrap-server	once	free	Kafka brokers
 O	kquota throttle clear	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
 O	kquota throttle clear	--zookeeper	once	free	Kafka'\''s ZooKeeper
@@ -657,11 +657,11 @@ O	kquota throttle clear	--command-config	once	files	Java properties with the cli
 O	kquota throttle clear	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle clear	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota throttle clear	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
-O	kquota throttle clear	--run	once	free	Restore only this run
+O	kquota throttle clear	--run	once	free	Restore only the settings of this run
 O	kquota throttle clear	--all	once	flag	Remove every replication throttle of the cluster, also those of other tools and users
 O	kquota throttle clear	--gone	many	brokers,	Brokers that will never come back
 O	kquota throttle clear	--yes	once	flag	Do not ask for confirmation
-O	kquota throttle clear	--dry-run	once	flag	Print what would be written, without writing it
+O	kquota throttle clear	--dry-run	once	flag	Print the changes, without writing them
 O	kquota throttle clear	--state-dir	once	folders	Folder of the journals of runs
 O	kquota throttle clear	--output	once	text|json	Format of stdout
 O	kquota throttle clear	--help	once	flag	Show this message and exit
@@ -677,7 +677,7 @@ O	kquota throttle doctor	--record	once	topics	Topic of the shared record, or `no
 O	kquota throttle doctor	--fix	once	flag	Remove throttles that no run holds and no move can use
 O	kquota throttle doctor	--older-than	once	free	With --fix: remove only leftovers that every check has found for at least this time, for example 1h
 O	kquota throttle doctor	--yes	once	flag	Do not ask for confirmation
-O	kquota throttle doctor	--dry-run	once	flag	Print what would be written, without writing it
+O	kquota throttle doctor	--dry-run	once	flag	Print the changes, without writing them
 O	kquota throttle doctor	--state-dir	once	folders	Folder of the journals of runs
 O	kquota throttle doctor	--quiet	once	flag	Print only errors and other messages that need action, on stderr
 O	kquota throttle doctor	--timeout	once	free	Stop the command after this time, for example 2m, with exit code 75
@@ -837,7 +837,7 @@ O	kquota record share	--zk-tls-config-file	once	files	Java properties with ZooKe
 O	kquota record share	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota record share	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota record share	--yes	once	flag	Do not ask for confirmation
-O	kquota record share	--dry-run	once	flag	Print what would be written, without writing it
+O	kquota record share	--dry-run	once	flag	Print the changes, without writing them
 O	kquota record share	--state-dir	once	folders	Folder of the journals of runs
 O	kquota record share	--output	once	text|json	Format of stdout
 O	kquota record share	--help	once	flag	Show this message and exit
@@ -861,7 +861,7 @@ O	kquota record unshare	--zk-tls-config-file	once	files	Java properties with Zoo
 O	kquota record unshare	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota record unshare	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota record unshare	--yes	once	flag	Do not ask for confirmation
-O	kquota record unshare	--dry-run	once	flag	Print what would be written, without writing it
+O	kquota record unshare	--dry-run	once	flag	Print the changes, without writing them
 O	kquota record unshare	--state-dir	once	folders	Folder of the journals of runs
 O	kquota record unshare	--output	once	text|json	Format of stdout
 O	kquota record unshare	--help	once	flag	Show this message and exit
