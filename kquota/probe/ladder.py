@@ -20,7 +20,7 @@ SIZES: Final = (1, 10, 50)
 controller.
 """
 SECONDS: Final = 3.0
-"""The seconds of a rung for each operation."""
+"""The duration of each operation of a rung, in seconds."""
 LATENCY: Final = 1.0
 """The maximum response time in seconds of 95 % of the requests. A controller that keeps up needs some tens of
 milliseconds.
@@ -34,7 +34,7 @@ SPARE: Final = 0.8
 MOST_PARTITIONS: Final = 1_000
 """The maximum number of partitions at the same time, unless the caller allows more."""
 PARTITIONS: Final = range(10, 10_001)
-"""The range of the maximum that a caller can set."""
+"""The range in which a caller can set the maximum number of partitions."""
 _SHARES: Final = 4
 """The time shares of a rung: one to create the partitions, one to add as many, and two to delete all of them."""
 

@@ -1,4 +1,6 @@
-"""Quotas in the formats of other tools: the quotas that a format cannot hold, and the text of a limit."""
+"""Quotas in the formats of other tools: the quotas that a format cannot hold, and the printing and parsing of
+limits.
+"""
 
 from __future__ import annotations
 

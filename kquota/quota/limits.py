@@ -1,4 +1,4 @@
-"""Limits of an entity: parsed and printed, changed key by key, and replaced as a whole."""
+"""The limits of an entity: parsing, printing, changes of single keys, and the replacement of all limits."""
 
 from __future__ import annotations
 

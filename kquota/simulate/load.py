@@ -16,7 +16,7 @@ BYTE_RATE: Final = "byte rate"
 REQUEST: Final = "request percentage"
 MUTATIONS: Final = "mutation rate"
 _PATIENCE: Final = 1_000
-"""The number of empty answers in a row after which the client stops a fetch."""
+"""The number of empty answers in a row after which the client gives up a fetch."""
 
 
 class Request(NamedTuple):

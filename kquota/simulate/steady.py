@@ -9,7 +9,7 @@ from typing import Final
 from kquota.terms import FULL_SAMPLES_MS
 
 _WINDOW: Final = FULL_SAMPLES_MS / 1_000
-"""The seconds of quota that can pass at once before a delay is certain."""
+"""The burst that passes without a delay, in seconds of the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,7 +63,9 @@ def of_csv(line: str, names: Sequence[str]) -> Mapping[str, str | None] | None:
 
 
 def of_json(line: str) -> Mapping[str, str | None] | None:
-    """Return the values of an object by name, numbers as they are written. None if the line is not such an object."""
+    """Return the values of a JSON object by name, with numbers as they are written. None if the line is not an object,
+    or if a column is not text, a number or null.
+    """
     try:
         found = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
     except (ValueError, RecursionError):
