@@ -94,7 +94,7 @@ class _Search:
             self.room[gains] = room - each.size if gains == destination else room + each.size
 
     def _missing(self) -> int:
-        """Return the fewest bytes that must still move: those below the band, or those above it."""
+        """Return the fewest bytes that must still move: the total lack below the band, or the total excess above it."""
         low, high = self.band.low, self.band.high
         lack = sum(low - load for load in self.loads.values() if load < low)
         return max(lack, sum(load - high for load in self.loads.values() if load > high))

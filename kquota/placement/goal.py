@@ -17,7 +17,7 @@ DISK_LIMIT: Final = Fraction(85, 100)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """The goals of one plan. All of them hold at its end.
+    """The goals of one plan. When the plan is complete, all goals hold together.
 
     `drain` applies to `drained_topics`. Every other goal applies to `topics`. New replicas go only to `brokers`.
     `tolerance` is the largest distance of a broker's bytes from the mean, as a fraction of the mean. `disk_limit` is

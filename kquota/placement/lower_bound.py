@@ -15,8 +15,8 @@ from kquota.terms import BrokerId
 class Forced:
     """The bytes of new replicas for drain, replication factor and racks, and the replicas that each broker may keep.
 
-    The planner chooses which replicas a lower replication factor or a rack removes: `most` includes all of these
-    partitions, `fewest` none of them.
+    The planner chooses which replicas a lower replication factor or a rack removes. `most` includes all replicas that
+    it could remove, and `fewest` includes none of them.
     """
 
     bytes: int

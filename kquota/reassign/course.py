@@ -24,7 +24,7 @@ MOST_CHANGES: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CourseReading:
-    """`copied` bytes were on the destinations at this time, and `left` were still to come. None means unknown."""
+    """One reading: `copied` bytes were on the destinations, and `left` bytes were still to copy. None means unknown."""
 
     at: datetime
     copied: int | None

@@ -136,7 +136,7 @@ def _held_back(hold_back: Callable[[], str | None], before: str | None, report: 
 
 
 def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Throttle and submit the first wave. After an error, restore what was set, unless a move has started."""
+    """Throttle and submit the first wave. After an error, restore the throttle, unless a move has started."""
     world, resumed = prepared.world, prepared.known is not None
     todo = {move.partition: move.target for move in prepared.wave if not move.submitted}
     try:
@@ -256,7 +256,7 @@ def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[To
 
 
 def _undone(world: World, run: Run, error: KquotaError, *, resumed: bool) -> KquotaError:
-    """Restore what a failed step wrote, as far as possible, and return the error to raise."""
+    """Restore the values that a failed step wrote, as far as possible, and return the error to raise."""
     place = world.runs.place(run)
     if resumed:
         stands = f"; the earlier settings of run {run.id} are still set ({place}). "

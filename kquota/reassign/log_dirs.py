@@ -56,7 +56,7 @@ class LogDirReading:
         return self.places.get(replica, NOWHERE)
 
     def after(self, newer: LogDirReading, asked: Collection[ReplicaId]) -> LogDirReading:
-        """Return this reading, updated with a newer one of the replicas in `asked`."""
+        """Return this reading, updated with a newer reading of the replicas in `asked`."""
         return LogDirReading(
             dirs={**self.dirs, **newer.dirs},
             places={**{r: place for r, place in self.places.items() if r not in asked}, **newer.places},
@@ -160,9 +160,9 @@ def check(wanted: Wanted, reading: LogDirReading) -> None:
 
 
 def brokers(those: Iterable[ReplicaId]) -> tuple[BrokerId, ...]:
-    """Return the brokers of the replicas, sorted. A throttle sets LOG_DIR_RATE on these.
+    """Return the brokers of the replicas, sorted. A throttle sets LOG_DIR_RATE on these brokers.
 
-    Kafka's tool sets it on every broker with a named log dir.
+    Kafka's tool sets the rate on every broker with a named log dir.
     """
     return tuple(sorted({broker for _, broker in those}))
 

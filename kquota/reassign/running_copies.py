@@ -102,12 +102,12 @@ class MoveUnderWay:
 
     @property
     def copied(self) -> int | None:
-        """The bytes that the copies already have. None if one of them is unknown."""
+        """The bytes that are already copied, or None if they are unknown for one of the copies."""
         return _total(copy.copied for copy in self.copies.values())
 
     @property
     def left(self) -> int | None:
-        """The bytes that the copies still need. None if one of them is unknown."""
+        """The bytes that are still to copy, or None if they are unknown for one of the copies."""
         return _total(copy.left for copy in self.copies.values())
 
     @property

@@ -55,7 +55,7 @@ class Value:
         return self.value
 
     def field(self, name: str, default: object = None) -> Value:
-        """Return one field, or `default` if it is missing. Raises Invalid without both."""
+        """Return one field, or `default` if the field is missing. Raises Invalid if there is no default either."""
         fields = self.fields()
         if name not in fields and default is None:
             raise self.wrong(f"field {name!r} is missing. Example: {self.example}")

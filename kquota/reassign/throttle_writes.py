@@ -70,7 +70,7 @@ def wait_until(done: Callable[[], bool], clock: Clock, seconds: float = SEEN_SEC
 
 
 def read(cluster: MoveCluster, wanted: Wanted) -> dict[Setting, str | None]:
-    """Return the value of every wanted setting. Raises Unreachable if one cannot be read."""
+    """Return the value of every wanted setting. Raises Unreachable if a value cannot be read."""
     now = dict(cluster.values(list(wanted)))
     if missing := [setting for setting in wanted if setting not in now]:
         raise Unreachable(f"{missing[0]} could not be read. Check that the broker is running")

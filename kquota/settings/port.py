@@ -10,7 +10,7 @@ from kquota.settings.resource import Entry, Kind, Resource
 
 
 class Configs(Protocol):
-    """The configs of one cluster's resources. ZooKeeper has only those of topics and brokers."""
+    """The configs of one cluster's resources. ZooKeeper has only the configs of topics and brokers."""
 
     def resources(self, kind: Kind) -> tuple[Resource, ...]:
         """Return the topics, groups or subscriptions that exist, by name, or the brokers that are alive, by id (without

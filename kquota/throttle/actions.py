@@ -100,7 +100,7 @@ class Leftovers:
 
 
 def leftovers(ports: Ports, standing: Standing, clock: Clock, older_than: float) -> Leftovers:
-    """Return the leftovers of `standing`, with the changes for those that are at least `older_than` seconds old.
+    """Return the leftovers of `standing`, and the changes that remove leftovers of at least `older_than` seconds.
 
     The sightings are recorded for the next check. Raises Refused if they cannot be recorded.
     """

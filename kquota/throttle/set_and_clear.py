@@ -255,7 +255,7 @@ def _stays(run: Run) -> tuple[str, StepFor, str]:
 
 
 def _undone(world: World, run: Run, error: KquotaError) -> KquotaError:
-    """Restore what was written for a run that could not be set, and return the error to raise."""
+    """Restore the values of a run that could not be set completely, and return the error to raise."""
     released = release(world, on_record(world, run), certain=not isinstance(error, Unwitnessed))
     if not released.pending:
         return Refused(error, "; kquota restored everything that it had written")

@@ -79,7 +79,7 @@ class Standing:
 
     @property
     def values(self) -> dict[Setting, str]:
-        """Every value that is set on one broker or one topic. Broker defaults are left out."""
+        """The values that are set on single brokers and topics. Broker defaults are left out."""
         own = {
             Setting.of_broker(broker, key): limit.value
             for broker in self.brokers

@@ -179,7 +179,7 @@ def _bytes(replica: ReplicaId, leader: BrokerId | None, first: FlowReading, seco
 
 
 def _lags(standing: Standing, names: Collection[TopicPartition], second: FlowReading) -> dict[ReplicaId, int | None]:
-    """Return how many offsets each follower is behind its leader. None if one of the two was not reported."""
+    """Return the lag of each follower in offsets, or None if a broker did not report one of the two log ends."""
     lags: dict[ReplicaId, int | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]
