@@ -125,7 +125,7 @@ def test_a_throttle_that_follows_the_clients(desk: Desk) -> None:
     (run,) = json.loads(move(desk, "report", "--output", "json").out)["runs"]
     changes = json.loads(move(desk, "report", run["run"], "--output", "json").out)["changes"]
     assert [(one["from"], one["to"]) for one in changes[:2]] == [(60_000, 20_000), (20_000, 40_000)]
-    assert changes[0]["reason"] == "night: the lowest throttle, to measure the usual latency"
+    assert changes[0]["reason"] == "night: kquota measures the usual latency at the lowest throttle"
     assert changes[1]["reason"].startswith("night: writes to broker ")
     assert any(one["to"] < one["from"] for one in changes[1:])
     assert rates(str(changes[-1]["to"])).items() <= desk.standing(topic).items(), "the last throttle stays"

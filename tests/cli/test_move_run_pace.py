@@ -137,8 +137,8 @@ BAD = {
     "two ways": (("--protect", "--deadline", "1h"), "--deadline and --protect exclude each other"),
     "no throttle to change": (("--protect", "--unthrottled"), "--unthrottled: there is no throttle to change"),
     "no highest throttle": (("--protect",), "Give --max-rate or --throttle"),
-    "no first throttle": (("--deadline", "1h"), "--deadline needs --throttle RATE"),
-    "bounds without a way": (("--throttle", "1MB/s", "--min-rate", "1MB/s"), "--min-rate and --max-rate limit"),
+    "no first throttle": (("--deadline", "1h"), "--deadline: the throttle at the start of the move is missing"),
+    "bounds without a way": (("--throttle", "1MB/s", "--min-rate", "1MB/s"), "--min-rate and --max-rate need"),
     "metrics without --protect": (("--throttle", "1MB/s", "--metrics", "http://b:1"), "--metrics needs --protect"),
     "no room between the bounds": (
         ("--protect", "--min-rate", "2MB/s", "--throttle", "1MB/s"),

@@ -19,7 +19,8 @@ class PaceOptions:
         typer.Option(
             "--deadline",
             metavar="TIME",
-            help="End the move after this time, for example 2h, or at a time such as 2026-11-24T06:00:00+01:00.",
+            help="Change the throttle so that the move ends in this time, for example 2h, or at "
+            "2026-11-24T06:00:00+01:00.",
         ),
     ] = None
     min_rate: Annotated[
@@ -58,7 +59,7 @@ class PaceOptions:
 
     @property
     def ways(self) -> dict[str, bool]:
-        """The options that the throttle can follow, and whether each is given."""
+        """The options that change the throttle over time, and whether each is given."""
         return {
             "--deadline": self.deadline is not None,
             "--between": self.between is not None,

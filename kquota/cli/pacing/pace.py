@@ -1,4 +1,4 @@
-"""The throttle of an open run by a deadline, by the time of day, or by the latency of writes (`protection`)."""
+"""Changing the throttle of an open run: for a deadline, by the time of day, or by write latency (`protection`)."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class PaceRules:
     exporters: world.UsageReader | None
 
     def first(self, throttle: ByteRate | None) -> ByteRate:
-        """Return the throttle at the start of a move. Raises Invalid if the options do not contain it."""
+        """Return the throttle at the start of a move. Raises Invalid if the options do not determine it."""
         if self.protects:
             return protection.bounds_of(throttle, self.bounds)[0]
         if self.days is not None:
             return self.days.at(datetime.now().astimezone().time())
         if throttle is None:
-            raise Invalid("--deadline needs --throttle RATE, with which the move starts")
+            raise Invalid("--deadline: the throttle at the start of the move is missing. Give --throttle RATE")
         return self.bounds.clamp(throttle)
 
     def most(self, throttle: ByteRate) -> ByteRate:
-        """Return the highest throttle that the move can get, if it starts with this one."""
+        """Return the highest throttle that the move can get if it starts with `throttle`."""
         rates = [throttle, *([] if self.bounds.high is None else [self.bounds.high])]
         if self.days is not None:
             rates += [self.days.otherwise, *(span.rate for span in self.days.spans)]
@@ -54,14 +54,17 @@ class PaceRules:
 
 
 def rules(options: PaceOptions, connection: Connection) -> PaceRules | None:
-    """Parse the options. Return None if the throttle follows nothing. Raises Invalid."""
+    """Return the parsed options, or None if none of them changes the throttle over time.
+
+    Raises Invalid for options that exclude or require another option, and for an invalid rate or time.
+    """
     given = [way for way, asked in options.ways.items() if asked]
     if len(given) > 1:
         raise Invalid(f"{' and '.join(given)} exclude each other. Give one of them")
     if not (options.deadline or options.protect) and (options.min_rate or options.max_rate):
-        raise Invalid("--min-rate and --max-rate limit the throttle of --deadline or --protect. Give one of these two")
+        raise Invalid("--min-rate and --max-rate need --deadline or --protect. Give one of these two")
     if options.metrics is not None and not options.protect:
-        raise Invalid("--metrics needs --protect, which follows these metrics")
+        raise Invalid("--metrics needs --protect. Give both, or leave out --metrics")
     if not given:
         return None
     low, high = (
@@ -69,7 +72,7 @@ def rules(options: PaceOptions, connection: Connection) -> PaceRules | None:
         for option, text in (("--min-rate", options.min_rate), ("--max-rate", options.max_rate))
     )
     if low is not None and high is not None and low > high:
-        raise Invalid(f"--min-rate {options.min_rate}: above --max-rate {options.max_rate}. Give a lower one")
+        raise Invalid(f"--min-rate {options.min_rate}: above --max-rate {options.max_rate}. Give a lower --min-rate")
     metrics = (options.metrics or world.where(connection).metrics) if options.protect else None
     return PaceRules(
         bounds=RateBounds(low=low, high=high),
@@ -104,15 +107,17 @@ def _moment(text: str, now: datetime) -> datetime:
     try:
         found = datetime.fromisoformat(text).astimezone()
     except ValueError as error:
-        raise Invalid(f"--deadline {text!r}: not a time. Write for example 2h or 2026-11-24T06:00:00+01:00") from error
+        raise Invalid(
+            f"--deadline {text!r}: not a valid time. Write for example 2h or 2026-11-24T06:00:00+01:00"
+        ) from error
     if found <= now:
-        raise Invalid(f"--deadline {text}: this time has passed. Give a later one")
+        raise Invalid(f"--deadline {text}: this time has passed. Give a later time")
     return found
 
 
 @dataclass(slots=True, kw_only=True)
 class DuePace:
-    """Implements `MovePace`: the throttle that meets a deadline, or that of the time of day."""
+    """Implements `MovePace`: sets the throttle that meets a deadline, or the throttle for the time of day."""
 
     setter: RateSetter
     rules: PaceRules
@@ -151,7 +156,9 @@ class DuePace:
 
 
 def _copying(move: WatchedMoveView) -> Copying | None:
-    """Return what the last destination copies. Until that is measured, it is taken to receive its whole throttle."""
+    """Return the copies to the destination that ends last. Until kquota has measured them, assume that each destination
+    receives at its whole throttle. Return None if that is also unknown.
+    """
     if move.seconds_left and (last := move.last) is not None and last.left and last.seconds_left:
         return Copying(left=last.left, net=last.left / last.seconds_left, written=last.written)
     slowest = max(

@@ -1,4 +1,4 @@
-"""The throttle of an open run that follows the latency of writes, and the metrics of brokers if they are given."""
+"""Changing the throttle of an open run by the latency of writes, and by broker metrics if exporters are given."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from kquota.watch.observation import Observed, WatchPorts
 from kquota.watch.reading import shrunk
 
 _LOWEST_SHARE: Final = 10
-"""Without a lower bound, the lowest throttle is this part of the highest one."""
+"""Without --min-rate, the lowest throttle is the highest one divided by this number."""
 _LEAST_SECONDS: Final = 1.0
-"""The shortest time of writes between two readings, so that each window has enough of them."""
+"""The shortest time between two readings, because each window needs enough writes."""
 _READ_SECONDS: Final = 2.0
-"""Clients wait for a reading until the throttle is lowered."""
+"""The time between two readings. It is short, because slow clients wait until a reading lowers the throttle."""
 _REPORT_SECONDS: Final = 10.0
 """The time between two readings of the exporters, because a reading costs a broker some CPU."""
 _MILLISECONDS: Final = 1_000
@@ -47,8 +47,8 @@ def bounds_of(rate: ByteRate | None, bounds: RateBounds) -> tuple[ByteRate, Byte
     low = ByteRate(max(1, high // _LOWEST_SHARE)) if bounds.low is None else bounds.low
     if low >= high:
         raise Invalid(
-            f"--min-rate {human_rate(low)}: not below the highest throttle ({human_rate(high)}). Give another "
-            "--min-rate or --max-rate"
+            f"--min-rate {human_rate(low)}: not below the highest throttle ({human_rate(high)}). Give a lower "
+            "--min-rate or a higher --max-rate"
         )
     return low, high
 
@@ -63,8 +63,8 @@ def protecting(
     *,
     fresh: bool,
 ) -> Iterator[ProtectedPace]:
-    """Yield the pace that follows the clients. The scratch topic exists until the context ends. With `fresh`, no copy
-    has begun, so the lowest throttle needs no time to take effect.
+    """Yield the pace of --protect. Its scratch topic exists until the context ends. With `fresh`, no copy has begun, so
+    the lowest throttle needs no time to take effect.
 
     Raises Invalid over ZooKeeper.
     """
@@ -87,7 +87,7 @@ def protecting(
 
 @dataclass(slots=True, kw_only=True)
 class _Reports:
-    """The metrics of brokers, read beside the writes, because an exporter may not answer for some seconds."""
+    """Reads the metrics of brokers in a thread, because an exporter may not answer for some seconds."""
 
     read: world.UsageReader
     clock: Clock
@@ -97,7 +97,7 @@ class _Reports:
     unreported: str | None = None
 
     def new(self) -> list[BrokerTimes]:
-        """Return the reading that has ended since the last call, and begin the next one if it is time."""
+        """Return the reading that has ended since the last call, if any, and begin the next one when it is due."""
         found: list[BrokerTimes] = []
         if self.running is not None and self.running.done():
             found, self.unreported = self.running.result()
@@ -174,7 +174,7 @@ class ProtectedPace:
         return self.setter.set(run, step.rate, f"{self.setter.reason or '--protect'}: {why}", f": {why}")
 
     def _say_pressure(self, run: Run, step: ProtectionStep) -> None:
-        """Print why the throttle does not rise, each reason once for each throttle."""
+        """Print why the throttle does not rise. Print each reason once until the throttle changes."""
         if step.pressure not in (*self.reported, Pressure.CALM, Pressure.MEASURING):
             self.reported.add(step.pressure)
             say(f"run {run.id}: the throttle stays at {human_rate(step.rate)}: {_why(step)}")
@@ -186,7 +186,7 @@ class ProtectedPace:
 
 def _why(step: ProtectionStep) -> str:
     if step.pressure is Pressure.MEASURING:
-        return "the lowest throttle, to measure the usual latency"
+        return "kquota measures the usual latency at the lowest throttle"
     if step.pressure is Pressure.SHRUNK:
         return f"{counted(step.shrunk, 'partition')} lost an in-sync replica"
     if step.high is not None:

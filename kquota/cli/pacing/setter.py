@@ -1,4 +1,4 @@
-"""Setting the throttle of an open run while its move is watched, and the interface of what decides on it."""
+"""Setting the throttle of an open run while its move is watched, and the interface of rules that change it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class MovePace(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateSetter:
-    """Sets the throttle of an open run, as `throttle set --run` does. `reason` is that of the operator."""
+    """Sets the throttle of an open run, as `throttle set --run` does. `reason` is the text of --reason, if given."""
 
     connection: Connection
     state_dir: Path | None
@@ -55,7 +55,10 @@ class RateSetter:
     force: bool
 
     def set(self, run: Run, wanted: ByteRate, why: str, detail: str = "") -> bool:
-        """Set the throttle of a run that has one, and report it with `detail`. Return False if the throttle stays."""
+        """Set the throttle of a run that has one, record `why`, and report the change with `detail`.
+
+        If the change fails, warn that the throttle stays, and return False.
+        """
         before = human_rate(run.rate or wanted)
         asked = SetOptions(
             connection=self.connection,
@@ -82,7 +85,10 @@ def throttled(runs: Runs, run: str | None) -> Run | None:
 
 
 def in_turn(work: Callable[[], _Result]) -> _Result:
-    """Do the work when `move run` releases the lock, between two of its writes. Raises Busy after `_TURN_SECONDS`."""
+    """Do the work, and try again while another command holds the lock, because `move run` releases it between writes.
+
+    Raises Busy after `_TURN_SECONDS`.
+    """
     timer = clock.SystemClock()
     deadline = timer.monotonic() + _TURN_SECONDS
     while True:
@@ -111,7 +117,7 @@ class PacedWatch:
 
 @dataclass(frozen=True, slots=True)
 class PacedClock:
-    """A clock whose waits belong to a `MovePace`, which may measure in the meantime."""
+    """A clock that lets a `MovePace` wait, because the pace may measure in the meantime."""
 
     clock: Clock
     pace: MovePace

@@ -51,7 +51,7 @@ class DestinationShown(Part):
 
     @property
     def limit(self) -> str:
-        """The throttle as text for people."""
+        """The throttle rate as text: `none` if none is set, `unknown` if kquota cannot know."""
         if self.throttled is None:
             return UNKNOWN
         return "none" if self.throttle is None else human_rate(self.throttle)
@@ -59,7 +59,10 @@ class DestinationShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedMoveShown(Part):
-    """One move with its destinations."""
+    """One move with its destinations. `elsewhere` counts partitions whose replicas are not those of the plan.
+
+    Amounts are in bytes, bytes per second and seconds. None means unknown.
+    """
 
     run: str | None
     partitions: int
@@ -85,7 +88,7 @@ class WatchedMoveShown(Part):
 
     @property
     def progress(self) -> str:
-        """The number of partitions, and the time left with its drift."""
+        """The progress as text: the partitions in each state, and the time left with its drift."""
         parts = [f"{self.done} of {self.partitions} partitions done"]
         if self.elsewhere:
             parts.append(f"{self.elsewhere} ended elsewhere")
@@ -120,14 +123,14 @@ class WatchedBrokerShown(Part):
 
     @property
     def lag_text(self) -> str:
-        """The lag and its trend."""
+        """SumReplicaLag and its trend as text."""
         how = "" if self.trend is None or not self.lag else f" {self.trend.value}"
         return f"{count_or_unknown(self.lag)}{how}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovesWatched(Answer):
-    """One reading. With `lines` the text is plain lines for a log, otherwise a table."""
+    """One reading of the watched moves. With `lines`, the text is plain lines for a log, otherwise a table."""
 
     time: datetime
     ended: bool
@@ -178,23 +181,23 @@ class MovesWatched(Answer):
             for to in going:
                 if (slow := to.slowest) is not None and to.copies - to.done > 1:
                     left = f"{size_or_unknown(slow.left)} left, time left {time_or_unknown(slow.seconds_left)}"
-                    yield f"  slowest to {to.broker}: {slow.partition}, {left}"
+                    yield f"  slowest copy to broker {to.broker}: {slow.partition}, {left}"
         if self.brokers:
             lags = ", ".join(f"broker {one.broker} {one.lag_text}" for one in self.brokers)
             yield from _wrapped(f"SumReplicaLag (offsets): {lags}")
 
 
 def _wrapped(line: str) -> list[str]:
-    """Return the lines of a table's text, so that a terminal does not break a word."""
+    """Return the text in lines of at most `_WIDTH` characters, because a terminal would break long lines in a word."""
     return wrap(line, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def answer(
     found: Observed, plan: str | None, *, lines: bool = False, unknown: bool = False, restores: bool = False
 ) -> MovesWatched:
-    """Return the answer. With `restores`, the command itself restores a leftover throttle.
+    """Return one reading as an answer. With `restores`, it leaves out leftover throttles that the command restores.
 
-    The exit code is 8 while moves run, or if a throttle is left over or something is `unknown`. It is 1 if the moves
+    The exit code is 8 while moves run, if a throttle is left over, or if some runs are `unknown`. It is 1 if the moves
     have ended, but replicas are not where the plan puts them.
     """
     moves = tuple(_move(move, plan) for move in found.view.moves)
@@ -220,7 +223,7 @@ def answer(
 
 
 def _named(symptom: object, plan: str | None, runs: list[str]) -> MoveNamed:
-    """Return the move that a symptom is about: the move of its own run, or the only one that is watched."""
+    """Return the move to which a symptom belongs: that of its own run, otherwise the only run that is watched."""
     own = getattr(symptom, "run", None)
     return MoveNamed(run=own or (runs[0] if len(runs) == 1 and not hasattr(symptom, "run") else None), plan=plan)
 

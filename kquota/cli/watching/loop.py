@@ -19,10 +19,10 @@ from kquota.watch.observation import Observed
 
 
 class Looking(Protocol):
-    """A watch of moves."""
+    """A watch of moves, for example `MoveWatch` or `PacedWatch`."""
 
     def look(self) -> Observed:
-        """Read the cluster once. Raises Unreachable."""
+        """Read the cluster once. Raises Unreachable if the cluster does not answer."""
         ...
 
 
@@ -38,11 +38,12 @@ def readings(
     unseen: tuple[str, ...] = (),
     restores: bool = False,
 ) -> Generator[MovesWatched]:
-    """Yield an answer for each reading. On a terminal, each reading replaces the previous one, so only the last one is
-    yielded.
+    """Yield an answer for each reading. On a terminal, each reading replaces the text of the previous reading, so only
+    the last answer is yielded.
 
-    With `once`, there is one reading, and a failure raises Unreachable. Otherwise a failed reading is repeated.
-    `unseen` are notes for an answer without a move. With `restores`, the command will restore a leftover throttle.
+    With `once`, there is one reading, and a failure raises Unreachable. Otherwise kquota warns and reads again after
+    the interval. `plan` is the plan's file for suggested commands. `unseen` are notes for an answer without a move.
+    `unknown` means that some runs cannot be read, and `restores` that the command restores a leftover throttle.
     """
     on_terminal = output is Output.text and not once and sys.stdout.isatty()
     with live() if on_terminal else nullcontext() as show:
@@ -70,5 +71,5 @@ def _look(watch: Looking, once: bool) -> Observed | None:
     except Unreachable as error:
         if once:
             raise
-        world.warn(f"{worded(error)}; trying again")
+        world.warn(f"{worded(error)}. Trying again")
         return None

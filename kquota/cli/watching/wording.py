@@ -11,7 +11,7 @@ from kquota.cli.amounts import size_or_unknown, time_or_unknown
 from kquota.cli.output import Part
 from kquota.cli.suggestion import suggested
 from kquota.list_text import few, joined
-from kquota.measure import ByteRate, counted, exact_rate, human_duration, human_rate
+from kquota.measure import ByteRate, agreeing, counted, exact_rate, human_duration, human_rate
 from kquota.terms import TopicPartition
 from kquota.watch.symptom import (
     CaughtReplica,
@@ -34,7 +34,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SymptomShown(Part):
-    """A symptom: its name, its values, a sentence with them, and the command that helps."""
+    """A symptom as text and JSON: its name, the problem (`what`), the next step (`do`), and its values."""
 
     finding: str
     what: str
@@ -55,7 +55,7 @@ class MoveNamed:
     plan: str | None
 
     def step(self, command: str, *more: str) -> str:
-        """Return a command about the move, or one that lists all moves if the move has no name."""
+        """Return a command that selects the move by its run, otherwise by its plan (PLAN if it is unknown)."""
         if self.run is not None:
             return suggested(" ".join((command, "--run", self.run, *more)))
         return suggested(" ".join((command, "--reassignment-json-file", shlex.quote(self.plan or "PLAN"), *more)))
@@ -67,7 +67,7 @@ class MoveNamed:
 
 
 def shown(symptom: Symptom, named: MoveNamed) -> SymptomShown:
-    """Describe a symptom in words. Its values are the keys of `values` in JSON."""
+    """Return a symptom in words. Its `values` have the names of the symptom's fields."""
     return SymptomShown(
         finding=_NAMES[type(symptom)], what=_what(symptom), do=_do(symptom, named), values=_values(symptom)
     )
@@ -90,7 +90,7 @@ _NAMES: Mapping[type[Symptom], str] = {
 
 
 def _what(symptom: Symptom) -> str:
-    """The problem, with its values."""
+    """Return the problem with its values, without the next step."""
     match symptom:
         case StarvedCopies():
             return _starved(symptom)
@@ -101,12 +101,14 @@ def _what(symptom: Symptom) -> str:
             names = few(symptom.partitions, _SHOWN)
             return f"{names}: no leader, so there is nothing to copy from (replicas: {joined(symptom.replicas)})"
         case NotSubmitted():
-            return f"{counted(symptom.partitions, 'partition')} not submitted yet, first {symptom.first}"
+            return (
+                f"{agreeing(symptom.partitions, 'partition', 'is', 'are')} not submitted yet (first: {symptom.first})"
+            )
         case NotStarted():
-            what = f"broker {symptom.broker} has no log of {counted(symptom.copies, 'copy')} after "
-            return f"{what}{human_duration(symptom.seconds)}, first {symptom.first}"
+            what = f"broker {symptom.broker} has not created the log of {counted(symptom.copies, 'copy')} after "
+            return f"{what}{human_duration(symptom.seconds)} (first: {symptom.first})"
         case LastPartition():
-            what = f"only {symptom.partition} to broker {symptom.destination} is left, for "
+            what = f"{symptom.partition} to broker {symptom.destination} has been the only copy left for "
             what += f"{human_duration(symptom.seconds)} ({size_or_unknown(symptom.left)} left, "
             return f"{what}time left {time_or_unknown(symptom.seconds_left)})"
         case ThrottleLeft():
@@ -132,30 +134,30 @@ def _what(symptom: Symptom) -> str:
 
 
 def _do(symptom: Symptom, named: MoveNamed) -> str:
-    """The command that helps."""
+    """Return the next step: a command, and its purpose."""
     match symptom:
         case StarvedCopies():
             return f"Raise the rate: {_raise(symptom, named)}"
         case DestinationDown():
-            return f"Start it, or undo the move: {_undo(named)}"
+            return f"Start the broker, or undo the move: {_undo(named)}"
         case NoLeader():
             return f"Start one of these brokers. See {_of_topic('topics --describe', symptom.partitions[0])}"
         case NotStarted(first=first):
-            return f"See its replicas: {_of_topic('topics --describe', first)}"
+            return f"See the replicas of the topic: {_of_topic('topics --describe', first)}"
         case NotSubmitted(run=run):
             return f"Submit the rest: {suggested('move resume' + _run(run))}"
         case LastPartition(partition=partition):
-            return f"See its throttle: {_of_topic('throttle show', partition)}"
+            return f"See the throttle of the topic: {_of_topic('throttle show', partition)}"
         case CaughtReplica(partition=partition):
             return f"See the throttled replica lists: {_of_topic('throttle show', partition)}"
         case ThrottleLeft():
-            return f"Restore it: {_verify(named)}"
+            return f"Restore the throttle: {_verify(named)}"
         case IdleLogDir(broker=broker) | FullDisk(broker=broker):
             return f"See the log dirs: {suggested(f'log-dirs --describe --broker-list {broker}')}"
         case NothingArrives():
             return f"See the throttles: {suggested('throttle show')}"
         case RunPaused(run=run):
-            return f"Continue it: {suggested('move adjust --continue' + _run(run))}"
+            return f"Continue the run: {suggested('move adjust --continue' + _run(run))}"
         case _:
             assert_never(symptom)
 
@@ -170,12 +172,12 @@ def _starved(symptom: StarvedCopies) -> str:
     return (
         f"broker {symptom.broker} {verb} {human_rate(symptom.used)} of its {symptom.side.value} rate of "
         f"{human_rate(symptom.rate)}{followers}, and producers write {human_rate(symptom.written)} to the partitions "
-        "that it copies: the copies do not catch up"
+        "that it copies, so the copies do not catch up"
     )
 
 
 def _raise(symptom: StarvedCopies, named: MoveNamed) -> str:
-    """Suggest twice the rate that is only enough for the writes, with two digits."""
+    """Return a command that doubles the rate, or the rate of followers and writes if that is higher, to two digits."""
     enough = max(symptom.rate, symptom.followers + symptom.written) * 2
     rate = exact_rate(ByteRate(int(f"{enough:.1e}".partition("e")[0].replace(".", "")) * 10 ** max(0, _digits(enough))))
     if not named.known:

@@ -285,7 +285,7 @@ def _ended(
             except Unreachable as error:
                 if stage.clock.monotonic() - seen > _PATIENCE:
                     raise
-                say(f"warning: {worded(error)}; trying again")
+                say(f"warning: {worded(error)}. Trying again")
                 found = None
             if found is not None and found.verdict is not Progress.IN_PROGRESS:
                 return found
