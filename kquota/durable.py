@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
+
+_SUFFIX: Final = ".unfinished"
+_ABANDONED_SECONDS: Final = 24 * 3600.0
+"""The age after which kquota removes a partial file, because no process writes one for so long."""
 
 
 @contextlib.contextmanager
@@ -17,8 +22,13 @@ def replacing(path: Path, *, private: bool = False, synced: bool = True) -> Iter
     returns. Otherwise a power failure may leave the name with an empty or zeroed file. With `private`, only its owner
     may read the file. A symlink is replaced, not followed. Raises OSError.
     """
+<<<<<<< HEAD
     # Not a process id, because processes in two containers with a shared volume may have the same id.
     partial = path.with_name(f".{os.urandom(8).hex()}.unfinished")
+=======
+    # Not a process id, because two containers with a shared volume may have the same.
+    partial = path.with_name(f".{os.urandom(8).hex()}{_SUFFIX}")
+>>>>>>> 98338f0 (A later snapshot removes the partial file of one that was killed, a day after it)
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW
     descriptor = os.open(partial, flags, 0o600 if private else 0o666)
     try:
@@ -33,6 +43,14 @@ def replacing(path: Path, *, private: bool = False, synced: bool = True) -> Iter
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove the partial files of processes that were killed while they wrote into this folder, a day later."""
+    for partial in folder.glob(f".*{_SUFFIX}"):
+        with contextlib.suppress(OSError):
+            if time.time() - partial.stat().st_mtime > _ABANDONED_SECONDS:
+                partial.unlink()
 
 
 def sync(folder: Path) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -66,3 +69,24 @@ def test_the_permissions_of_the_file(tmp_path: Path, private: bool, mode: int) -
     finally:
         os.umask(umask)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
+
+
+KILLED = """
+import os, pathlib, signal, sys
+from kquota import durable
+with durable.replacing(pathlib.Path(sys.argv[1])) as file:
+    file.write(b"half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_partial_file_of_a_killed_process_is_removed_after_a_day(tmp_path: Path) -> None:
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "file")], check=False)
+    old, new = sorted(tmp_path.iterdir())
+    two_days_ago = time.time() - 2 * 24 * 3600
+    os.utime(old, (two_days_ago, two_days_ago))
+    (tmp_path / "another.unfinished").touch()
+    os.utime(tmp_path / "another.unfinished", (two_days_ago, two_days_ago))
+    durable.remove_abandoned(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([new.name, "another.unfinished"])

@@ -214,6 +214,7 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
     path = directory / f"{safe(cluster_id)}-{time.astimezone(UTC):{FILE_TIME}}.jsonl.gz"
     if path.exists():
         raise Refused(f"{path} already exists, because kquota takes at most one snapshot per second. Try again")
+    durable.remove_abandoned(directory)
     try:
         with (
             durable.replacing(path) as raw,
