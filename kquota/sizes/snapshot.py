@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, Final
 
 from kquota import bounded
@@ -19,6 +20,7 @@ VERSIONS: Final = (1, VERSION)
 """The snapshot versions that kquota reads."""
 STAMP: Final = "%Y-%m-%dT%H:%M:%SZ"
 """The format of times in rows: UTC, to the second."""
+_order: Final = attrgetter("partition", "future")
 _WORDS: Final = {None: "null", True: "true", False: "false"}
 
 
@@ -32,7 +34,7 @@ def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterat
         place = {"broker": log_dir.broker, "rack": log_dir.rack, "log_dir": log_dir.path}
         head = _json({"version": VERSION, "cluster": cluster_id, "time": stamp} | place).removesuffix("}")
         tail = _json({"volume_total": log_dir.volume_total, "volume_usable": log_dir.volume_usable}).removeprefix("{")
-        for replica in sorted(log_dir.replicas, key=lambda found: (found.partition, found.future)):
+        for replica in sorted(log_dir.replicas, key=_order):
             yield f"{head},{_of_replica(replica)},{tail}"
 
 
