@@ -208,7 +208,7 @@ def _with_details(
     found: list[Replica] = []
     topic = None
     for replica in log_dir.replicas:  # sorted by topic
-        name, size, lag, future, *_ = replica
+        name, future = replica.partition, replica.future
         number = name.partition
         if name.topic != topic:
             topic = name.topic
@@ -217,9 +217,9 @@ def _with_details(
         state = of_topic.get(number)
         if future or state is None:
             found.append(replica)
-        else:
-            leader, in_sync = state
-            start, local_start, end = first.get(number), local.get(number), last.get(number)
-            # Positional arguments, because `_replace` takes four times as long.
-            found.append(Replica(name, size, lag, False, end, start, local_start, leader == broker, broker in in_sync))
+            continue
+        # Positional arguments, because `_replace` takes four times as long.
+        start, local_start, end = first.get(number), local.get(number), last.get(number)
+        flags = state.leader == broker, broker in state.in_sync
+        found.append(Replica(name, replica.size, replica.offset_lag, future, end, start, local_start, *flags))
     return tuple(found)

@@ -33,8 +33,8 @@ _REQUEST_ENTRY: Final = struct.Struct(">iiq")
 """An entry of the request: partition, leader epoch, timestamp."""
 _ANSWER_ENTRY: Final = struct.Struct(">ihqqi")
 """An entry of the answer: partition, error code, timestamp, offset, leader epoch."""
-_TAGGED_ENTRY: Final = struct.Struct(">ihqqiB")
-"""An entry of the answer from version 6 on, with the number of its tagged fields."""
+_TAGGED_ENTRY: Final = struct.Struct(">ihqqix")
+"""An entry of the answer from version 6 on. Its last byte is the number of its tagged fields."""
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 _NO_TAGS: Final = b"\0"
@@ -148,10 +148,10 @@ def _flexible(data: bytes) -> OffsetsAnswer:
         name = _exactly(data, start, start + length).decode()
         count, first = _read_compact_length(data, start + length)
         at = first + count * _TAGGED_ENTRY.size
-        entries = list(_TAGGED_ENTRY.iter_unpack(_exactly(data, first, at)))
-        if any(tags for *_, tags in entries) or data[at]:
+        entries = _TAGGED_ENTRY.iter_unpack(_exactly(data, first, at))
+        if data[at] or data[first + _ANSWER_ENTRY.size : at : _TAGGED_ENTRY.size].strip(_NO_TAGS):
             raise ValueError("an offset has tagged fields, which no version up to 11 has")
-        found[name] = {number: offset for number, error, _, offset, _, _ in entries if error == 0 and offset >= 0}
+        found[name] = {number: offset for number, error, _, offset, _ in entries if error == 0 and offset >= 0}
         at += 1
     return OffsetsAnswer(throttle_time_ms=throttled, offsets=found)
 
