@@ -80,8 +80,8 @@ class RecoveryOptions(WritingOptions):
 
 
 RESUME_EPILOG: Final = """\
-Exit codes: 0 the runs are done; 8 they are still moving: run it again; 1 replicas are not where the
-plan wants them.
+Exit codes: 0 the runs are done; 8 replicas are still moving: run the command again; 1 replicas are not those of
+the plan.
 
 Examples:
   kquota move resume --bootstrap-server localhost:9092 --dry-run
@@ -99,7 +99,8 @@ class ResumeOptions(RecoveryOptions):
 
 
 ABORT_EPILOG: Final = """\
-Exit codes: 0 everything is as before the run, 8 replicas are still being copied back: run it again.
+Exit codes: 0 replicas and throttle are as before the run, 8 replicas are still being copied back: run the
+command again.
 
 Examples:
   kquota move abort --bootstrap-server localhost:9092 --dry-run
@@ -108,7 +109,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortOptions(RecoveryOptions):
-    """Undo a run: cancel what moves, copy back what has moved, and restore its throttle."""
+    """Undo a run: cancel its moves, copy moved replicas back, and restore the throttle from before the run."""
 
     @property
     def asks(self) -> bool:

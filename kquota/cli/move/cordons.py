@@ -29,7 +29,7 @@ def cordons_shown(cordons: Iterable[Cordon]) -> tuple[CordonShown, ...]:
 
 
 def cordon_notes(cordons: Iterable[Cordon]) -> Iterator[str]:
-    """Return one line for each broker with cordoned log dirs."""
+    """Yield one line for each broker with cordoned log dirs."""
     for each in cordons:
         names = few(each.log_dirs, _NAMED)
         if each.whole:

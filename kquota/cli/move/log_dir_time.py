@@ -23,7 +23,10 @@ BrokerSettings: TypeAlias = Mapping[BrokerId, Mapping[str, str | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirTimeShown(Part):
-    """The copies between the log dirs of one broker. None means unknown. A null throttle means that none is set."""
+    """The copies between the log dirs of one broker, in bytes, bytes per second and seconds.
+
+    None means unknown, except that a throttle of None means that no throttle is set.
+    """
 
     broker: int
     copies: int
@@ -52,15 +55,15 @@ def shown(pace: LogDirPace) -> LogDirTimeShown:
 
 
 def broker_settings(connection: Connection, works: Iterable[LogDirWork]) -> BrokerSettings:
-    """Return the configs of the brokers of this work. If they do not answer, print a warning and return nothing."""
+    """Return the configs of the brokers in `works`. If the cluster does not answer, warn and return no configs."""
     brokers = sorted({work.broker for work in works})
     try:
         with world.configs(world.where(connection)) as configs:
             described = configs.describe([Resource(kind=BROKERS, name=str(broker)) for broker in brokers])
     except KquotaError as error:
         say(
-            f"warning: the throttles for log dirs of {named_brokers(brokers)} are unknown, so Kafka's defaults are "
-            f"assumed: {error}"
+            f"warning: the throttles for log dirs of {named_brokers(brokers)} are unknown, so kquota assumes "
+            f"Kafka's defaults: {error}"
         )
         return {}
     return {
@@ -80,7 +83,7 @@ def paced(work: LogDirWork, throttle: int | None, settings: BrokerSettings) -> L
 
 
 def never(paces: Iterable[LogDirPace]) -> str | None:
-    """Return the error if one of the brokers never finishes. Return None if all of them finish, or if it is unknown."""
+    """Return an error message for the first broker that can never finish, or None if no such broker is known."""
     for pace in paces:
         if pace.feasible is False:
             (why,) = time_lines(pace)
@@ -89,7 +92,7 @@ def never(paces: Iterable[LogDirPace]) -> str | None:
 
 
 def time_lines(pace: LogDirPace, heading: str = "") -> Iterator[str]:
-    """Yield the expected time of one broker, in words, after a heading."""
+    """Yield a line with the expected time of one broker's copies. The line begins with `heading`."""
     work, throttle = pace.work, pace.throttle
     size, count = human_bytes(work.bytes), counted(work.copies, "copy")
     copies = f"{heading}broker {work.broker}: {size} in {count} between its log dirs"

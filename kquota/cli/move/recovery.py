@@ -48,12 +48,12 @@ class Recovered(Answer):
 
 
 def resume(options: ResumeOptions) -> Recovered:
-    """Continue the runs. Raises Invalid if it is not clear which ones."""
+    """Continue the selected runs. Raises Invalid for two selections, Refused if no selected run is open."""
     return _recover(options, "resume")
 
 
 def abort(options: AbortOptions) -> Recovered:
-    """Undo the run. Raises Invalid if it is not clear which one."""
+    """Undo the selected run. Raises Invalid for two selections, or if several runs are open and none is selected."""
     return _recover(options, "abort")
 
 
@@ -70,7 +70,7 @@ def _recover(options: RecoveryOptions, verb: str) -> Recovered:
     done: list[RunRecovered] = []
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
         for each in _chosen(stage.runs, options, verb):
-            # The previous run may have ended and passed its rates on to this one, in its record.
+            # Read the record again, because a run that has just ended may have passed its rates on to this run.
             latest = [run for run in stage.runs.unfinished() if run.id == each.id]
             done += [_one(stage, run, options, verb) for run in lost_brokers.without(latest, lost, stage.cluster)]
         notes = [] if done else [f"no run is open: nothing to {verb}", *world.unseen(stage.runs.alone)]
@@ -103,7 +103,7 @@ def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequ
         say(f"{verb} run {wanted.id}: submit {moves} of its {every} partitions, then restore its throttle")
     takes = options.take_over and writer is not None
     if takes:
-        say(f"{writer} holds the lock. It may still be running. After the takeover, it writes nothing more")
+        say(f"{writer} holds the lock and may still be running. After the takeover, that command writes nothing more")
     confirmation.must_agree(f"take over the lock and {verb}?" if takes else f"{verb}?")
 
 
@@ -136,9 +136,9 @@ def _prepared(stage: move_stores.Stage, run: Run, options: RecoveryOptions, verb
 
 
 def _sizes(stage: move_stores.Stage, run: Run) -> Mapping[TopicPartition, int]:
-    """Return the sizes of the partitions if the run limits the bytes in flight.
+    """Return the sizes of the run's partitions if the run limits the bytes in flight, otherwise no sizes.
 
-    Over ZooKeeper the sizes are unknown.
+    Over ZooKeeper, kquota cannot read sizes.
     """
     if run.limits.in_flight is None or stage.log_dirs is None:
         return {}

@@ -23,7 +23,7 @@ from kquota.watch.view import WatchedMoveView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterShown(Part):
-    """A process that writes runs."""
+    """The process that began a run, or that wrote it last."""
 
     owner: Owner = hidden()
     user: str
@@ -66,7 +66,7 @@ class OpenRun(Part):
     holds_throttle: bool = hidden()
 
     def lines(self) -> Iterator[str]:
-        """Yield its progress, its owner and reason, and its last writer."""
+        """Yield the state of the run, its progress, its owner and reason, its last writer, and its record."""
         ended = self.state is RunState.ENDED and not self.holds_throttle
         yield f"{self.run}  {'ended, but its record is still open' if ended else self.state.value}"
         rate = "no throttle" if self.throttle is None else f"throttle {human_rate(self.throttle)}"
@@ -106,7 +106,7 @@ class OpenRuns(Answer):
 
 
 def run(options: MoveStatusOptions) -> OpenRuns:
-    """Show the open runs. The exit code is 8 if a run is open, or if this is unknown."""
+    """Show the open runs. The exit code is 8 if a run is open, or if some runs cannot be read."""
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, runs):
         every = runs.unfinished()
         moving = {one.id: one for one in every if one.purpose is Purpose.MOVE}

@@ -25,15 +25,16 @@ from kquota.cli.options import (
 from kquota.cli.pacing.options import PaceOptions
 
 EPILOG: Final = """With RATE, kquota sets the throttle and ends. With --broker, --leader and --follower, RATE applies
-only to these brokers and roles, until a RATE without them.
+only to these brokers and roles, until you give a RATE without these options.
 
 With --deadline, --between or --protect, kquota watches the move, changes the throttle as needed, and ends with the
 move. If kquota is stopped, the last throttle stays. Each change is recorded in the run. The command that ends the run
 restores the throttle from before the move.
 
-With --pause, each broker that copies fetches once in each quota window (11 s), up to
-replica.fetch.response.max.bytes (10 MB) for each fetcher thread, about 1 MB/s for each pair of brokers: Kafka cannot
-stop a copy entirely. Replicas that are not part of the move are not delayed. --continue restores the rate from before.
+With --pause, the copies continue slowly, because Kafka cannot stop a copy entirely. In each quota window (11 s), each
+destination fetches once, up to replica.fetch.response.max.bytes (10 MB) for each fetcher thread. That is about 1 MB/s
+for each pair of brokers. Replicas that are not part of the move are not delayed. --continue restores the rate from
+before the pause.
 
 Exit codes: as for `kquota throttle set`, and with --deadline, --between or --protect as for
 `kquota move watch`.
@@ -75,8 +76,8 @@ class AdjustOptions(WritingOptions):
         bool,
         typer.Option(
             "--even-finish",
-            help="Give RATE to the destination that needs the longest, and each other one a lower follower rate, so "
-            "that all finish at the same time.",
+            help="Set RATE on the destination that needs the longest time, and a lower follower rate on each other "
+            "destination, so that all finish at the same time.",
         ),
     ] = False
     pacing: PaceOptions

@@ -1,4 +1,4 @@
-"""`kquota move adjust`: set the throttle of an open run once, or follow its move with it."""
+"""`kquota move adjust`: set the throttle of an open run once, or change it until the move ends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kquota.watch.observation import MoveWatch, WatchPorts
 
 
 def run(options: AdjustOptions) -> Answer | Generator[Answer]:
-    """Change the throttle. Raises Invalid, and Refused without an open run."""
+    """Change the throttle. Raises Invalid for options that do not fit together, Refused without an open run."""
     ways = {
         "RATE": options.rate is not None,
         **options.pacing.ways,
@@ -46,7 +46,9 @@ def run(options: AdjustOptions) -> Answer | Generator[Answer]:
     if options.rate is None and (options.broker or options.leader or options.follower or options.even_finish):
         raise Invalid("--broker, --leader, --follower and --even-finish need RATE")
     if options.even_finish and (options.broker or options.leader or options.follower):
-        raise Invalid("--even-finish sets the follower rates of all destinations. Leave out --broker and the roles")
+        raise Invalid(
+            "--even-finish sets the follower rates of all destinations. Leave out --broker, --leader and --follower"
+        )
     if options.pause or options.go_on:
         return in_turn(lambda: _pause(options))
     if followed is not None:
@@ -62,17 +64,20 @@ def run(options: AdjustOptions) -> Answer | Generator[Answer]:
 
 def _finish_evenly(options: AdjustOptions, rate: ByteRate) -> Answer | Generator[Answer]:
     interval = interval_seconds(options.interval)
-    say(f"throttle: {human_rate(rate)}, and less for destinations with less to copy; measuring for {interval:g} s")
+    say(f"throttle: {human_rate(rate)}, and lower for destinations with less to copy. Measuring for {interval:g} s")
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, _):
         found = _open_run(ports.runs, options)
         even = _even_rates(ports, found, rate, interval)
-    # The copies were measured, so --force saves a second measurement.
+    # --force avoids a second measurement, because the copies have just been measured.
     asked = _setting(replace(options, force=True), found, str(rate), options.reason or "--even-finish")
     return in_turn(lambda: setting.adjusted(asked, lambda run: _with_even_rates(run, rate, even)))
 
 
 def _even_rates(ports: WatchPorts, run: Run, rate: ByteRate, interval: float) -> Mapping[BrokerId, ByteRate]:
-    """Measure the copies, and return the rates of `even_rates`. Raises Refused if sizes are unknown."""
+    """Measure the copies for `interval` seconds, and return a follower rate for each destination.
+
+    Raises Refused if the bytes to copy are unknown, or if the copies to a broker never end under `rate`.
+    """
     watch = MoveWatch(ports, run=run.id)
     watch.look()
     ports.clock.sleep(interval)
@@ -80,7 +85,8 @@ def _even_rates(ports: WatchPorts, run: Run, rate: ByteRate, interval: float) ->
     unknown = [lane.broker for lane in move.destinations if lane.left is None]
     if unknown:
         raise Refused(
-            f"broker {unknown[0]}: its bytes to copy are unknown, so its rate is unknown. Leave out --even-finish"
+            f"broker {unknown[0]}: the bytes left to copy are unknown, so no rate can be "
+            "calculated. Leave out --even-finish"
         )
     copies = {lane.broker: Incoming(left=lane.left or 0, written=lane.written) for lane in move.destinations}
     try:
@@ -127,7 +133,7 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
             connection=options.connection,
             state_dir=options.state_dir,
             reason=options.reason,
-            # Copies that cannot catch up while clients are slow can do so later.
+            # --protect skips the check, because copies that cannot catch up now can do so at a later rate.
             force=options.force or followed.protects,
         )
         with following(followed, found.rate, setter, ports) as pace:
@@ -137,16 +143,19 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
 
 
 def _open_run(runs: Runs, options: AdjustOptions) -> Run:
-    """Return the selected run, or the only open run of a move."""
+    """Return the selected run, or the only open run. Raises Refused without an open run, Invalid for several."""
     moving = [one for one in runs.unfinished() if one.purpose is Purpose.MOVE]
     if options.reassignment_json_file is not None:
         found = covers(read(options.reassignment_json_file, world.warn), moving)
         if found is None:
-            raise Refused(f"{options.reassignment_json_file}: no run of this plan is open. ", NextStep.SHOW_MOVES)
+            raise Refused(
+                f"{options.reassignment_json_file}: no run of this plan is open. See the open runs with ",
+                NextStep.SHOW_MOVES,
+            )
         return found
     selected = [one for one in moving if options.run in (None, one.id)]
     if not selected:
-        which = "no run of a move is open" if options.run is None else f"run {options.run}: no such run is open"
+        which = "no run of a move is open" if options.run is None else f"run {options.run}: no run with this id is open"
         raise Refused(f"{which}. See the open runs with ", NextStep.SHOW_MOVES)
     if len(selected) > 1:
         there = ", ".join(one.id for one in selected)

@@ -156,7 +156,7 @@ def _log_dir_moves(found: Sequence[LogDirPace]) -> list[LogDirTimeShown]:
 
 
 def ahead(found: Outlook) -> dict[str, object]:
-    """The JSON keys of an outlook. null means unknown, never 0."""
+    """Return the JSON keys of an outlook. null means unknown, never 0."""
     band, waves = found.band, found.waves
     return {
         "band": None
@@ -210,8 +210,9 @@ class SizesUsed(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRates(Part):
-    """The sources of the write rates. The first source with a rate wins. It also has the brokers whose rate could not
-    be assigned to partitions.
+    """The sources of the write rates. The first source with a rate wins.
+
+    `brokers_without_partitions` have a rate that kquota could not assign to partitions.
     """
 
     sources: tuple[RateSource, ...] = spread(_sources)

@@ -77,8 +77,7 @@ class RateSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """The sources of sizes and write rates, before Spark reads them. `running` is None if the running moves are
-    unknown.
+    """The sources of sizes and write rates, before Spark reads them.
 
     `files` contain the sizes that are not in a rolled history, `waiting` the snapshots of a history that are not rolled
     yet. `brokers` and `volumes` also include brokers without replicas. `cordons` are known only on a live cluster.
@@ -107,7 +106,7 @@ def asked(options: EstimateOptions) -> GivenInputs:
     for option, value in (("--history-window", window), ("--cluster-id", options.cluster_id)):
         if value is not None and not options.history:
             raise Invalid(f"{option} needs a history. Give --history PATH")
-    # The name of a file may contain "=", and <(curl ...) is a pipe.
+    # Look for files first, because the name of a file may contain "=", and <(curl ...) is a pipe.
     names = dict.fromkeys(text for text in rates if _is_file(text))
     found = GivenInputs(
         log_dirs=tuple(options.log_dirs or ()),
@@ -223,7 +222,7 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
         described, now = seen.log_dirs, datetime.now(UTC)
         if _skip_remote(settings):
             described = without_remote(described, cluster.pending(described))
-        # This is read last, so that the replicas of a move that has just ended count as complete.
+        # Read the running moves last, because then the replicas of a move that has just ended count as complete.
         running = _running(moves)
         copies = running_copies(running or {}, described)
         snapshot = local_files.snapshot(scratch / "live", cluster.cluster_id, now, before_the_move(described, copies))
@@ -246,7 +245,7 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
 def _must_be_visible(moves: MoveCluster, described: Collection[LogDir], plan: Plan | PlanFiles) -> None:
     """Warn of topics that Kafka hides from this user. Raises Refused if one of them is in the plan.
 
-    A hidden topic has sizes, which are those of its brokers, but no leaders and no write rates.
+    Brokers report the sizes of a hidden topic, but its leaders and write rates are unknown.
     """
     led = {one.partition.topic for each in described for one in each.replicas if one.leader is not None}
     missing = topics(described) - led
@@ -254,7 +253,7 @@ def _must_be_visible(moves: MoveCluster, described: Collection[LogDir], plan: Pl
         if missing:
             moves.snapshot(missing)
     except Refused as error:
-        # A plan that only Spark reads is not known yet.
+        # Check only a JSON plan, because Spark reads the other plans later.
         planned = missing & {name.topic for name in plan.targets} if isinstance(plan, Plan) else frozenset()
         if planned:
             raise Refused(
@@ -300,7 +299,7 @@ def _broker_settings(at: world.Where) -> tuple[Mapping[str, str | None], ...]:
         with world.configs(at) as configs:
             described = configs.describe(configs.resources(BROKERS))
     except KquotaError as error:
-        say(f"warning: the brokers' settings for throttles are unknown, so Kafka's defaults are assumed: {error}")
+        say(f"warning: the brokers' settings for throttles are unknown, so kquota assumes Kafka's defaults: {error}")
         return ()
     return tuple({entry.key: entry.value for entry in entries} for entries in described.values())
 

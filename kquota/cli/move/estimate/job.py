@@ -62,9 +62,9 @@ class Job:
 def begun(
     asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path, engine: Engine
 ) -> Iterator[Job]:
-    """Start Spark while kquota reads a live cluster, because such a job is always small.
+    """Yield the job. For a live cluster, Spark starts while kquota reads the cluster, because such a job is small.
 
-    Otherwise Spark starts later.
+    For other sizes, Spark starts later.
     """
     if asked.history or not is_live(asked, connection):
         yield Job(engine=engine, scratch=scratch)
@@ -120,7 +120,7 @@ def calculated(
 def _starting(inputs: Inputs, plan: Plan | PlanFiles, job: Job) -> AbstractContextManager[Start]:
     """Start Spark for these inputs.
 
-    It joins one snapshot of a rolled history with the plan, and scans the other files.
+    Spark joins one snapshot of a rolled history with the plan, and scans the other files.
     """
     listing = inputs.listing
     rolled = sum(map(_stored, listing.rolled)) if listing else 0

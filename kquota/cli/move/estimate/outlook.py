@@ -55,7 +55,8 @@ def outlook(
 ) -> Outlook:
     """Return the outlook of a pace, with the disks and waves that the job found, and the write rates of each broker.
 
-    `volumes` are reported by live brokers. They replace the volumes of the sizes, because they are more complete.
+    `volumes` are reported by live brokers. They replace the volumes that the sizes contain, because they are
+    more complete.
     `errors` are the errors of past estimates, or of the model.
     """
     busy = {broker: rate for broker, rate in bytes_in.items() if rate.mean > 0}
@@ -93,7 +94,7 @@ def band_line(found: Outlook) -> str | None:
 
 
 def warnings(found: Outlook) -> Iterator[str]:
-    """Return warnings about likely problems, for stderr."""
+    """Yield warnings about likely problems, for stderr."""
     for broker in found.at_peak:
         yield (
             f"warning: leader {broker}: at the peak of its write rate (p99) the copies cannot catch up, "

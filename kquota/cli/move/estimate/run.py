@@ -44,9 +44,7 @@ _QUARTERS: Final = (2, 3, 4, 6, 8, 20)
 
 
 def run(options: EstimateOptions) -> Generator[Estimate]:
-    """Yield the estimate. Raises Invalid for unusable input. At the end it raises Refused for a move that is not
-    possible.
-    """
+    """Yield the estimate. Raises Invalid for unusable input, and after the estimate Refused for an impossible move."""
     inside = rates.any_throttle(options.replica_alter_log_dirs_throttle, log_dir_time.OPTION)
     limited = limits.limits(options.throttle, options.deadline, options.nic, options.max_impact)
     asked = estimate_inputs.asked(options)
@@ -117,7 +115,8 @@ def estimate(
 ) -> Estimate:
     """Make the estimate from a move's sums, the operator's limits and the errors of past estimates.
 
-    `within` are the moves inside brokers, which another throttle limits. Raises Refused if no throttle is known.
+    `within` are the moves between log dirs of one broker, which another throttle limits. Raises Refused if no throttle
+    is known.
     """
     measured, busiest, live = found.measured, found.measured.max_bytes_in, inputs.source == CLUSTER
     chosen = limits.chosen(asked, measured.works, enforcement)
@@ -173,7 +172,7 @@ def _fetch(asked: Limits, enforcement: Enforcement, throttle: ByteRate, brokers:
 def _others(judged: Pace | Waves) -> tuple[Pace | Waves, ...]:
     """Estimate the same move under other throttles, from half to five times this one.
 
-    If the move never finishes with this throttle, they are multiples of the smallest throttle with which it finishes.
+    If the move never finishes with this throttle, kquota uses the smallest throttle with which it finishes instead.
     """
     least = (judged.least_throttle or 0) if judged.feasible is False else 0
     about = max(judged.throttle, int(least))

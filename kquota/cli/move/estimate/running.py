@@ -48,7 +48,7 @@ def _state(found: MoveUnderWay) -> str:
 
 
 def running_remarks(found: MoveUnderWay | None) -> Iterator[str]:
-    """Yield the running moves that the estimate treats as not started, or omits."""
+    """Yield remarks on running moves that the estimate treats as not started, or leaves out."""
     if found is None:
         return
     if found.unknown:

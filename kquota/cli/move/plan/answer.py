@@ -47,7 +47,7 @@ class CopyShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderShown(Part):
-    """The leader of a partition."""
+    """The leader of a partition before and after the move."""
 
     before: BrokerId | None
     after: BrokerId
@@ -69,7 +69,7 @@ class MovePlanned(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldingShown(Part):
-    """The replicas, leaders and bytes of a broker."""
+    """The number of replicas and leaders on a broker, and the bytes that it stores."""
 
     replicas: int
     leaders: int

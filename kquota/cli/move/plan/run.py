@@ -40,11 +40,11 @@ _OF_BROKERS: Final = (
     "disk",
     "history",
 )
-"""The options that do not apply inside one broker."""
+"""The options that exclude --balance-log-dirs, because they do not apply inside one broker."""
 
 
 def run(options: PlanOptions) -> MovePlan | LogDirPlan:
-    """Plan and explain. Raises Invalid without a goal."""
+    """Return the plan, and explain it on stderr. Raises Invalid without a goal."""
     if options.balance_log_dirs is not None:
         return _within_broker(options, BrokerId(options.balance_log_dirs))
     if options.replica_alter_log_dirs_throttle is not None:
@@ -99,7 +99,7 @@ def _within_broker(options: PlanOptions, broker: BrokerId) -> LogDirPlan:
         tolerance=tolerance,
         disk_limit=disk_limit,
     )
-    # Read partitions after log dirs: a partition that was created in between is in none of them, and stays.
+    # Read partitions after log dirs, because a partition that was created in between is in no log dir and stays.
     with move_stores.moves(at, None) as (moves, _):
         found = balanced(goal, dirs, moves.snapshot(held).partitions)
     work = LogDirWork(broker=broker, copies=len(found.moves), bytes=found.bytes)
@@ -120,7 +120,7 @@ def _read(
             sizes, source = live, "the live cluster"
             for warning in hidden(sizes):
                 say(f"warning: {warning}")
-    # Read partitions after sizes: a partition created in between has no size yet, and a deleted one is not planned.
+    # Read partitions after sizes, because a partition that was deleted in between must not be planned.
     with move_stores.moves(at, None) as (moves, _):
         everything = moves.snapshot(None)
         missing = topics(sizes) - {name.topic for name in everything.partitions}
@@ -153,7 +153,9 @@ def _newest(history: list[str], cluster_id: str) -> tuple[list[LogDir], str]:
     except Invalid as error:
         raise Invalid("--history ", *error.args) from error
     if taken.cluster != cluster_id:
-        raise Invalid(f"--history {path}: snapshot of another cluster ({taken.cluster}). Give one of {cluster_id}")
+        raise Invalid(
+            f"--history {path}: snapshot of another cluster ({taken.cluster}). Give a snapshot of {cluster_id}"
+        )
     return snapshot.log_dirs(lines, str(path)), f"{path}, {taken.stamp}"
 
 

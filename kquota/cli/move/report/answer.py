@@ -29,11 +29,11 @@ _ENDS: Final = {Progress.DONE.value: "done", Progress.ELSEWHERE.value: "ended el
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary(Part):
-    """One run. Bytes, bytes per second, seconds. None means unknown or not recorded.
+    """One run, in bytes, bytes per second and seconds. None means unknown or not recorded.
 
     `outcome` is `open`, `done`, `ended elsewhere` (the replicas were not those of the plan), `undone`, or
-    `ended` if it was not recorded how. `error` is (actual - expected) / expected. It is None if no command saw the end
-    of the copies, because the run can then have ended long after them.
+    `ended` if the record does not show how. `error` is (actual - expected) / expected. It is None if no command saw the
+    end of the copies, because the run can then have ended long after them.
     """
 
     run: str
@@ -63,7 +63,7 @@ class RunSummary(Part):
 
     @property
     def deviation(self) -> str:
-        """The error as text."""
+        """The error in percent, as text."""
         return UNKNOWN if self.error is None else f"{self.error * 100:+.0f} %"
 
 
@@ -117,7 +117,7 @@ class BrokerReported(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingReported(Part):
-    """One reading, `seconds` after the start. `rate` is the throughput since the reading before."""
+    """One reading, `seconds` after the start. `rate` is the throughput since the previous reading."""
 
     time: datetime
     seconds: float = key(form=rounded(1))
@@ -143,7 +143,7 @@ class ChangeReported(Part):
 
     @property
     def line(self) -> str:
-        """The change for people."""
+        """The change as one line of text."""
         where = "".join(f" {setting}," for setting in self.settings)
         why = NOT_RECORDED if self.reason is None else self.reason
         by = NOT_RECORDED if self.by is None else self.by
@@ -215,7 +215,7 @@ UNWATCHED: Final = (
 
 
 def facts(report: RunReport) -> Iterator[tuple[str, str]]:
-    """The lines at the top of a report: a name and its value."""
+    """Yield the lines at the top of a report: a name and its value."""
     one = report.summary
     yield "began", moment(one.begun)
     yield "ended", "not yet" if one.ended is None else moment(one.ended)
@@ -317,7 +317,7 @@ def _outcome(run: Run) -> str:
 
 
 def moment(time: datetime) -> str:
-    """A time of day for people."""
+    """Return a date and time in UTC as text."""
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 

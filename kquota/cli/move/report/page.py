@@ -17,19 +17,19 @@ _ROWS: Final = 20
 
 
 def must_be_writable(path: Path) -> None:
-    """Raises Refused if a library is missing, Invalid for a path that cannot hold a page."""
+    """Raise Refused if a library is missing, Invalid for a path that cannot hold a page."""
     plots.must_be_installed()
     local_files.check_report(path, _GENERATOR)
 
 
 def write(path: Path, answer: RunReport) -> None:
-    """Write the page, and report that. Raises Refused if it cannot be written."""
+    """Write the page, and report its path on stderr. Raises Refused if the page cannot be written."""
     local_files.write_report(path, page(answer))
     say(f"report written: {path}")
 
 
 def page(answer: RunReport) -> str:
-    """The whole page. The same answer gives the same bytes."""
+    """Return the whole page. The same answer gives the same bytes."""
     both = [to for to in answer.brokers if to.expected is not None and to.seconds is not None]
     return (
         environment(__package__, [moment])

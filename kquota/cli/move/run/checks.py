@@ -105,5 +105,5 @@ def must_have_room(log_dirs: Sequence[LogDir], moving: Sequence[Move], sizes: Ma
         if room.left is not None and room.left < 0:
             raise Refused(
                 f"broker {room.broker}: the copies do not fit on its disks ({human_bytes(room.arriving)}, "
-                f"{human_bytes(-room.left)} too much). Move less, or give --force. Nothing was written"
+                f"{human_bytes(-room.left)} too much). Move fewer replicas to it, or give --force. Nothing was written"
             )

@@ -14,10 +14,11 @@ from kquota.cli.pacing.options import PaceOptions
 
 EPILOG: Final = """kquota checks the cluster's health and the disks, throttles the brokers, submits the moves in
 waves, waits until they end, and restores the throttle. With --deadline, --between or --protect, it changes the throttle
-as the moves proceed, like `kquota move adjust`. If it is killed, the run stays on record: run the same command
-again, or `kquota move resume`, on any host. Exit codes: 0 done, and the throttle is restored; 8 a throttle is not
-restored yet; 1 refused, undone, or replicas are not those of the plan; 75 another kquota holds the
-lock.
+as the moves proceed, like `kquota move adjust`. If kquota is killed, the run stays on record: run the same
+command again, or `kquota move resume`, on any host.
+
+Exit codes: 0 done, and the throttle is restored; 8 a throttle is not restored yet; 1 refused, undone, or replicas are
+not those of the plan; 75 another kquota holds the lock.
 
 Examples:
   kquota move run plan.json --bootstrap-server localhost:9092 --throttle 50MB/s
@@ -72,7 +73,7 @@ class MoveRunOptions(WritingOptions):
     ] = False
     election_batch: Annotated[
         int,
-        typer.Option("--election-batch", metavar="N", min=1, help="Partitions in one batch."),
+        typer.Option("--election-batch", metavar="N", min=1, help="With --elect-leaders: partitions in one batch."),
     ] = 50
     force: Annotated[
         bool,

@@ -34,7 +34,7 @@ class RunProgress:
         self._next, self._reported = -math.inf, ports.clock.monotonic()
 
     def step(self, *, ended: bool = False) -> None:
-        """Read the cluster if the last reading is old or the moves have `ended`, and print every other reading.
+        """Read the cluster if the last reading is old or the moves have `ended`. Print one every `_TELL_SECONDS`.
 
         A failed reading is printed and does not end the move.
         """
@@ -66,8 +66,8 @@ class RunProgress:
             self._ports.clock.sleep(seconds)
 
     def _try(self, work: Callable[[], None]) -> bool:
-        """Let the pace work. If it cannot, the throttle stays, and the move continues without it. Return whether it
-        worked.
+        """Do a step of the pace, and return True. If the step fails, warn, drop the pace, and return False, because the
+        move can continue under the throttle that is set.
         """
         try:
             work()

@@ -1,4 +1,4 @@
-"""`kquota move run`: a loop over the steps of the single commands, with a health check and limits."""
+"""`kquota move run`: check, throttle and submit the moves, wait until they end, and restore the throttle."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadersElected(Part):
-    """The elections after the moves. None means that no elections were requested."""
+    """The partitions for which kquota elected the preferred leader after the moves, failed to, or sent no request."""
 
     elected: tuple[TopicPartition, ...]
     failed: tuple[TopicPartition, ...]
@@ -56,7 +56,10 @@ class LeadersElected(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveRan(Answer):
-    """A whole move: its run (None if every partition was in place), its time, and the same fields as --verify."""
+    """A whole move: its run (None if every partition was in place), its time, and the same fields as --verify.
+
+    `elections` is None if kquota requested no elections. `aborted` is the reason why kquota undid the move.
+    """
 
     run: str | None
     seconds: float = key(form=rounded(1))
@@ -74,9 +77,9 @@ class MoveRan(Answer):
             yield f"Run {self.run} took {human_duration(self.seconds)}"
             yield f"See its report with {suggested(f'move report {self.run}')}"
         if found.pending:
-            yield f"{counted(len(found.pending), 'setting')} of its throttle still to be restored"
+            yield f"{agreeing(len(found.pending), 'throttle setting', 'is', 'are')} not restored yet"
         elif self.throttle is not None:
-            yield f"The throttle of {self.throttle} is restored"
+            yield f"The throttle settings from before the run are restored (the run began with {self.throttle})"
         if self.elections is not None:
             yield f"Preferred leaders elected: {len(self.elections.elected)}"
 
@@ -129,7 +132,7 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
 
 def _asked(options: MoveRunOptions, followed: PaceRules | None) -> Asked:
     if followed is not None and options.unthrottled:
-        raise Invalid("--unthrottled: there is no throttle to change. Leave it out")
+        raise Invalid("--unthrottled: there is no throttle to change. Leave out --unthrottled")
     if followed is None and (options.throttle is None) != options.unthrottled:
         raise Invalid("give --throttle RATE, or --unthrottled to copy without a throttle")
     throttle = rates.any_throttle(options.throttle, "--throttle")
@@ -224,9 +227,9 @@ def _log_dirs(stage: move_stores.Stage, plan: Plan) -> Sequence[LogDir]:
 
 
 def _must_keep_up(stage: move_stores.Stage, prepared: Prepared, pacing: _Pacing | None) -> Pace | None:
-    """Raises Refused if a copy can never catch up, even under the highest throttle that the run can get.
+    """Return the expected pace, or None if it is unknown, for example because the throttle changes.
 
-    The pace is None if it is unknown, also because the throttle changes.
+    Raises Refused if a copy can never catch up, even under the highest throttle that the run can get.
     """
     if prepared.run is None or prepared.run.rate is None or not prepared.changes:
         return None
@@ -244,7 +247,7 @@ def _must_be_undamaged(health: ClusterHealth) -> None:
 def _taken_back(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) -> tuple[str, Plan]:
     """Submit the rollback of the open run, as `move abort` does. Return the id of the run, and its rollback plan.
 
-    The record says first that the run is aborting, so that `move resume` continues the rollback after a crash.
+    kquota first records that the run is aborting, so that `move resume` continues the rollback after a crash.
     """
     say(f"{why}: undoing the move (--abort-on-trouble)")
     with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", patient=True)) as stage:

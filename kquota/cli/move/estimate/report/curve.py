@@ -66,9 +66,7 @@ def curve(pace: Pace | Waves, asked: Limits, window: Window) -> ThrottleCurve:
 
 
 def _points(pace: Pace | Waves, never: float, widest: float) -> Iterator[tuple[float, float]]:
-    """Return the points of the curve. They are closer together where it is steep: just above the throttle that is too
-    small.
-    """
+    """Yield the points of the curve. Points are close together just above `never`, because the curve is steep there."""
     count = max(_FEWEST, min(_POINTS, _VISITS // sum(len(work.links) ** 2 for work in pace.works)))
     room = widest - never
     first = room / 200

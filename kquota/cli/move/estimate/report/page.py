@@ -60,9 +60,9 @@ def page(ticket: Ticket) -> str:
 
 
 def environment(package: str, functions: Iterable[Callable[..., object]]) -> Environment:
-    """Return the templates of a package, with those that pages share. Templates call the `functions` by their names.
+    """Return the environment of a package's templates and the shared ones. Templates call `functions` by name.
 
-    They escape every value, and an unknown name is an error.
+    Templates escape every value. A name that is unknown raises an error.
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 

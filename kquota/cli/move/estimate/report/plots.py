@@ -62,7 +62,7 @@ _DASHES: Final = ((0, (6, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1, 1, 1
 
 
 def must_be_installed() -> None:
-    """Raises Refused if a library of a page is missing."""
+    """Raise Refused if a library that the page needs is not installed."""
     if missing := [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]:
         raise not_installed("--report", " and ".join(missing), "report")
 
@@ -166,7 +166,7 @@ def time(curve: ThrottleCurve, band: Band | None) -> Plot:
 
 
 def course(readings: Sequence[tuple[float, float]], throttles: Sequence[tuple[float, float]], end: float) -> Plot:
-    """The throughput of a run over its time until `end`, in steps, with its throttle if it has one.
+    """Draw the throughput of a run in steps until `end` seconds, with its throttle if it has one.
 
     `readings` are the end of an interval and its rate, `throttles` the time from which a rate applied.
     """
@@ -191,7 +191,7 @@ def course(readings: Sequence[tuple[float, float]], throttles: Sequence[tuple[fl
 
 
 def compared(brokers: Sequence[int], expected: Sequence[float], actual: Sequence[float]) -> Plot:
-    """Bars of the seconds after which the last copy to each broker was expected to end, and ended."""
+    """Draw the seconds until the last copy to each broker was expected to end, and ended, as bars."""
     with _plot("compared", "Expected and actual end of the copies to each broker") as drawing:
         axes = drawing.axes
         for label, values, color, shift in (("expected", expected, _FIRST, -0.2), ("actual", actual, _SECOND, 0.2)):
@@ -298,7 +298,7 @@ def _times(axes: Axes, longest: float) -> None:
 
 
 def _ticks(longest: float) -> tuple[list[float], list[str]]:
-    """Round times up to this one, and their words."""
+    """Return ticks at round times up to `longest` seconds, and their labels."""
     days = -(-longest // (6 * 86400)) * 86400
     step = next((float(step) for step in _SECONDS if longest / step <= 6), days)
     ticks = [step * n for n in range(int(longest / step) + 1)]

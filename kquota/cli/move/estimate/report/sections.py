@@ -64,7 +64,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """Bytes that brokers send and receive, and how their throttles are used. The use is None if the write rates are
+    """Bytes that brokers send and receive, and how their throttles are used. `spent` is None if the write rates are
     unknown.
 
     `slowest` has each side of a broker with the seconds until it finishes, or None if they are unknown. The bottleneck
@@ -87,7 +87,7 @@ class Times:
 
 
 def stored(ticket: Ticket) -> Stored:
-    """Return the brokers in the plot of stored bytes, and whether the plot shows their disk sizes."""
+    """Return the plot of stored bytes, and which brokers and disk sizes it shows."""
     held, known = ticket.moved.held, disks(ticket.answer.outlook.volumes)
     shown = sorted(sorted(held, key=lambda h: -abs(h.after - h.before))[:_MOST], key=lambda h: h.broker)
     most = max(max(h.before, h.after) for h in shown)
@@ -118,7 +118,7 @@ def unchecked(found: Outlook, most: int) -> str:
 
 
 def carried(answer: Estimate) -> Carried:
-    """Return the sides of brokers, the slowest first. The plots contain only as many brokers as fit."""
+    """Return the sides of brokers, the slowest first. The plots contain at most `_MOST` brokers."""
     pace = answer.pace
 
     def done(share: Share) -> float | None:
