@@ -31,13 +31,13 @@ PLOTS = [
     "Expected time against the throttle",
 ]
 SECTIONS = [
-    "What moves",
+    "Topics to move",
     "Brokers before and after",
-    "What each broker copies",
+    "Bytes that each broker copies",
     "Time against throttle",
     "Limits of the throttle",
     "KIP-73's own estimate",
-    "Where the numbers come from",
+    "Sources of the numbers",
     "Commands in their order",
 ]
 FLEET = tuple(
@@ -176,8 +176,8 @@ def test_names_are_escaped_in_html(name: str) -> None:
     told, tame = shown(hostile), shown(Case(remarks=("r",)))
     assert [tag for tag, _ in told.elements] == [tag for tag, _ in tame.elements]
     seen = name.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e")
-    assert seen in told.text[""] and seen in told.text["What moves"]
-    assert seen in told.text["Where the numbers come from"]
+    assert seen in told.text[""] and seen in told.text["Topics to move"]
+    assert seen in told.text["Sources of the numbers"]
     assert "\x1b" not in told.source and "\u202e" not in told.source
 
 

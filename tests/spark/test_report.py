@@ -28,7 +28,7 @@ def test_the_report_and_the_json_document(tmp_path: Path) -> None:
     assert ran.err.endswith(f"kquota: report written: {report}\n")
     answer, told = json.loads(ran.out), Page(report.read_text(encoding="utf-8"))
     assert {answer["throttle"], answer["expected_seconds"], answer["least_seconds"]} <= set(told.values[""])
-    assert told.values["What moves"] == [100 * MB, 2, 2, 100 * MB, 2, 2, 100 * MB]
+    assert told.values["Topics to move"] == [100 * MB, 2, 2, 100 * MB, 2, 2, 100 * MB]
     assert "107 MB" in told.text["Brokers before and after"], "on broker 3: what it held, and both copies"
-    assert "1 rows are left out: they are future replicas" in told.text["Where the numbers come from"]
+    assert "1 rows are left out: they are future replicas" in told.text["Sources of the numbers"]
     assert f"--reassignment-json-file {plan}" in told.commands[0]
