@@ -481,7 +481,7 @@ O	kquota move run	--batch	once	free	Move at most N partitions at the same time
 O	kquota move run	--max-per-broker	once	free	Copy at most N replicas to a broker at the same time
 O	kquota move run	--max-in-flight	once	free	Copy at most this many bytes at the same time, for example 100GB
 O	kquota move run	--elect-leaders	once	flag	After the moves, elect the preferred leaders of the plan'\''s partitions, in batches
-O	kquota move run	--election-batch	once	free	Partitions in one batch
+O	kquota move run	--election-batch	once	free	With --elect-leaders: partitions in one batch
 O	kquota move run	--force	once	flag	Start even if partitions outside the plan are unhealthy, a disk is too small, or the throttle is too low
 O	kquota move run	--abort-on-trouble	once	flag	Undo the move if a partition outside the plan loses its leader or an in-sync replica
 O	kquota move run	--reason	once	free	Reason for colleagues, shown by `kquota move status`
@@ -533,7 +533,7 @@ O	kquota move adjust	--reassignment-json-file	once	files	Select the open run of 
 O	kquota move adjust	--broker	many	brokers,	Set RATE only on these brokers
 O	kquota move adjust	--leader	once	flag	Limit only the traffic that leaders send
 O	kquota move adjust	--follower	once	flag	Limit only the traffic that followers receive
-O	kquota move adjust	--even-finish	once	flag	Give RATE to the destination that needs the longest, and each other one a lower follower rate, so that all finish at the same time
+O	kquota move adjust	--even-finish	once	flag	Set RATE on the destination that needs the longest time, and a lower follower rate on each other destination, so that all finish at the same time
 O	kquota move adjust	--deadline	once	free	Change the throttle so that the move ends in this time, for example 2h, or at 2026-11-24T06:00:00+01:00
 O	kquota move adjust	--min-rate	once	free	With --deadline or --protect: the lowest throttle
 O	kquota move adjust	--max-rate	once	free	With --deadline or --protect: the highest throttle
@@ -584,7 +584,7 @@ O	kquota move resume	--quiet	once	flag	Print only errors and other messages that
 O	kquota move resume	--timeout	once	free	Stop the command after this time, for example 2m, with exit code 75
 O	kquota move resume	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
 O	kquota move resume	--help	once	flag	Show this message and exit
-C	kquota move abort	Undo a run: cancel what moves, copy back what has moved, and restore its throttle
+C	kquota move abort	Undo a run: cancel its moves, copy moved replicas back, and restore the throttle from before the run
 O	kquota move abort	--bootstrap-server	once	free	Kafka brokers
 O	kquota move abort	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
 O	kquota move abort	--zookeeper	once	free	Kafka'\''s ZooKeeper
