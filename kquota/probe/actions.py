@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kquota.errors import Refused, Unknown
+from kquota.measure import agreeing
 from kquota.mutation.actions import Fate, by_fate, carry_out, work
 from kquota.mutation.pace import MutationPace
 from kquota.mutation.port import MonotonicClock, Topics
@@ -79,7 +80,7 @@ def until_seen(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int], s
     while behind := sight.behind(wanted):
         if clock.monotonic() - began > seconds:
             raise Unknown(
-                f"after {seconds:g} s, {behind} brokers do not yet show the current state of the probe's topics"
+                f"after {seconds:g} s, {agreeing(behind, 'broker', 'does', 'do')} not yet show the current state of the probe's topics"
             )
         clock.sleep(0.02)
     return clock.monotonic() - began

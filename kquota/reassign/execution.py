@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kquota.errors import Busy, Conflict, Incomplete, KquotaError, NextStep, Parameter, Refused, Unknown, Unreachable
-from kquota.measure import counted
+from kquota.measure import agreeing, counted
 from kquota.reassign import log_dir_actions, words
 from kquota.reassign.log_dir_actions import Started
 from kquota.reassign.moves import Replicas, moves
@@ -163,7 +163,7 @@ def _next_or_how_to_go_on(world: World, run: Run) -> tuple[Run, tuple[TopicParti
     except Unknown as error:
         raise Unknown(error, *_stays_open(world, run)) from error
     except KquotaError as error:
-        wait = f"; {len(run.waiting):,} partitions are not submitted yet"
+        wait = f"; {agreeing(len(run.waiting), 'partition', 'is', 'are')} not submitted yet"
         raise Incomplete((error, wait, *_stays_open(world, run)), done=[], undone=[str(error)]) from error
 
 

@@ -231,7 +231,7 @@ MUTANTS: Final = (
     Mutant(
         name="a torn line of a journal hides the next one",
         file="stores/state/runs.py",
-        old="        file.truncate(whole)  # a truncated line would hide the next one",
+        old="        file.truncate(whole)  # because a new line after a truncated one would not be readable",
         new="        pass",
         tests=(_JOURNAL,),
     ),

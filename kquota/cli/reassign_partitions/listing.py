@@ -61,9 +61,7 @@ def run(at: world.Where, _: ReassignOptions) -> MovesShown:
     for run in open_runs:
         if moving := sum(name in found for name in run.plan.targets):
             why = "" if run.reason is None else f", reason: {run.reason}"
-            notes.append(
-                f"{counted(moving, 'move')} of run {run.id}, begun by {run.owner or 'a kquota before 0.2'}{why}"
-            )
+            notes.append(f"{counted(moving, 'move')} of run {run.id}, begun by {run.owner or 'an older kquota'}{why}")
     moves = tuple(
         MoveShown(partition=name, replicas=now.replicas, adding=now.adding, removing=now.removing)
         for name, now in found.items()

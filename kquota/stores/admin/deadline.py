@@ -37,7 +37,7 @@ class Deadline:
         if muted > self._mute_left:
             self._end = now()
             raise Unreachable(
-                f"broker {broker} throttles this client for another {muted:.0f} s, "
+                f"{'each broker' if broker is None else f'broker {broker}'} throttles this client for another {muted:.0f} s, "
                 "because a quota of the client is too low"
             )
         self._mute_left -= muted
