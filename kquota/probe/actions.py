@@ -80,7 +80,8 @@ def until_seen(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int], s
     while behind := sight.behind(wanted):
         if clock.monotonic() - began > seconds:
             raise Unknown(
-                f"after {seconds:g} s, {agreeing(behind, 'broker', 'does', 'do')} not yet show the current state of the probe's topics"
+                f"after {seconds:g} s, {agreeing(behind, 'broker', 'does', 'do')} not yet show the current state of "
+                "the probe's topics"
             )
         clock.sleep(0.02)
     return clock.monotonic() - began

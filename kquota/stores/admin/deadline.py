@@ -36,9 +36,9 @@ class Deadline:
         muted = self._wire.muted(broker)
         if muted > self._mute_left:
             self._end = now()
+            who = "each broker" if broker is None else f"broker {broker}"
             raise Unreachable(
-                f"{'each broker' if broker is None else f'broker {broker}'} throttles this client for another {muted:.0f} s, "
-                "because a quota of the client is too low"
+                f"{who} throttles this client for another {muted:.0f} s, because a quota of the client is too low"
             )
         self._mute_left -= muted
         self._end += muted
