@@ -107,7 +107,7 @@ def test_only_copies_that_cannot_fit_are_refused() -> None:
     assert found.full == (short,)
     assert why_full(found) == (
         "the copies do not fit: /d1 of broker 4 gets 100 GB (90 GB usable). A disk holds old and new replicas until "
-        "the end: free disk space, or move to other brokers"
+        "the end of the move. Free disk space, or move to other brokers"
     )
     assert list(warnings(found)) == [
         "warning: broker 3: 100 GB of copies fit (110 GB usable), but not together with the 20 GB that producers write "

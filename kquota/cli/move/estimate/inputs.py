@@ -82,7 +82,8 @@ class Inputs:
     `files` contain the sizes that are not in a rolled history, `waiting` the snapshots of a history that are not rolled
     yet. `brokers` and `volumes` also include brokers without replicas. `cordons` are known only on a live cluster.
     `sampled` is in bytes per second. `running` has the running moves of a live cluster, or None if they are unknown.
-    `files` do not contain their `copies`. `enforcement` is that of the live brokers.
+    `files` do not contain the `copies` of these moves, because they are not complete. `enforcement` is that of the live
+    brokers.
     """
 
     source: str

@@ -123,8 +123,8 @@ def why_full(found: Outlook) -> str:
     ]
     more = f"; and {len(found.full) - _NAMED} more" if len(found.full) > _NAMED else ""
     return (
-        f"the copies do not fit: {'; '.join(places)}{more}. A disk holds old and new replicas until the end: "
-        "free disk space, or move to other brokers"
+        f"the copies do not fit: {'; '.join(places)}{more}. A disk holds old and new replicas until the end of "
+        "the move. Free disk space, or move to other brokers"
     )
 
 

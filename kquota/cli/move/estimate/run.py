@@ -210,7 +210,8 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
         "warning: {} followers of moving partitions are out of sync: they use the throttle while they catch up, and "
         "the estimate does not include that": measured.lagging,
         "warning: {} followers of the plan's partitions exist, but are out of sync, and the estimate does not include "
-        f"what they miss{'' if live else '. If the move is running, --bootstrap-server shows what is left'}": (
+        "the bytes that they lack"
+        f"{'' if live else '. If the move is running, an estimate with --bootstrap-server includes them'}": (
             measured.behind
         ),
         f"{{}} partitions of the plan have no known size. Assumed: --assume-size for each, with the plan's "

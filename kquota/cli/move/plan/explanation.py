@@ -73,7 +73,7 @@ def _unknown(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str
             "Give --disk SIZE (brokers report it from Kafka 3.3, snapshots only for brokers with replicas)"
         )
     if unsized := [change.partition for change in found.changes if change.partition not in cluster.sizes]:
-        yield f"warning: the size of these partitions is unknown and counted as 0: {few(unsized, _NAMED)}"
+        yield f"warning: the size of these partitions is unknown, and the plan counts it as 0: {few(unsized, _NAMED)}"
 
 
 def _moves_table(changes: Iterable[PartitionChange]) -> list[str]:
