@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 
 _SUFFIX: Final = ".unfinished"
 _ABANDONED_SECONDS: Final = 24 * 3600.0
-"""The age after which kquota removes a partial file, because no process writes one for so long."""
+"""The age after which kquota removes a partial file, because writing a file never takes that long."""
 
 
 @contextlib.contextmanager

@@ -15,7 +15,9 @@ from kquota import bounded
 from kquota.errors import Invalid
 
 LARGEST: Final = 100_000_000
-"""The largest size in bytes of text: a plan for a million partitions with three replicas, as Kafka's tools write it."""
+"""The maximum size of a text in bytes. It is enough for a plan of a million partitions with three replicas, as Kafka's
+tools write it.
+"""
 _WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -47,7 +49,7 @@ def read(path: Path, what: str) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def looking_at(path: Path) -> Iterator[None]:
-    """Turn errors of the system about a path into Invalid, for example for a name that is too long."""
+    """Translate an OSError for `path` into Invalid, for example if the name is too long."""
     try:
         yield
     except OSError as error:

@@ -55,8 +55,9 @@ _HINTS: Final[dict[type[Any], Mapping[str, Any]]] = {}
 
 
 def hints(options: type[Any]) -> Mapping[str, Any]:
-    """Return the annotation of each field of a dataclass of options. They are evaluated only once, because that takes
-    milliseconds.
+    """Return the annotations of the fields of an options dataclass, by name.
+
+    The annotations are evaluated only once, because the evaluation takes milliseconds.
     """
     if options not in _HINTS:
         _HINTS[options] = get_type_hints(options, include_extras=True)

@@ -177,7 +177,8 @@ class MutationPace:
             self._allowed = min(MOST_ITEMS, self._allowed + 1)
             self._unrejected += 1
             if self.quota is None and self._rate is not None and self._unrejected > self._trust:
-                # A rate learned among many clients is too low after they have stopped. A rejection corrects it.
+                # Raise the rate, because it is too low if other clients have stopped. A rejection corrects a rate that
+                # is too high.
                 self._rate *= _DARE
             if self._zero is None and self.quota is not None:
                 # Without a rejection, the assumption of a full bucket still holds.
@@ -207,7 +208,7 @@ class MutationPace:
         rate_seen = self._spent / seconds
         if self._learned and self._unrejected > self._trust and rate_seen > _SAME * self._learned:
             self._trust *= 2
-        # Others may have used part of that time, so this is the quota's rate or less.
+        # Other clients may have used some tokens, so the quota's rate is at least `rate_seen`.
         self._learned = max(self._learned, rate_seen)
         kept = math.exp(-seconds / _MEMORY)
         recent = _MEMORY * (1 - kept)

@@ -1,4 +1,4 @@
-"""Balances the log dirs of one broker (KIP-113) with the fewest bytes that the planner's rules find.
+"""Plans moves between the log dirs of one broker (KIP-113), so that each holds about the same number of bytes.
 
 The code uses `balance`, with each log dir as a broker and each replica as a partition with one replica. If the result
 reaches the band and there are few replicas, the search in `cheapest` then looks for moves with fewer bytes.

@@ -204,7 +204,10 @@ def pushing(limit: float | None, brokers: int) -> float:
 
 
 def connections(limit: float | None) -> int:
-    """Return the number of connections that send requests, one after another, to exceed this percentage of a thread."""
+    """Return how many connections are needed to exceed this percentage of a thread, at most _MOST_CONNECTIONS.
+
+    Each connection sends one request at a time.
+    """
     return 1 if limit is None else min(_MOST_CONNECTIONS, math.ceil(limit / _PERCENT_A_CONNECTION))
 
 

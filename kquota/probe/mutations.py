@@ -171,7 +171,7 @@ def _step(
             sent += len(batch)
         if sent < len(todo):
             clock.sleep(max(0.0, asked + _TICK - clock.monotonic()))
-    # The last request was due one interval before the end of its share.
+    # Each mutation is sent at the start of its interval, so the measured time includes the interval of the last one.
     took = max(clock.monotonic() - began, len(todo) * each / rung.rate)
     partitions = {Operation.CREATE: rung.size, Operation.GROW: 2 * rung.size, Operation.DELETE: 0}[operation]
     wanted = {one.topic: partitions for one in todo}

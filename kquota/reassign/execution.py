@@ -155,7 +155,10 @@ def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...
 
 
 def _next_or_how_to_go_on(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Call `_next`. After an error, the earlier waves keep moving, and their throttle stays set."""
+    """Call `_next`, and add the next step to its error. After an error, earlier waves keep moving under their throttle.
+
+    Raises Busy, Incomplete and Unknown. Any other error becomes Incomplete.
+    """
     try:
         return _next(world, run)
     except (Busy, Incomplete):

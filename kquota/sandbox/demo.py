@@ -74,7 +74,7 @@ def demo(story: Story) -> bool:
     """
     with tempfile.TemporaryDirectory(prefix="kquota-demo-") as folder:
         try:
-            story.line("A sandbox: three real brokers of Kafka 4.3.1 (KRaft) on this machine.")
+            story.line("A sandbox: three real Kafka 4.3.1 brokers (KRaft) on this machine.")
             found = sandbox.up(name=NAME, owner_pid=os.getpid(), tell=story.progress)
         except Unreachable as error:
             story.line("Kafka is not available here: ", error)

@@ -73,7 +73,7 @@ class Change:
         if value is not None and not now and self.after is None:
             return False
         if EVERY_REPLICA in now:
-            # `*` counts as this change, because it names every replica, unless this change removes `*`.
+            # `*` names every replica, so a list with `*` shows every change, except one that removes `*`.
             return EVERY_REPLICA not in before - after
         return after - before <= now and not (before - after) & now
 

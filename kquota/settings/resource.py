@@ -99,7 +99,7 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """The topic, or the id of the broker in decimal."""
+        """The topic, the id of the broker in decimal, or `default` for all brokers."""
         name = self.resource.name
         return name.value if isinstance(name, Default) else name
 

@@ -54,7 +54,7 @@ def header(line: str, where: str) -> tuple[str, ...]:
 
 
 def of_csv(line: str, names: Sequence[str]) -> Mapping[str, str | None] | None:
-    """Return the cells of a line by column. None if their number differs from the number of columns."""
+    """Return the cells of a line by column. None if the line is not CSV, or has the wrong number of columns."""
     try:
         cells = next(csv.reader([line], strict=True), [])
     except csv.Error:

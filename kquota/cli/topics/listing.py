@@ -113,7 +113,11 @@ class DescribedTopics(Answer):
 
 
 def listed(at: world.Where, options: TopicsOptions, *, describe: bool) -> Answer:
-    """Return topic names, or topics with their partitions. Raises Refused for a topic that does not exist."""
+    """Return topic names, or topics with their partitions.
+
+    Raises Refused for an unknown --topic-id. With `describe` and without --if-exists, raises Refused also for a name
+    that matches no topic.
+    """
     with world.topics(at) as stage:
         found = matching(stage.topics.topics(None, moves=describe), options.topic)
         must_match(options.topic, found, options.if_exists or not describe)

@@ -63,7 +63,7 @@ class Wire:
         most `deadline` seconds (or default.api.timeout.ms of `security`), and at once if every address refuses the
         connection or if TLS fails. Raises Refused if the login is refused.
         """
-        # Not WARNING, because kafka-python's warnings are for its developers, and relevant ones are also errors.
+        # Not WARNING, because kafka-python's warnings are for its developers. kquota reports relevant ones as errors.
         # Never DEBUG, because it shows passwords.
         logging.getLogger("kafka").setLevel(logging.INFO if os.environ.get("KQUOTA_DEBUG") else logging.CRITICAL + 1)
         self._bootstrap = bootstrap

@@ -33,7 +33,9 @@ _ADDRESSES: Final = {
 """The responses that have addresses of brokers."""
 _UNREADABLE: Final = (ValueError, IndexError, struct.error)
 _BUFFERED: Final = 64 * 2**20
-"""The bytes that can wait for a broker that has muted its connection. The proxy must still see requests meanwhile."""
+"""The maximum number of bytes that the proxy buffers for a broker that has muted its connection. The buffer is large,
+because the proxy must still read the client's requests.
+"""
 
 
 @contextmanager

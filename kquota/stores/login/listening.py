@@ -104,7 +104,7 @@ _REASONS: Final = (
 def _unverified(error: ssl.SSLCertVerificationError) -> str:
     reason = error.verify_message.rstrip(".")
     if "expired" in reason:
-        return f"the server's certificate is no longer valid ({reason})"
+        return f"the server's certificate is no longer valid ({reason}). Renew it, or check the clock of this machine"
     if "not yet valid" in reason:
         return f"the server's certificate is not valid yet ({reason}). Check the clock of this machine"
     if "mismatch" in reason:

@@ -223,7 +223,8 @@ def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> To
                 *_ONLY_THIS_HOST,
             )
         if pinned:
-            choice.warned(KquotaError(f"topic {choice.topic}: the shared record no longer exists"))
+            gone = f"topic {choice.topic}: the shared record no longer exists. "
+            choice.warned(KquotaError(gone, NextStep.SHARE_RECORD, " creates a new one"))
         elif choice.name is not None:
             absent = f" {choice.name}: the topic does not exist. "
             raise Refused(_RECORD, absent, NextStep.SHARE_RECORD, " creates it")

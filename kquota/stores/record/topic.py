@@ -93,7 +93,7 @@ class TopicRecord:
 
     @property
     def late_seconds(self) -> float:
-        # The previous holder may have been stopped between its check of the lock and its write.
+        # The previous holder may be suspended between its lock check and its write, so the write can still arrive.
         return max(0.0, self._late_until - self._clock.seconds())
 
     def keep_alive(self) -> None:

@@ -312,8 +312,9 @@ class Znodes:
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, kazoo_errors.NoAuthError):
             login = f"{self.names.zk_sasl_config_file} or {self.names.zk_tls_config_file}"
-            hint = "" if self._access.logs_in else f". Log in with {login}"
-            return Refused(f"ZooKeeper at {self._connect}: not allowed (NoAuth). Nothing was written{hint}")
+            hint = ". Log in as a user with access" if self._access.logs_in else f". Log in with {login}"
+            why = "this client is not allowed (NoAuth). Nothing was written"
+            return Refused(f"ZooKeeper at {self._connect}: {why}{hint}")
         if isinstance(error, kazoo_errors.AuthFailedError):
             return Refused(f"ZooKeeper at {self._connect}: the login was refused. Nothing was written")
         return error

@@ -194,9 +194,7 @@ def _listed(paths: Sequence[str]) -> Listing:
     elsewhere = tuple(f"{path.rstrip('/')}/{ROLLED}" for path in paths if is_elsewhere(path))
     found = replace(here, rolled=(*here.rolled, *elsewhere))
     if not found.rolled and not found.waiting:
-        raise Invalid(
-            f"--history {', '.join(paths)}: the folder contains no snapshot (*.jsonl.gz). ", NextStep.TAKE_SNAPSHOT
-        )
+        raise Invalid(f"--history {', '.join(paths)}: no snapshot (*.jsonl.gz) was found. ", NextStep.TAKE_SNAPSHOT)
     return found
 
 

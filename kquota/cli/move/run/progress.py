@@ -72,7 +72,7 @@ class RunProgress:
         try:
             work()
         except KquotaError as error:
-            say(f"warning: kquota no longer changes the throttle: {worded(error)}")
+            say(f"warning: kquota no longer changes the throttle, and the last rate stays set: {worded(error)}")
             self.pace = None
             return False
         return True

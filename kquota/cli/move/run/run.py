@@ -47,7 +47,7 @@ _SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadersElected(Part):
-    """The partitions for which kquota elected the preferred leader after the moves, failed to, or sent no request."""
+    """Results of the preferred leader elections after the moves. `not_sent` has the partitions without a request."""
 
     elected: tuple[TopicPartition, ...]
     failed: tuple[TopicPartition, ...]
@@ -89,7 +89,10 @@ class _TroubleError(Exception):
 
 
 def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
-    """Run the whole move. Raises Refused before anything is written, and the errors of --execute and --verify."""
+    """Run the whole move. Raises Refused, before anything is written, if a check fails.
+
+    Raises the errors of --execute and --verify.
+    """
     followed = rules(options.pacing, options.connection)
     asked = _asked(options, followed)
     at = world.where(options.connection)

@@ -30,8 +30,8 @@ HEADINGS: Final = {
 }
 """The first option of each part of the help, and its heading."""
 KEYS: Final = tuple(key for key, row in QUOTA_KEYS.items() if row.simulated and row.model is not Model.BUCKET)
-"""The keys that get a limit by default, without token buckets. A token bucket saves unused quota, so a percentile of
-the rate does not show which limit a client needs.
+"""The keys that get a limit by default. Keys with a token bucket are left out: a bucket saves unused quota, so a
+percentile of the rate does not show which limit a client needs.
 """
 
 

@@ -277,7 +277,7 @@ def _asked(load: Load) -> str:
             return f"requests to {brokers}, at the full speed of {many}"
         case Kind.CREATE_TOPICS:
             many = f"{load.partitions} partitions" if load.partitions > 1 else "one partition"
-            return f"topics of {many}, created and deleted: {load.rate:.3g} mutations/s"
+            return f"topics with {many}, created and deleted: {load.rate:.3g} mutations/s"
         case _:
             each = human_rate(load.rate)
             return f"{load.kind.value} {human_rate(load.rate * len(load.leaders))}, {each} of it on {brokers}"

@@ -15,8 +15,8 @@ from kquota.probe import ladder, load
 from kquota.terms import SAMPLE_MS, SAMPLES
 
 EPILOG: Final = """The client loads its own topic, kquota-probe-..., with one partition on each broker. The probe
-removes this topic, also after an interrupt. If a probe was killed, the next probe or --clean-up removes its topics
-after the end time in their names.
+removes this topic, also after an interrupt. If a probe was killed, its topic remains. The next probe or --clean-up
+removes it, but only after the end time in the name of the topic.
 
 Exit codes: 0 the client got the rate that `kquota quota explain` shows, within 10 %; 8 the client got more or less, or
 --clean-up kept a topic that may be in use. With --client-command: 0 the client honors throttle times; 8 it sends

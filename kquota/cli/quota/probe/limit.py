@@ -139,7 +139,7 @@ def _lines(found: Limit) -> Iterator[str]:
 
 def sized(size: int) -> str:
     """Return topics of this size, in words."""
-    return f"topics of {size} partitions" if size > 1 else "topics of one partition"
+    return f"topics with {size} partitions" if size > 1 else "topics with one partition"
 
 
 def _said(one: Held) -> str:
