@@ -93,7 +93,7 @@ def test_explain_uses_the_text_of_the_row(at: tuple[str, str]) -> None:
     assert "replay_byte_rate: 50 kB/s per broker, from user 'alice' (level 3 of 8)" in told
     assert "session_rate: 7/s per broker, from ip '10.0.0.1' (level 1 of 2)" in told
     assert "all new sessions from this IP" in told
-    assert "a quota.producer.default or quota.consumer.default or quota.replay.default" in " ".join(told.split())
+    assert "quota.producer.default or quota.consumer.default or quota.replay.default" in " ".join(told.split())
     keys = json.loads(kquota("quota", "explain", "--user", "alice", "--output", "json", *at).out)["keys"]
     (key,) = (key for key in keys if key["key"] == "replay_byte_rate")
     assert (key["limit"], key["unit"]) == (50_000.0, "replayed bytes per second, on each broker")

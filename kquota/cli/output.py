@@ -225,7 +225,7 @@ def _partition(name: TopicPartition) -> dict[str, object]:
 
 
 def _setting(of: Setting) -> dict[str, str]:
-    """Convert the place of a value: `kind` is topic or broker, `name` the topic or the id of the broker."""
+    """Convert a setting. `kind` is topic or broker, `name` is the topic or the broker id, `key` is the config."""
     return {"kind": of.kind, "name": of.name, "key": of.key}
 
 

@@ -114,7 +114,7 @@ class MutationPace:
     # The rate used when alone: the quota, or the highest rate between two such moments.
     _rate: float | None = field(init=False)
     _learned: float = field(init=False, default=0.0)
-    # The seconds that a mutation costs the bucket: the highest value from our requests, and the number of values.
+    # The highest price of a mutation in our requests, as seconds of the bucket; the number of prices seen.
     _price: float = field(init=False, default=0.0)
     _prices: int = field(init=False, default=0)
     # The maximum number of topics in a request; the number of accepted requests before an unknown rate rises.
@@ -159,7 +159,7 @@ class MutationPace:
         """Return how many topics to send at `now`: as many as the bucket should accept, and at least one."""
         self._asked = now
         if self._shared and not self._in_turn:
-            # The second topic reveals the price of the first.
+            # Add a second topic, because its rejection reveals the price of the first.
             telling = 1 if self.quota is None and self._prices < _TELLING else 0
             return fitting(mutations[: 1 + self._unrejected + telling])
         tokens = self._tokens(now)

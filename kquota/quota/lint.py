@@ -133,7 +133,7 @@ def _no_limit(one: LintedValue) -> Iterator[QuotaFinding]:
         return
     if one.value <= 0:
         what, why = (
-            "no client can comply with it",
+            "is not a valid rate",
             "a rate must be more than 0; for other values, the effect is not defined",
         )
     else:
@@ -154,7 +154,7 @@ def _low_rate(one: LintedValue) -> Iterator[QuotaFinding]:
     yield one.finding(
         "low-rate",
         "is too low for one batch, so a unit may be missing",
-        f"one batch of message.max.bytes={batch} uses more than {seconds} s of this rate{assumed}",
+        f"at this rate, one batch of message.max.bytes={batch} takes more than {seconds} s{assumed}",
         "if the unit should be kB/s:",
         (QuotaChange(entity=one.entity, add={one.key: one.value * 1000}),),
     )

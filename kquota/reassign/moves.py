@@ -91,7 +91,7 @@ def list_entries(moving: Iterable[Move]) -> dict[Setting, tuple[str, ...]]:
     for move in moving:
         if move.destinations:
             topic, number = move.partition
-            # Entries are interned, because topics have equal entries, and 100,000 partitions would need 25 MB.
+            # Interned, because topics have equal entries, and 100,000 partitions would otherwise need 25 MB.
             leaders[topic] += [intern(f"{number}:{b}") for b in move.sources]
             followers[topic] += [intern(f"{number}:{b}") for b in move.destinations]
     return {

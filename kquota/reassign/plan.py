@@ -141,7 +141,7 @@ def parse(text: str, where: str, warn: Callable[[str], None] = lambda _: None) -
         entries[n] = None  # to free its memory, because a plan may have a million entries
     if unread:
         fields = cut(", ".join(map(json.dumps, sorted(unread))))
-        warn(f"{where}: kquota and Kafka ignore field {fields}. Check the spelling")
+        warn(f"{where}: kquota and Kafka ignore {fields}. Check the spelling of each field")
     return Plan(targets=targets, log_dirs=log_dirs)
 
 

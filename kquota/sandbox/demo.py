@@ -171,7 +171,7 @@ def _move(cast: _Cast, found: Sandbox) -> None:
         cast.kquota(DemoCommand.ESTIMATE)
         predicted = json.loads(cast.kquota(DemoCommand.ESTIMATE_AS_JSON, show=False))
         again = f"{human_duration(predicted['expected_seconds'])} for {human_bytes(predicted['bytes_to_copy'])}"
-        cast.story.line(f"\n  A second estimate just before the start, because clients keep writing: {again}.")
+        cast.story.line(f"\n  kquota estimates the move again before the start, because clients keep writing: {again}.")
         actual = _moved(cast, found)
     left = traffic.throttles(found.bootstrap, [MOVING, _STAYING], [1, 2, 3])
     if left:

@@ -87,7 +87,8 @@ def rate_within(
     while late(high):
         low, high = high, high * 2
         if high > _HIGHEST:
-            raise NoRate("no mutation rate is high enough: the request percentage alone takes longer")
+            why = "because of the request percentage alone, the load takes longer"
+            raise NoRate(f"no mutation rate is high enough: {why}")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if late(middle) else (low, middle)

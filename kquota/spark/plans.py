@@ -64,7 +64,7 @@ def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
         found = reader.parquet(plan.files, plan.name)
         if missing := [name for name in _COLUMNS if name not in found.columns]:
             has = ", ".join(found.columns)
-            raise Invalid(f"{plan.name}: lacks the column {', '.join(missing)}. Its columns are {has}")
+            raise Invalid(f"{plan.name}: lacks columns: {', '.join(missing)}. Add them to the file, which has: {has}")
         entries = found.select(
             F.col("topic").cast("string"),
             F.col("partition").try_cast("bigint"),

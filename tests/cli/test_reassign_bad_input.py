@@ -94,7 +94,10 @@ def test_an_ignored_field_is_reported_on_one_line(tmp_path: Path) -> None:
     ran = kquota("reassign-partitions", *NOWHERE, "--reassignment-json-file", str(plan), "--verify")
     assert (ran.code, ran.out) == (1, "")
     first, _, rest = ran.err.partition("\n")
-    assert first == f'kquota: warning: {plan}: kquota and Kafka ignore field "\\u001b", "logDirs". Check the spelling'
+    assert (
+        first
+        == f'kquota: warning: {plan}: kquota and Kafka ignore "\\u001b", "logDirs". Check the spelling of each field'
+    )
     assert "127.0.0.1:1" in rest
 
 

@@ -291,4 +291,4 @@ def test_an_ignored_field_is_reported_and_has_no_effect(plan: Plan, paths: bool)
     warnings: list[str] = []
     read_ = parse(known.replace('"topic":', '"logDirs":["/x\\u001b"],"topic":'), "plan.json", warnings.append)
     assert (read_.targets, read_.log_dirs) == (parse(known, "").targets, parse(known, "").log_dirs)
-    assert warnings == ['plan.json: kquota and Kafka ignore field "logDirs". Check the spelling']
+    assert warnings == ['plan.json: kquota and Kafka ignore "logDirs". Check the spelling of each field']

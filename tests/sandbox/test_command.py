@@ -34,7 +34,7 @@ def test_a_sandbox_from_up_to_down(name: str) -> None:
     env = kquota("sandbox", "env", name)
     assert (env.code, env.err) == (0, "")
     shell = run(["sh", "-c", f'{env.out}\necho "$KQUOTA_ZOOKEEPER/$KQUOTA_BOOTSTRAP_SERVER"'])
-    assert f"ZooKeeper on {shell.out.strip().removesuffix('/')};" in up.err
+    assert f"ZooKeeper on {shell.out.strip().removesuffix('/')}. Use it with" in up.err
 
     again = kquota("sandbox", "up", name, "--zookeeper-only")
     assert (again.code, again.out) == (1, "")

@@ -18,7 +18,7 @@ from kquota.settings.resource import BROKERS, TOPICS
 from kquota.terms import BrokerId
 
 SECONDS: Final = 2.0
-"""The maximum time of a TAB in seconds if the cluster does not answer. KQUOTA_COMPLETE_SECONDS overrides it."""
+"""The longest time in seconds that a TAB waits for the cluster. KQUOTA_COMPLETE_SECONDS overrides it."""
 
 
 def run(options: CompleteOptions) -> Lines:

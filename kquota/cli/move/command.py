@@ -37,7 +37,7 @@ EPILOG: Final = """Examples:
   kquota move status --bootstrap-server localhost:9092"""
 
 
-STATUS_EPILOG: Final = """Exit codes: 0 no run is open, 8 at least one run is open.
+STATUS_EPILOG: Final = """Exit codes: 0 if no run is open, 8 if at least one run is open.
 
 Examples:
   kquota move status --bootstrap-server localhost:9092
@@ -80,8 +80,8 @@ class RecoveryOptions(WritingOptions):
 
 
 RESUME_EPILOG: Final = """\
-Exit codes: 0 the runs are done; 8 replicas are still moving: run the command again; 1 replicas are not those of
-the plan.
+Exit codes: 0 if the runs are done; 8 if replicas are still moving: run the command again; 1 if replicas are not those
+of the plan.
 
 Examples:
   kquota move resume --bootstrap-server localhost:9092 --dry-run
@@ -99,7 +99,7 @@ class ResumeOptions(RecoveryOptions):
 
 
 ABORT_EPILOG: Final = """\
-Exit codes: 0 replicas and throttle are as before the run, 8 replicas are still being copied back: run the
+Exit codes: 0 if replicas and throttle are as before the run, 8 if replicas are still being copied back: run the
 command again.
 
 Examples:

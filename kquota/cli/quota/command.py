@@ -65,7 +65,7 @@ FormatToRead: TypeAlias = Annotated[
     QuotaFormat,
     typer.Option("--format", metavar="[kquota|strimzi|rpk]", help="Format of FILE, as for `quota export`."),
 ]
-DIFF_EPILOG: Final = """Exit codes: 0 nothing would change, 8 something would change.
+DIFF_EPILOG: Final = """Exit codes: 0 if nothing would change, 8 if something would change.
 
 Examples:
   kquota quota diff --bootstrap-server localhost:9092 quotas.yaml
@@ -85,8 +85,8 @@ class DiffOptions:
 
 APPLY_EPILOG: Final = """\
 On a terminal, kquota shows the change and asks for confirmation. Without a terminal, give --yes, or
---change with the hash that you reviewed. Exit codes: 0 done, or nothing to change; 1 refused, or some entities were
-not changed (stderr names them).
+--change with the hash that you reviewed. Exit codes: 0 done, or nothing to change; 1 refused, or some entities
+were not changed (stderr names them).
 
 Examples:
   kquota quota apply --bootstrap-server localhost:9092 quotas.yaml --yes
@@ -124,7 +124,7 @@ class ApplyOptions(WritingOptions):
 
 EXPLAIN_EPILOG: Final = """\
 Give --user ANONYMOUS for a client that does not authenticate, and --client-id '' for a client that
-sends no client-id. Exit codes: 0 done, 8 --all reports a finding.
+sends no client-id. Exit codes: 0 done, 8 if --all reports a finding.
 
 Examples:
   kquota quota explain --bootstrap-server localhost:9092 --user alice --client-id billing

@@ -34,7 +34,7 @@ def exported(document: Document, form: QuotaFormat) -> Lines:
     found = WRITERS[form](document)
     return Lines(
         lines=tuple(found.text.split("\n")[:-1]),
-        notes=tuple(f"warning: --format {form} does not contain {loss.what}: {loss.why}" for loss in found.losses),
+        notes=tuple(f"warning: the {form} document does not contain {loss.what}: {loss.why}" for loss in found.losses),
         code=NOT_YET if found.losses else DONE,
     )
 

@@ -93,13 +93,13 @@ def reasons(explained: Explanation) -> Iterator[str]:
         yield from wrapped("", headline(answer, explained.cluster), indent="  ")
     if any(answer.exceptions for answer in explained.answers):
         yield ""
-        yield "Other limits may apply to clients that quotas name: see `except` below."
+        yield "Another quota may take precedence for some of these clients: see `except` below."
     if (callback := explained.cluster.callback) is not None:
         yield ""
         yield from wrapped(
             "",
-            f"The brokers use client.quota.callback.class={callback}, which sets the limits. They may differ from the "
-            "limits shown here.",
+            f"The brokers use client.quota.callback.class={callback}. This class sets the limits, so the real "
+            "limits may differ from the limits shown here.",
             indent="  ",
         )
     elif explained.client is not None and not explained.cluster.reported:

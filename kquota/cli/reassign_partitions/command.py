@@ -13,10 +13,10 @@ from kquota.cli.actions import StrictCommand, With, flag, value
 from kquota.cli.connection import Connection
 from kquota.cli.options import Output, Quiet, TableFormat, Textfile, WritingOptions, Yes
 
-EPILOG: Final = """Exit codes of --verify: 0 the moves have ended and the throttle is restored; 8 moves are still
-running, or a throttle is not restored yet: run --verify again; 1 some replicas are not those of the plan. With
---all-runs: 0 all runs are done; 8 some are not done yet; 1 the state of a run is unknown, or some of its replicas are
-not those of its plan.
+EPILOG: Final = """Exit codes of --verify: 0 if the moves have ended and the throttle is restored; 8 if moves are
+still running, or a throttle is not restored yet: run --verify again; 1 if some replicas are not those of the plan.
+With --all-runs: 0 if all runs are done; 8 if some are not done yet; 1 if the state of a run is unknown, or some of
+its replicas are not those of its plan.
 
 Examples:
   kquota reassign-partitions --bootstrap-server localhost:9092 --execute --reassignment-json-file plan.json \

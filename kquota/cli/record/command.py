@@ -37,7 +37,7 @@ class ShareOptions(WritingOptions):
     output: OutputFormat = Output.text
 
 
-STATUS_EPILOG: Final = """Exit codes: 0 the record exists and is sound, 8 it does not exist or has a problem.
+STATUS_EPILOG: Final = """Exit codes: 0 if the record exists and is sound, 8 if it does not exist or has a problem.
 
 Examples:
   kquota record status --bootstrap-server localhost:9092

@@ -101,8 +101,8 @@ class DownOptions:
 
 
 DEMO_EPILOG: Final = """\
-The demo takes about 90 seconds and removes its sandbox at the end. Exit codes: 0 all steps worked,
-8 only the steps without Kafka were shown, because Kafka could not be downloaded.
+The demo takes about 90 seconds and removes its sandbox at the end. Exit codes: 0 if all steps worked, 8 if only the
+steps without Kafka were shown, because Kafka could not be downloaded.
 
 Examples:
   kquota sandbox demo

@@ -86,7 +86,7 @@ class WireConfigs:
 
     def alter(self, changes: Sequence[ConfigChange]) -> None:
         """Send incremental changes: the broker changes only the given keys."""
-        from kquota.stores.admin.controllers import must_be_active  # not needed to describe
+        from kquota.stores.admin.controllers import must_be_active  # imported here: only writes need it
 
         # Loggers do not need the controllers.
         if any(change.resource.kind != BROKER_LOGGERS for change in changes):

@@ -65,7 +65,7 @@ class WireQuotas:
 
     def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
         """Send one request for each credential."""
-        from kquota.stores.admin import scram  # not needed to describe
+        from kquota.stores.admin import scram  # imported here: only writes need it
 
         return scram.alter(self._wire, change)
 
@@ -146,7 +146,7 @@ class WireQuotas:
 
     def _altered(self, changes: Sequence[QuotaChange]) -> dict[Entity, str]:
         """Send the changes, and return the reason for each one that failed."""
-        from kquota.stores.admin.controllers import must_be_active  # not needed to describe
+        from kquota.stores.admin.controllers import must_be_active  # imported here: only writes need it
 
         must_be_active(self._wire)
         answer = self._wire.ask(AlterClientQuotasRequest(entries=[_entry(c) for c in changes], validate_only=False))

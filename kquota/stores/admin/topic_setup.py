@@ -183,7 +183,8 @@ def _failed(wanted: Mutation, failure: Failure, done: str) -> KquotaError:
     if failure.code == EXISTS:
         return Refused(f"topic {wanted.topic}: it already exists")
     if failure.code in MAYBE_WRITTEN:
-        return Unknown(f"topic {wanted.topic}: the broker answered {failure.reason}; it may have been {done}")
+        words = f"topic {wanted.topic}: the broker answered {failure.reason}. The topic may have been {done}"
+        return Unknown(words, ". Check with ", StepFor(NextStep.SHOW_TOPIC, wanted.topic))
     return _refusal(wanted.topic, failure.code, failure.reason)
 
 

@@ -79,7 +79,7 @@ def trusted(found: Mapping[str, str], prefix: str, where: str) -> str | None:
 
     _key, certificates = _pkcs12(data, found.get(f"{prefix}truststore.password"), f"{prefix}truststore.password", what)
     if not certificates:
-        raise Invalid(f"{what} holds no certificate")
+        raise Invalid(f"{what} contains no certificate")
     return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)
 
 
@@ -113,7 +113,7 @@ def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:
 
     Raises Invalid if the store or the text cannot be read or has no key. `where` names the store in the message.
     """
-    import secrets  # 10 ms, only for PEM in a login file
+    import secrets  # imported here: it takes 10 ms, and only PEM in a login file needs it
 
     from cryptography.hazmat.primitives import serialization as pem
 
@@ -123,7 +123,7 @@ def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:
             bounded.file_bytes(found.path, bounded.STORE), found.password, "the store's password", what
         )
         if key is None:
-            raise Invalid(f"{what} holds no key. A key store with a key is needed")
+            raise Invalid(f"{what} contains no key. A key store with a key is needed")
         chain = "".join(certificate.public_bytes(pem.Encoding.PEM).decode() for certificate in certificates)
     else:
         key, chain = _inline_key(found, where), found.chain
@@ -187,7 +187,7 @@ def _convert(path: Path) -> str:
 def _certificates(data: bytes, what: str) -> str:
     text = data.decode("latin-1")
     if "-----BEGIN CERTIFICATE-----" not in text and "-----BEGIN TRUSTED CERTIFICATE-----" not in text:
-        raise Invalid(f"{what} holds no certificate")
+        raise Invalid(f"{what} contains no certificate")
     return text
 
 

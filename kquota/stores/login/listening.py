@@ -95,7 +95,10 @@ _REASONS: Final = (
         ("ALERT_BAD_CERTIFICATE",),
         "the server requires a client certificate, or does not accept this one: check the key store",
     ),
-    (("ALERT_UNKNOWN_CA", "ALERT_CERTIFICATE"), "the server does not accept this client's certificate"),
+    (
+        ("ALERT_UNKNOWN_CA", "ALERT_CERTIFICATE"),
+        "the server does not accept this client's certificate: check the key store",
+    ),
     (("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"), "server and client have no TLS version in common"),
     (("HANDSHAKE_FAILURE",), "the server refused the handshake: no common cipher suite, or no client certificate"),
 )

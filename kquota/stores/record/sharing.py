@@ -111,7 +111,9 @@ class Sharing:
         record = _record(self, log)
         runs = record.runs()
         if log.truncated:
-            weak.append("records were deleted from it (DeleteRecords, or a retention that is not compaction)")
+            weak.append(
+                "the log no longer begins at offset 0: a client sent DeleteRecords, or cleanup.policy was not compact"
+            )
         writer = record.writer()
         return replace(
             sound,

@@ -223,7 +223,8 @@ class TopicRecord:
             )
         if not before:
             self._waiting(
-                f"{found.holder} holds the lock of this cluster. Waiting {left:.0f} s for its heartbeat (Ctrl-C stops)"
+                f"{found.holder} holds the lock of this cluster. Waiting {left:.0f} s for its heartbeat "
+                "(press Ctrl-C to stop waiting)"
             )
         self._clock.sleep(min(left, _LOOK_SECONDS))
         return found.mark

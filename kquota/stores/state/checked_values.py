@@ -62,9 +62,9 @@ def rate(number: Any) -> ByteRate | None:
 
 
 def number(value: Any) -> int:
-    """Return the number of a partition or the id of a broker."""
+    """Return the value if it is a partition or broker id. Raises ValueError for any other value."""
     if type(value) is not int or not is_id(str(value)):
-        raise ValueError(f"{str(value)[:40]!r} is not the number of a partition or a broker")
+        raise ValueError(f"{str(value)[:40]!r} is not a partition or broker id")
     return value
 
 

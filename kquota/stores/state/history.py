@@ -66,7 +66,7 @@ def newest(paths: Iterable[Path]) -> tuple[Path, SnapshotKey]:
     for path in paths:
         lying = _lying(path) if _is_folder(path) else [path]
         if not lying:
-            raise Invalid(f"{path}: the folder holds no snapshot (*.jsonl.gz). ", NextStep.TAKE_SNAPSHOT)
+            raise Invalid(f"{path}: the folder contains no snapshot (*.jsonl.gz). ", NextStep.TAKE_SNAPSHOT)
         every |= {each: key_of(each) for each in lying}
     found = history.listing((), (), every)
     if len(clusters := found.clusters()) > 1:

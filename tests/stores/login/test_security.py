@@ -426,7 +426,7 @@ def bad_stores(folder: Path, ours: Certified, own: Certified) -> dict[str, tuple
             {"ssl.keystore.certificate.chain": own.pem, "ssl.keystore.key": other.key_pem()},
             "its key does not belong to its first certificate",
         ),
-        "no certificate to trust": ({"ssl.truststore.certificates": own.key_pem()}, "holds no certificate"),
+        "no certificate to trust": ({"ssl.truststore.certificates": own.key_pem()}, "contains no certificate"),
     }
 
 

@@ -164,7 +164,7 @@ def test_histories_without_a_newest_snapshot(tmp_path: Path) -> None:
         history.newest([tmp_path / "x"])
     with pytest.raises(Invalid, match=r"/xxx.*: cannot be read: File name too long"):
         history.newest([tmp_path / ("x" * 300)])
-    with pytest.raises(Invalid, match="the folder holds no snapshot"):
+    with pytest.raises(Invalid, match="the folder contains no snapshot"):
         history.newest([tmp_path])
     one, other = (snapshot(tmp_path, 1, cluster) for cluster in ("a", "b"))
     with pytest.raises(Invalid, match=r"the snapshots are of 2 clusters \(a, b\)"):

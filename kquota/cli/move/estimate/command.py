@@ -12,8 +12,8 @@ from kquota.cli.connection import ThroughBrokers
 from kquota.cli.engine_options import Conf, Debug, SparkMaster, SparkRemote
 from kquota.cli.options import LogDirThrottle, Output, OutputFormat, StateDir
 
-EPILOG: Final = """Exit codes: 0 the move can be done as asked; 1 it never finishes, misses the deadline, does not fit
-on the disks or breaks a limit. stderr has the reason.
+EPILOG: Final = """Exit codes: 0 if the move can be done as asked; 1 if it never finishes, misses the deadline, does
+not fit on the disks or breaks a limit. stderr has the reason.
 
 Examples:
   kquota move estimate --bootstrap-server localhost:9092 --reassignment-json-file plan.json --throttle 50MB/s

@@ -274,9 +274,9 @@ def _running(cluster: MoveCluster) -> Mapping[TopicPartition, PartitionReplicas]
 
 
 def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collection[TopicPartition]) -> None:
-    """Check the brokers and partitions of the plan before the slow work.
+    """Raise Refused if a JSON plan names a dead broker or an unknown partition.
 
-    At this point only a JSON plan has been read.
+    Spark reads the other plans later, so they are not checked here.
     """
     if not isinstance(plan, Plan):
         return

@@ -207,8 +207,8 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
         "{} moving partitions: the sizes do not contain the in-sync replicas. Assumed: all current replicas": (
             measured.in_sync_assumed
         ),
-        "warning: {} followers of moving partitions are out of sync: they use the throttle while they catch up, and "
-        "the estimate does not include that": measured.lagging,
+        "warning: out-of-sync followers of moving partitions: {}. They use the throttle while they catch up, and the "
+        "estimate does not include their bytes": measured.lagging,
         "warning: {} followers of the plan's partitions exist, but are out of sync, and the estimate does not include "
         "the bytes that they lack"
         f"{'' if live else '. If the move is running, an estimate with --bootstrap-server includes them'}": (

@@ -12,7 +12,7 @@ from kquota.cli.connection import Recorded
 from kquota.cli.options import Output, StateDir, TableFormat
 
 EPILOG: Final = """Throughput over time is known only for runs that `move run` or `--execute --wait` watched.
-Exit codes: 0 done; 1 no run with this id is on record, or a run on record cannot be read.
+Exit codes: 0 done; 1 if no run with this id is on record, or a run on record cannot be read.
 
 Examples:
   kquota move report --bootstrap-server localhost:9092

@@ -138,7 +138,7 @@ def _lines(found: Limit) -> Iterator[str]:
 
 
 def sized(size: int) -> str:
-    """Return topics of this size, in words."""
+    """Return the words for topics with `size` partitions, for example `topics with 8 partitions`."""
     return f"topics with {size} partitions" if size > 1 else "topics with one partition"
 
 

@@ -110,7 +110,7 @@ def _deployed(given: SimulateOptions, held: Quotas) -> Answer:
         try:
             rate = float(rate_within(items, ms, lambda rate: quota(given.model, rate, held.samples), manner))
         except NoRate as error:
-            raise Invalid(f"{error} than --within") from error
+            raise Invalid(f"{error} than --within. Give a longer --within or a higher --request-percentage") from error
     assert rate is not None
     found = deploy(items, quota(given.model, rate, held.samples), manner)
     return deployed(found, items, held, rate, given.model.value, sought=within is not None)

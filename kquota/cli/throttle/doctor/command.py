@@ -10,8 +10,8 @@ import typer
 from kquota.cli.connection import Connection
 from kquota.cli.options import DryRun, Output, Quiet, StateDir, TableFormat, Textfile, TimeLimit, WritingOptions, Yes
 
-EPILOG: Final = """Exit codes: 0 no findings; 8 some findings, or a rate or a list is unknown. --fix removes
-the rates of a dead broker through the KRaft controllers, unless a list, a run or a move names the broker. In cron, use
+EPILOG: Final = """Exit codes: 0 if no findings; 8 if some findings, or a rate or a list is unknown. --fix removes the
+rates of a dead broker through the KRaft controllers, unless a list, a run or a move names the broker. In cron, use
 --older-than: --fix then removes only leftovers that all checks have found for that long. Newer leftovers stay (exit
 code 8).
 
