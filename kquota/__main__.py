@@ -17,7 +17,7 @@ def main() -> None:
             signal.signal(number, _stop)
     # Collect rarely, because imports leave few reference cycles, and the default of 700 costs a short command 4 %.
     gc.set_threshold(200_000)
-    from kquota.cli.main import main as run  # imported only after the signal handlers are set
+    from kquota.cli.main import main as run  # imported here, because the signal handlers must be set first
 
     try:
         try:
@@ -40,8 +40,8 @@ def _end_at_once(code: object) -> None:
 
     The functions registered with atexit are called first. If one fails, Python ends as usual and reports the error.
     """
-    import atexit  # imported only after the signal handlers are set
-    import threading  # imported only after the signal handlers are set
+    import atexit  # imported here, because the signal handlers must be set first
+    import threading  # imported here, because the signal handlers must be set first
 
     if isinstance(code, int) and threading.active_count() == 1:
         atexit._run_exitfuncs()

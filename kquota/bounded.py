@@ -49,7 +49,7 @@ def file_bytes(path: Path, largest: int, *, pipe: bool = False) -> bytes:
     """
     if "\0" in str(path):
         raise OSError(errno.EINVAL, "its name has a null character")
-    # O_NONBLOCK, because without it the open of a FIFO waits for a writer.
+    # Without O_NONBLOCK, opening a FIFO waits for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if pipe else os.O_NONBLOCK))
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)

@@ -22,7 +22,7 @@ def replacing(path: Path, *, private: bool = False, synced: bool = True) -> Iter
     returns. Otherwise a power failure may leave the name with an empty or zeroed file. With `private`, only its owner
     may read the file. A symlink is replaced, not followed. Raises OSError.
     """
-    # Not a process id, because processes in two containers with a shared volume may have the same id.
+    # The name is random, because processes in two containers with a shared volume may have the same process id.
     partial = path.with_name(f".{os.urandom(8).hex()}{_SUFFIX}")
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW
     descriptor = os.open(partial, flags, 0o600 if private else 0o666)

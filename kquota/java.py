@@ -72,7 +72,7 @@ def _asked(executable: Path) -> Java | None:
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
     home = re.search(r"^ *java\.home = (.+)$", answer, re.MULTILINE)
-    # Java 8 and older report 1.8 and so on.
+    # Java 8 and older versions report 1.8, 1.7 and so on.
     version = re.search(r"^ *java\.specification\.version = (?:1\.)?(\d+)", answer, re.MULTILINE)
     if home is None or version is None:
         return None
@@ -111,7 +111,7 @@ def trust(java: Java) -> list[str]:
     ]
 
 
-# Java's default for trust stores. They contain no secrets, but a PKCS12 file without a password is not read.
+# Java's default password for trust stores. They contain no secrets, but Java reads no PKCS12 file without one.
 _PASSWORD: Final = "changeit"  # noqa: S105
 
 

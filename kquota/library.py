@@ -79,7 +79,7 @@ class Cluster:
         except KquotaError:
             return None
         rate = None if bound is None else bound.value
-        # A stored 0 allows nothing. The rate is then unknown, because only brokers know when to try again.
+        # A stored rate of 0 allows nothing. Return None, because only brokers know when to try again.
         return rate if rate is not None and 0 < rate < math.inf else None
 
     def mutation_burst(self) -> float:
@@ -196,7 +196,7 @@ def connect(
         with kquota.connect("localhost:9092") as cluster:
             print([topic.name for topic in cluster.topics.topics(None)])
     """
-    # Read once, because the file may be a pipe.
+    # Read the file only once, because it may be a pipe.
     security = login(None if command_config is None else Path(command_config), warned, names.command_config)
     with _opened(bootstrap_server, security, warned, throttled, names=names) as cluster:
         yield cluster

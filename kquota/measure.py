@@ -29,7 +29,7 @@ _SECONDS_PER_UNIT: Final[Mapping[str, Decimal]] = {
     "h": Decimal(3600),
     "d": Decimal(86400),
 }
-# At most three digits of exponent, because 1e999999999 would exhaust memory.
+# The exponent has at most three digits, because 1e999999999 would exhaust memory.
 _QUANTITY: Final = re.compile(r"\s*(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[A-Za-z]*)\s*")
 _MOST_BYTES: Final = 2**63 - 1
 _MOST_DAYS: Final = 36_500

@@ -123,7 +123,7 @@ class StrictCommand(Command):
                 given.add(name)
             yield from written
             if name not in known:
-                # Leave the rest to Click, because it reports the unknown option, whose value may follow.
+                # The option is unknown, and its value may follow. Stop here, because Click reports the option.
                 yield from rest
             if name in valued and not equals and len(written) == 1:
                 for value in rest:

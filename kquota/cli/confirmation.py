@@ -103,7 +103,7 @@ def first(changes: Sequence[str]) -> list[str]:
 def must_agree(question: str) -> None:
     """Ask for confirmation, and name the cluster. Raises Refused for any answer except yes."""
     clusters = ", ".join(printable(cluster) for command in _running for cluster in command.clusters)
-    # Not typer's own prompt, because it prints a blank on stdout.
+    # Typer's prompt is not used, because it prints a space on stdout.
     print(f"kquota: cluster {clusters}: {question} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Refused("not confirmed. Nothing was written")

@@ -233,7 +233,7 @@ def _of_environment(given: Mapping[str, str], environment: Mapping[str, str]) ->
 
 
 def _of_named(name: str, given: Mapping[str, str], environment: Mapping[str, str]) -> tuple[dict[str, str], bool]:
-    from kquota import library  # only for a named cluster
+    from kquota import library  # imported here: only a named cluster needs it
 
     entry = library.named_cluster(name, environment)
     found = {key.replace("-", "_"): value for key, value in entry.options.items()}

@@ -47,7 +47,7 @@ def topics_in(path: Path, option: str) -> list[Line]:
 
     Raises Invalid for an unreadable file, an invalid line, a file without topics, and more than MOST_TOPICS.
     """
-    from kquota.mutation import naming  # only for a file of topics
+    from kquota.mutation import naming  # imported here: only a topic file needs it
 
     text, name = text_file.read(path, f"a file of topics ({option})")
     where = f"{option} {name}"

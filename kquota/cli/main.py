@@ -21,7 +21,7 @@ from kquota.cli.unattended import TimedOut, report
 from kquota.errors import KquotaError, NextStep
 
 WIDEST: Final = 80
-# A fixed width without a terminal, because a script must always read the same help.
+# Without a terminal, the width is fixed, because a script must always read the same help.
 WIDTH: Final = min(WIDEST, shutil.get_terminal_size().columns) if sys.stdout and sys.stdout.isatty() else WIDEST
 
 _NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -127,7 +127,7 @@ def main() -> None:
     """Run one command and exit with its code. A traceback is printed only if KQUOTA_DEBUG is set."""
     _open_what_is_closed()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A name that the locale cannot write is escaped, as on stderr, and does not end the command.
+        # Escape characters that the locale cannot encode, as on stderr, because a topic name must not end the command.
         sys.stdout.reconfigure(errors="backslashreplace")
     asked = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
     # For a misspelled command, register all commands, because Click suggests similar names.
@@ -176,7 +176,7 @@ def _explained(error: Exception) -> int | None:
                 end = "" if message.endswith("?") else "."
                 complain(f"{message.rstrip('.')}{end} Try the same command with --help.")
             return error.exit_code
-        case _ if os.environ.get("KQUOTA_DEBUG"):  # --debug also sets it
+        case _ if os.environ.get("KQUOTA_DEBUG"):  # --debug also sets this variable
             return None
         case OSError(errno=number, strerror=reason) if number in _NOT_WRITTEN:
             complain(f"cannot write: {reason}")

@@ -165,7 +165,7 @@ def measured(at: world.Where, state_dir: Path | None) -> ClusterMetrics:
         watch = MoveWatch(watched)
         views = watch.glance().view.moves
         if any(view.run is None for view in views):
-            # Read again, because only a reading after the discovery of other clients' moves reads their partitions.
+            # Read again, because the first reading discovers other clients' moves, but does not read their partitions.
             views = watch.glance().view.moves
         cluster = runs.cluster_id
     with move_stores.throttling(at, state_dir) as ports:

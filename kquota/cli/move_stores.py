@@ -105,7 +105,7 @@ def _choice(at: world.Where, holding: Hold | None) -> Choice:
 def _over_brokers(stack: ExitStack, at: world.Where, root: Path, holding: Hold | None) -> _MoveStores:
     from kquota.stores.admin.moves import WireMoves
 
-    # Read once, because the file may be a pipe.
+    # Read the login file only once, because it may be a pipe.
     security = world.login(at)
     opened = stack.enter_context(world.wire_of(at, security))
     runs = _recorded(stack, at, opened, root, holding)

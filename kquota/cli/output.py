@@ -244,9 +244,7 @@ FORMS: Final[Mapping[type[Any], Form]] = {
     tuple: _list,
     dict: _object,
     datetime: datetime.isoformat,
-    Default: lambda _: (
-        None
-    ),  # null is the default entity, so that it cannot be confused with a name that a user may have
+    Default: lambda _: None,  # null stands for the default entity, because a user can have any name
     Entity: named,
     Resource: named,
     TopicPartition: _partition,

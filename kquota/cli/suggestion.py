@@ -67,7 +67,7 @@ def _connection(path: list[str], taken: Set[str], rest: list[str], environment: 
         if name in taken and not replaced and option not in rest:
             yield f"{option} {shlex.quote(value)}"
     addresses = {*ADDRESSES, "cluster"} & taken
-    if path[0] == "record":  # it reads the brokers, even if the options name a ZooKeeper
+    if path[0] == "record":  # `record` reads the brokers, even if the options name a ZooKeeper
         addresses.discard("zookeeper")
     if not addresses or any(name in _given for name in addresses):
         return

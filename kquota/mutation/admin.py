@@ -112,7 +112,7 @@ def with_partitions(cluster: MutationCluster, creations: Iterable[Creation]) -> 
     found = list(creations)
     if all(one.partitions or one.assignment for one in found):
         return found
-    # Read once, because it is a request to every broker.
+    # Read the default only once, because this sends a request to every broker.
     partitions = cluster.default_partitions()
     return [replace(one, default_partitions=partitions) for one in found]
 

@@ -111,20 +111,20 @@ class MutationPace:
     _zero: float | None = field(init=False, default=None)
     _spent: int = field(init=False, default=0)
     _unrejected: int = field(init=False, default=0)
-    # The rate used when alone: the quota, or the highest rate between two such moments.
+    # The rate without other clients (the quota or `_learned`); the highest rate seen between two moments at 0 tokens.
     _rate: float | None = field(init=False)
     _learned: float = field(init=False, default=0.0)
-    # The highest price of a mutation in our requests, as seconds of the bucket; the number of prices seen.
+    # The highest price of a mutation (its throttle time in seconds); the number of prices seen.
     _price: float = field(init=False, default=0.0)
     _prices: int = field(init=False, default=0)
-    # The maximum number of topics in a request; the number of accepted requests before an unknown rate rises.
+    # The maximum number of topics in a request; the number of accepted requests after which a learned rate rises.
     _allowed: int = field(init=False, default=_FIRST)
     _trust: int = field(init=False, default=_TRUST)
-    # True if others share the bucket; our recent mutations, and their period in seconds.
+    # True if other clients share the bucket; this client's recent mutations, and their period in seconds.
     _shared: bool = field(init=False, default=False)
     _ours: float = field(init=False, default=0.0)
     _span: float = field(init=False, default=0.0)
-    # True if this request takes its turn; the time when it was sent; the mean duration of a request.
+    # True if this request takes its turn; the time when the last request was sent; the mean duration of a request.
     _in_turn: bool = field(init=False, default=False)
     _asked: float = field(init=False, default=0.0)
     _request: float = field(init=False, default=0.0)
@@ -138,7 +138,7 @@ class MutationPace:
             return 0.0
         ready = self._zero + HAIR
         if self._shared:
-            # Clients that were rejected at the same time wait for the same moment, so each adds its own delay.
+            # Clients that were rejected at the same time would continue at the same moment, so each adds its own delay.
             behind = self._behind(now, mutations[0])
             self._in_turn = self._may_take_turns(behind, mutations[0])
             ready += self._turn(now, mutations[0]) if self._in_turn else behind * (0.5 + self.draw.random())
@@ -189,17 +189,17 @@ class MutationPace:
     def _rejected(self, now: float, admitted: int, throttle: float) -> None:
         zero = now + throttle
         if admitted:
-            # The price comes from one request, so it includes no mutations of other clients. It is too low if the
-            # bucket had tokens, or if this client waited.
+            # The price comes from one request, so it includes no mutations of other clients. The price is too low if
+            # the bucket had tokens, or if this client waited.
             self._price, self._prices = max(self._price, throttle / admitted), self._prices + 1
         if self._zero is None:
-            # A client that knows the rate and has a full bucket to itself is not rejected, so others may share it. If
-            # this client is alone and the bucket was not full, taking turns costs less than a topic's time.
+            # A client that knows the rate and has a full bucket to itself is not rejected, so others may share the
+            # bucket. If this client is alone and the bucket was not full, taking turns costs little time.
             self._shared = self.quota is not None
         elif zero - self._zero > HAIR:
             self._learn(zero - self._zero)
         self._rate = self.quota or self._learned or None
-        # Two topics reveal the rate if nothing else does: the second is rejected with the price of the first.
+        # If the rate is unknown, send two topics, because the rejection of the second reveals the price of the first.
         self._allowed = MOST_ITEMS if self._rate is not None else 2
         self._zero, self._spent, self._unrejected = zero, 0, 0
 

@@ -231,7 +231,7 @@ class Protection:
     def _increased(self, worst: ProtectionStep) -> tuple[Protection, ProtectionStep]:
         # The throttle reached the ceiling without harm, so the ceiling no longer applies: the load has changed.
         ceiling = None if self.ceiling is not None and self.rate >= self.ceiling else self.ceiling
-        # Before any throttle was too high, it is doubled, because this finds the limit of the clients in a few minutes.
+        # Double the throttle until one is too high, because doubling finds the limit of the clients in a few minutes.
         higher = self.rate + (max(self.step, self.rate) if math.isinf(self.since_decrease) else self.step)
         if ceiling is not None and self._near_ceiling:
             higher = self.rate + max(1, int(CAUTIOUS_STEP * ceiling))

@@ -81,8 +81,8 @@ class Share:
             # A copy makes a little progress even if writes need the whole usable part, because the usable part varies.
             creep = (self.throttle - self.needed) * (1 - self.flows / self.throttle)
             return max(self.flows - self.needed, creep)
-        # A stopped fetch continues with the next write, and exceeds the quota a little, but never by more than is
-        # written.
+        # A stopped fetch continues with the next write. It exceeds the quota a little, but never by more than the
+        # write rate.
         return self.flows - max(0.0, self.needed - self.enforcement.beyond(self.throttle, self.copies))
 
     @property

@@ -47,13 +47,13 @@ def band(
     """
     if expected.seconds is None:
         return None
-    # Write rates with rare peaks can have a mean above their 95th percentile. The band always contains the expected
-    # time.
+    # Limit the factors by 1, because the band must contain the expected time. With rare peaks, a mean write rate can be
+    # above its 95th percentile.
     enforcement = expected.enforcement
     first = replace(enforcement, at_once=enforcement.window) if enforcement.throttled else enforcement
     quick = _seconds(expected, {leader: min(1.0, factor) for leader, factor in calm.items()}, first)
     slow = _seconds(expected, {leader: max(1.0, factor) for leader, factor in busy.items()}, enforcement)
-    # The last fetch may just miss the quota of a destination and of a leader, and then waits for two pauses.
+    # The last fetch may just exceed the quotas of its destination and of its leader, and then waits for two pauses.
     pause = enforcement.fetch_backoff + enforcement.fetch_wait if expected.shares else 0.0
     return Band(
         low=max(0.0, (expected.seconds if quick is None else quick) * errors.low - pause),

@@ -214,7 +214,7 @@ class _Scales:
         """Yield the brokers that can get a replica so that both brokers come closer to the band, the emptiest first."""
         for broker in self.ranking:
             if not self._gains(p, source, broker, clean):
-                return  # a fuller broker gains less
+                return  # because all later brokers are fuller, and gain less
             if self._may(p, source, broker):
                 yield broker
 

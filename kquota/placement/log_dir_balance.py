@@ -304,7 +304,7 @@ def _needed(
     for p, place in left.items():
         after[draft.now[p].replicas[0]] -= draft.sizes[p]
         after[place] += draft.sizes[p]
-    # All moves are checked again after a removal, because another move can become unnecessary.
+    # Check all moves again after a removal, because another move can become unnecessary.
     before = -1
     while len(left) != before:
         before = len(left)

@@ -172,7 +172,7 @@ def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
         missing = reachable - set(used)
         if not sharing or not missing:
             return
-        # At most one replica of a rack leads, so a leader never has to move.
+        # Only one of the replicas in a rack can lead, so the leader never has to move.
         source = min(sharing, key=lambda b: (b == draft.now[p].leader, b == replicas[0], -draft.bytes[b], b))
         destination = draft.emptiest(p, set(used))
         if destination is None:

@@ -203,7 +203,7 @@ def _two_figures(rate: float) -> float:
     (13.0, 160.0, 0.048)
     """
     step = Decimal(1).scaleb(Decimal(rate).adjusted() - 1)
-    # Slightly more, because 0.8 x 5 is not exactly 4.
+    # Add a billionth, because 0.8 x 0.35 is 0.27999999999999997 in floating point, and must not round down to 0.27.
     return float((Decimal(rate * (1 + 1e-9)) // step) * step)
 
 

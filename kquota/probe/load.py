@@ -233,7 +233,7 @@ def bounded(load: Load) -> Load:
 def _mutations(load: Load) -> float:
     if load.limit is None:
         return load.rate * load.seconds
-    # The bucket holds the quota of one window, and it is filled while it is emptied.
+    # The bucket holds the quota of one window, and gets new tokens while the probe empties it.
     emptied = load.warm / _WINDOWS / (_OVER_MUTATIONS - 1)
     return load.rate * emptied + load.limit * load.seconds
 

@@ -87,7 +87,7 @@ def proposals(uses: Iterable[BucketStatistics], quotas: Quotas, wish: Wish) -> l
     users = {entity.user for entity in quotas}
     client_ids = {entity.client_id for entity in quotas}
 
-    # Cached, because the same limit applies to all clients that no quota names, and there can be a million of them.
+    # The limits are cached, because a million clients that no quota names can have the same limit.
     @functools.cache
     def now(client: Client, key: str) -> float | None:
         rung = winner(rungs(quotas, client, key))
@@ -125,7 +125,7 @@ def rounded_up(value: float, *, whole: bool) -> float:
     unit = 10.0 ** (math.floor(math.log10(value)) - _DIGITS + 1)
     if whole:
         unit = max(1.0, unit)
-    # 1.1 / 0.1 is a little more than 11 in floating point, which must not round up to 12.
+    # Subtract a little, because 0.14 / 0.01 is 14.000000000000002 in floating point, and must not round up to 15.
     found = math.ceil(value / unit - 1e-9) * unit
     return float(round(found)) if unit >= 1 else round(found, 12)
 

@@ -96,7 +96,7 @@ def _client_answer(quotas: Quotas, cluster: Capacity, client: Client, key: str) 
     found = rungs(quotas, client, key)
     won = winner(found)
     static = QUOTA_KEYS[key].static if won is None and client.client_id != "" and cluster.static(key) else None
-    # A static default uses the bucket of the last level, that of the client-id.
+    # A static default uses the bucket of the last level, which is the client-id level.
     level = won.level if won is not None else len(found) if static else None
     bucket = None if level is None else (per(level), shared(level, client))
     return _answer(cluster, key, found, bucket, static, exceptions(quotas, client, key))

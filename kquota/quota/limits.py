@@ -30,7 +30,7 @@ def value(key: str, text: str, named: str | None = None) -> float:
     row, name = QUOTA_KEYS[key], named or key
     if row.in_bytes:
         return float(byte_rate(text, name))
-    # Checked first, because Python's float() also accepts text that Java does not, for example 1_000.
+    # Check the text first, because Python's float() also accepts text that Java does not, for example 1_000.
     if not _NUMBER.fullmatch(text):
         raise Invalid(f"{name}={text}: not a number")
     found = float(text)

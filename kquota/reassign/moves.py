@@ -91,7 +91,7 @@ def list_entries(moving: Iterable[Move]) -> dict[Setting, tuple[str, ...]]:
     for move in moving:
         if move.destinations:
             topic, number = move.partition
-            # Interned, because topics have equal entries, and 100,000 partitions would otherwise need 25 MB.
+            # Intern the entries, because topics have equal entries, and 100,000 partitions would otherwise need 25 MB.
             leaders[topic] += [intern(f"{number}:{b}") for b in move.sources]
             followers[topic] += [intern(f"{number}:{b}") for b in move.destinations]
     return {
@@ -129,7 +129,7 @@ def carried(
         followers = sum(broker in move.sources and broker != now.leader for broker in now.isr)
         keep_up[now.leader].append(0.0 if not followers else None if w is None else w * followers)
         for broker in move.destinations:
-            if broker == now.leader:  # a new replica that caught up, and was elected
+            if broker == now.leader:  # because a new replica caught up and was elected
                 continue
             links[now.leader, broker].append(move.partition)
     return work(

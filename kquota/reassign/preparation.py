@@ -93,7 +93,7 @@ def prepare(
         # The run is moving back, but the operator requests its plan again.
         known = replace(known, aborting=False, handed_over=frozenset())
     if known is not None and not known.aborting:
-        known = replace(known, plan=plan)  # with the log dirs that the plan names now
+        known = replace(known, plan=plan)  # the new plan may name other log dirs
         known = on_new_topics(known, found.topic_ids, back)
     return _prepared(world, plan, asked, found=found, known=known, back=back, reading=reading)
 

@@ -33,7 +33,7 @@ def take(
     held = {value for other in others for value in other.ours}
     own = mine.ours if mine else ()
     if EVERY_REPLICA in present and setting.is_list:
-        # `*` of another run is removed after the last run that needs it. `*` of another client stays.
+        # The last run that needs the `*` of another run removes it. The `*` of another client stays.
         added: tuple[str, ...] = (EVERY_REPLICA,) if EVERY_REPLICA in held else ()
     else:
         added = tuple(value for value in wanted if value not in present or value in held)
@@ -42,7 +42,7 @@ def take(
     holders = [t for t in (*((mine,) if mine else ()), *others) if present & set(t.ours) or (emptied and t.ours)]
     prior = holders[0].prior if holders else now
     if holders and setting.is_list and EVERY_REPLICA not in present:
-        # Others may have added or removed entries since the holder took the list.
+        # Other clients may have added or removed entries since the holder took the list.
         prior = without(now, held.union(own), prior)
     return Taken(setting=setting, prior=prior, ours=tuple(dict.fromkeys((*own, *added))))
 

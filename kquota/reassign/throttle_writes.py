@@ -127,10 +127,10 @@ def release(world: World, run: Run, *, close: bool = True, certain: bool = False
         again = _restore(world, run)
         released = replace(again, restored=tuple(dict.fromkeys((*released.restored, *again.restored))))
     if released.pending:
-        # A broker may stay dead for a long time. Values that later moves take must not pass to this run.
+        # Record only the pending values. A broker may stay dead for long, and later moves may take the restored values.
         record(world, run, without_values(run, _restored(run, released)))
     else:
-        # A closed record keeps what the run took, because operators read it later.
+        # A closed record keeps the values that the run took, because operators read the record later.
         record(world, run, replace(run, finished=world.clock.now()) if close else without_values(run, run.taken))
     return released
 

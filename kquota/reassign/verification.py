@@ -122,7 +122,7 @@ def unless_it_writes(
     if look.verdict is not Progress.DONE or _provable(world, plan, look, ()):
         return None
     unfinished = runs.unfinished()
-    if covers(plan, unfinished) is not None:  # a run of this plan began in the meantime, and its moves have ended
+    if covers(plan, unfinished) is not None:  # a run of this plan began after the first read
         return None
     return _reported(world, plan, look, _of_released(Released(restored=())), unfinished)
 

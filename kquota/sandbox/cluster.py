@@ -157,7 +157,7 @@ def up(
 
 def _java_and_jars(kafka: str | None, tell: Tell, *, tiered: bool, metrics: bool) -> java.Java:
     """Download what the servers need, and return the Java that runs them."""
-    # Checked first, so that the error names the extra `spark` even if Java is also missing.
+    # Check PySpark first, so that the error names the extra `spark` even if Java is also missing.
     jars.pyspark_jars()
     where = java.find()
     if kafka is not None:

@@ -59,7 +59,7 @@ RELEASES: Final = {
 }
 NEWEST: Final = "4.3.1"
 
-# The test jar, because only this jar has LocalTieredStorage, a remote storage in a folder.
+# This is the test jar, because only the test jar has LocalTieredStorage, a remote storage in a folder.
 _TIERS: Final = """<ivy-module version="2.0" xmlns:e="http://ant.apache.org/ivy/extra">
   <info organisation="kquota" module="sandbox-tiers"/>
   <configurations><conf name="default"/></configurations>
@@ -83,7 +83,8 @@ _AGENT_VERSION: Final = "1.0.1"
 _PATIENCE: Final = 40.0
 """Seconds without output after which Maven Central is considered unreachable."""
 
-# Without the dependencies of `kafka-tools`, because they include all of Kafka Connect. slf4j-simple logs to stderr.
+# The dependencies of `kafka-tools` are left out, because they include all of Kafka Connect. slf4j-simple logs to
+# stderr.
 _MODULE: Final = """<ivy-module version="2.0">
   <info organisation="kquota" module="sandbox"/>
   <configurations><conf name="default"/></configurations>
@@ -199,9 +200,9 @@ def _download(wanted: _Wanted, partial: Path, turn: int, tell: Tell) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        # A separate session, because Ctrl-C must reach only kquota, which then stops Ivy and cleans up.
+        # Ivy has its own session, because Ctrl-C must reach only kquota, which then stops Ivy and cleans up.
         start_new_session=True,
-        # If kquota is killed, Ivy continues for a while. It keeps the lock, so no other process uses its folder.
+        # If kquota is killed, Ivy continues for a while. Ivy keeps the lock, so no other process uses its folder.
         pass_fds=[turn],
     )
     try:

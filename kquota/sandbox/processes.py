@@ -22,8 +22,8 @@ _POLL: Final = 0.02
 
 _MOMENTS: Final = 25
 
-# A shell starts the server and ends. So the server has no parent that must wait for it (no zombie), and its pid is on
-# disk even if kquota is killed at this moment.
+# A shell starts the server, writes its pid and ends. The server therefore never becomes a zombie of kquota, and its pid
+# is on disk even if kquota is killed during the start.
 _LAUNCH: Final = 'cd "$1" || exit 1; log=$2; pid=$3; shift 3; "$@" >>"$log" 2>&1 </dev/null & echo $! >"$pid"'
 
 

@@ -18,7 +18,7 @@ from kquota.terms import BrokerId
 HOST: Final = "127.0.0.1"
 RACKS: Final = 3
 
-# Little memory, one collector thread, little optimization, because a small machine runs several servers at once.
+# Each JVM gets little memory, one collector thread and little optimization, because a small machine runs several.
 _LEAN: Final = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss512k"]
 _PORTS: Final = range(20_000, 32_000)
 """The ports of sandboxes. They are below those that systems use for outgoing connections, so that a stopped server
@@ -121,7 +121,7 @@ def _hold(block: int) -> bool:
     reason.
     """
     if block not in _held and (lock := _bound(block, shared=False)) is not None:
-        lock.detach()  # The socket stays open, but does not listen.
+        lock.detach()  # the socket stays open, but does not listen
         _held.add(block)
     return block in _held
 
@@ -268,7 +268,7 @@ def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "metadata.log.dir": broker.metadata_dir,
-        # Short, because a killed broker can return only after its last session has ended.
+        # This time-out is short, because a killed broker can return only after its last session has ended.
         "broker.session.timeout.ms": 6000,
         "broker.heartbeat.interval.ms": 1000,
     }

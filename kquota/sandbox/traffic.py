@@ -17,9 +17,9 @@ from kquota.errors import KquotaError, Unreachable
 
 MESSAGE: Final = 10_000
 _SECONDS: Final = 60.0
-# Only critical messages, because librdkafka logs to stderr by itself. It also raises relevant messages as errors.
+# Log only critical messages, because librdkafka writes to stderr. It also raises relevant messages as errors.
 _QUIET: Final = {"log_level": 2}
-# Random, so that compression does not reduce the bytes.
+# The bytes are random, so that compression does not make them smaller.
 _PAYLOAD: Final = os.urandom(MESSAGE)
 
 

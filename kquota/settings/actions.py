@@ -43,7 +43,7 @@ def describe_all(configs: Configs, kind: Kind) -> tuple[Mapping[Resource, tuple[
         except Unreachable as error:
             lost.append(error)
     if not found:
-        # `lost` may have only the first error, because a broker that is no longer alive is left out without an error.
+        # Raise the first error, because the later calls raise no error for a broker that is no longer alive.
         raise lost[0]
     return found, tuple(lost[1:])
 
@@ -85,7 +85,7 @@ def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) ->
         if change.seen(before, after):
             stood = {entry.key for entry in before if entry.dynamic}
             deleted = stood & set(change.delete)
-            # Entries without synonyms are left out, because Kafka 4.3.1 still reports deleted broker rates like that.
+            # Leave out entries without synonyms, because Kafka 4.3.1 still reports deleted broker rates in this form.
             true = (entry for entry in after if entry.synonyms or resource.kind != BROKERS)
             behind = tuple(entry for entry in true if entry.key in deleted)
             return Altered(absent=tuple(key for key in change.delete if key not in deleted), behind=behind)

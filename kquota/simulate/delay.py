@@ -203,7 +203,7 @@ class Draft:
         R is the average, Q is the rate, S is the number of samples and W the time of one sample.
         """
         average = self.average(now)
-        # One draft accepts requests only below the quota, the other also at the quota.
+        # EVEN accepts requests only below the quota. FRONT also accepts requests at the quota.
         if average < self.rate or (average == self.rate and self.spread is Spread.FRONT):
             self._record(mutations)
             return None

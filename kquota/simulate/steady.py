@@ -57,7 +57,7 @@ class _Spell:
         first = _WINDOW * max(0.0, self.limit - self.before) / (rate - min(self.before, self.limit))
         if seconds <= first:
             return seconds
-        # The burst counts in the window until it has passed. On average, half of it is over when the spell ends.
+        # The window counts a burst for a while. On average, half of the burst has left the window when the spell ends.
         self.active, self.late, self.seconds = True, first * (rate - self.limit) / 2, 0.0
         self.count += 1
         return seconds - first

@@ -44,7 +44,7 @@ def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
         return gained
     written = now.end_offset - before.end_offset
     if written <= 0:
-        # The bytes are unknown if the end offset went back, because the log was recreated or truncated.
+        # The bytes are unknown if the end offset decreased, because the log was then recreated or truncated.
         return 0 if written == 0 else None
     start, earlier = _starts(before, now)
     if start is None or (gained is not None and start == earlier):

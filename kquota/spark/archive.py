@@ -62,9 +62,9 @@ def flags() -> tuple[str, ...]:
     file = place(found)
     if not _whole(file):
         return ()
-    # The newer kind of archive does not work with -Xshare.
+    # An AOT cache, the newer kind of archive, does not work with -Xshare.
     use = (f"-XX:AOTCache={file}",) if found.version >= _AOT else (f"-XX:SharedArchiveFile={file}", "-Xshare:auto")
-    # The JVM must not print anything about wrong checksums, because they only cost time.
+    # The JVM must not print anything about wrong checksums, because a damaged archive only costs time.
     return (*use, "-XX:+VerifySharedSpaces", "-Xlog:disable", "-Xlog:all=off")
 
 
@@ -175,8 +175,8 @@ def _rehearsed(folder: Path, made: Path) -> str:
         file.writelines(json.dumps({**_ROW, **_PARTITION, "broker": b, "leader": b == 1}) + "\n" for b in (1, 2))
     command = [sys.executable, "-m", "kquota", "move", "estimate", *_WORDS]
     own = {key: value for key, value in os.environ.items() if not key.startswith("KQUOTA_") or key == "KQUOTA_JAVA"}
-    # The JVM cannot create an archive if the class path has a folder. An archive that is created without it also works
-    # for a class path with a folder.
+    # The JVM cannot create an archive if the class path has a folder, as with HADOOP_CONF_DIR. An archive created
+    # without the folder also works for a class path with one.
     own.pop("HADOOP_CONF_DIR", None)
     own |= {SETTING: f"{_MAKE}{made}", "TMPDIR": str(folder)}
     with contextlib.suppress(subprocess.TimeoutExpired):

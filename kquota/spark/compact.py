@@ -20,7 +20,7 @@ _BYTES_A_TASK: Final = 4_000_000
 _LAYOUT: Final = {
     "compression": "zstd",
     "maxRecordsPerFile": "8000000",
-    # Small enough that some row groups contain only followers. Jobs that need only leaders skip these groups.
+    # Row groups are so small that some contain only followers. Jobs that need only leaders skip these groups.
     "parquet.block.row.count.limit": "250000",
     "parquet.page.row.count.limit": "50000",
 }

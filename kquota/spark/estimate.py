@@ -114,7 +114,7 @@ def measure(
     given. `left` has the bytes that running copies still need (topic, partition, broker, left). `replicas` must not
     contain these copies.
     """
-    # Parsed text is kept, because parsing it twice would be slow. Rolled files can be read twice quickly.
+    # Keep parsed text, because parsing it twice would be slow. Rolled files can be read twice quickly.
     rows = judged(replicas).persist() if files.given_names() else judged(replicas)
     looking = _beside(lambda: health(rows, files))
     known_partitions = partitions(rows, plan, writes.by_partition, assumed_size, detailed=detailed)

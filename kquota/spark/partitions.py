@@ -128,9 +128,9 @@ def _joined(rows: DataFrame, plan: PlanFrame, rates: DataFrame | None) -> DataFr
     silent = F.col("replica").isNotNull() & F.col("replica.in_sync").isNull()
     return (
         reduce(lambda one, other: one.unionAll(other), map(partial(_shaped, columns), frames, columns))
-        # Sorted by a number first, because names of topics often have the same beginning and are slow to compare.
+        # Group by a number first, because topic names often have the same beginning and are slow to compare.
         .withColumn("hash", F.xxhash64(*KEY))
-        # Otherwise Spark would aggregate before the exchange and again after it.
+        # Without this step, Spark would aggregate before the exchange and again after it.
         .repartition("hash")
         .groupBy("hash", *KEY)
         .agg(
@@ -169,7 +169,7 @@ def _standing(joined: DataFrame, assumed_size: int | None) -> DataFrame:
     """Add columns in few steps. Spark analyzes each step again with all steps below it, which takes a tenth of a
     second.
     """
-    # Lambdas run uncompiled, so they are used only for the few partitions that need one.
+    # Spark runs lambdas uncompiled, so only the few partitions that need a lambda use one.
     once = F.filter("every", lambda row, n: (n == 0) | (F.get("every", n - 1)["broker"] != row["broker"]))
     lagging = F.filter("replicas", lambda r: ~r["in_sync"] & (r["broker"] != F.col("leader")))
     isr_unknown = F.exists("replicas", lambda r: r["in_sync"].isNull() & (r["broker"] != F.col("leader")))
@@ -178,7 +178,7 @@ def _standing(joined: DataFrame, assumed_size: int | None) -> DataFrame:
     steps = (
         {"holders": F.array_distinct("every.broker")},
         {
-            # If a replica is listed twice, the largest row comes first. Otherwise no order is needed.
+            # Sort the rows only if a replica is listed twice, so that its largest row comes first.
             "every": F.when(twice, F.sort_array("every", asc=False)).otherwise(F.col("every")),
             "leader": F.coalesce(
                 "reported_leader", F.get(F.array_intersect("targets", "holders"), F.lit(0)), F.array_min("holders")

@@ -75,7 +75,7 @@ def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
         entries = reader.json_lines(plan.files, _ENTRY, "corrupt")
     place = F.monotonically_increasing_id().alias("place")
     judged = entries.select("topic", "partition", "replicas", _complaint().alias("why"), place)
-    # A number that is not valid for a partition or a broker stays wrong, even if a cast changes it.
+    # An invalid partition or broker id stays wrong, even if a cast makes it valid.
     fine = F.col("why").isNull()
     frame = judged.select(
         "topic",
@@ -111,7 +111,7 @@ def _complaint() -> Column:
     """Return the reason why an entry is invalid, in the words of `reassign.plan`. It is null for a valid entry."""
     name = F.concat_ws("-", "topic", "partition")
     shown = F.col("replicas").cast("string")
-    # A lambda would run uncompiled for each of a million entries. A check of a list with null gives null.
+    # A lambda would run uncompiled for each of a million entries. `array_contains` returns null for a list with a null.
     out_of_range = (F.array_min("replicas") < 0) | (F.array_max("replicas") > HIGHEST_ID)
     out_of_range |= F.array_contains("replicas", F.lit(-1)).isNull()
     entry = F.substring("corrupt", 1, 60)

@@ -60,7 +60,7 @@ class Reader:
             lines = self.lines(files).where(F.trim("value") != "")
             parsed = F.from_json("value", schema, {"columnNameOfCorruptRecord": corrupt})
             return lines.select("file", parsed.alias("parsed")).select("file", "parsed.*")
-        # Read directly, because `from_json` creates a decoder of 8 kB for each line.
+        # Read the JSON directly, because `from_json` creates a decoder of 8 kB for each line.
         reading = self.spark.read.schema(schema).option("columnNameOfCorruptRecord", corrupt)
         frames = []
         if files.names:
@@ -116,7 +116,7 @@ class Reader:
         try:
             schema = None
             if not isinstance(files, str):
-                # Newer files of a history may have more columns, and without a schema, the first file decides.
+                # Newer history files may have more columns. Without a schema, pyarrow uses those of the first file.
                 schema = pyarrow.unify_schemas([*map(parquet.read_schema, files), folder_columns])
             found = dataset.dataset(
                 files,

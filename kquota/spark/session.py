@@ -31,7 +31,7 @@ _OPTIONS: Final = {
     "spark.ui.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
 }
-# The defaults, 200 partitions and an adaptive plan, cost seconds on small inputs.
+# Spark's defaults, 200 partitions and an adaptive plan, cost seconds on small inputs.
 _SMALL_OPTIONS: Final = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
@@ -46,12 +46,12 @@ _LARGE_OPTIONS: Final = {
     "spark.sql.execution.useObjectHashAggregateExec": "false",
     # Rows between two jobs are read only once or twice, so compressing them takes more time than it saves.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
-    # These settings detect tasks that give other results when repeated. They cost time for each row, and kquota has no
-    # such tasks.
+    # These checks detect tasks whose results change when repeated. They cost time for each row, and kquota has no such
+    # tasks.
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     "spark.shuffle.checksum.enabled": "false",
 }
-# A job is small up to this many bytes of input (gzipped, which is ten times as much text).
+# A job is small up to this many bytes of gzipped input. The text is ten times as large.
 _SMALL: Final = 16_000_000
 _END_SECONDS: Final = 2.0
 OnStage: TypeAlias = Callable[[int, int, int], None]
@@ -189,7 +189,7 @@ def _watched(spark: SparkSession, on_stage: OnStage, *, remote: bool) -> Iterato
 
 def _look(spark: SparkSession, on_stage: OnStage, over: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
-    # Errors are ignored, because if the JVM ends, the thread that waits for the job gets the error.
+    # Ignore errors, because the thread that waits for the job also gets the error if the JVM ends.
     with contextlib.suppress(Exception):
         while not over.wait(_LOOK_SECONDS):
             if active := tracker.getActiveStageIds():
@@ -211,10 +211,10 @@ def _connected(process: Jvm, engine: Engine) -> SparkSession:
         link = launch_gateway()  # type: ignore[no-untyped-call]  # PySpark has no type for it
     context = SparkContext(gateway=link)
     spark = SparkSession(context)
-    # The server for Python in Spark would print a traceback when the JVM ends.
+    # PySpark's accumulator server would print a traceback when the JVM ends.
     context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # no option does this
     if engine.local:
-        # Otherwise Spark would use the python3 of the machine.
+        # By default, Spark would use the python3 of the machine.
         context.pythonExec = sys.executable
     else:
         master.await_executors(spark)

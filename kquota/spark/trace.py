@@ -54,7 +54,7 @@ def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, clo
     streams, columns = TraceStream._fields, Request._fields
     minute = F.expr(f"at div {_CHUNK_MS}").alias("minute")
     in_order = F.sort_array(F.collect_list(F.struct(*columns))).alias("in_order")
-    # Shuffled once, by stream. The next steps need no other shuffle.
+    # Shuffle the rows once, by stream. The next steps need no other shuffle.
     good = rows.where(~F.col("bad")).repartition(*streams)
     minutes = good.groupBy(*streams, minute).agg(in_order)
     apart = minutes.select(*streams, "minute", *(F.col("in_order")[name].alias(name) for name in columns))

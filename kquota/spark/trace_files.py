@@ -118,7 +118,7 @@ def _first(found: Files, link: str) -> str:
 
 def _lines(found: Files, link: str) -> Iterator[str]:
     path = found.folder / link
-    # Like Spark reads text: UTF-8 in any locale, and without the byte order mark that some programs write.
+    # Read text as Spark does: as UTF-8 in any locale, without the byte order mark that some programs write.
     opening = gzip.open if is_packed(path) else open
     try:
         with opening(path, "rt", encoding="utf-8-sig", errors="replace") as file:

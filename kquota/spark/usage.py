@@ -76,8 +76,8 @@ class UsageJob:
         """Return each bucket of these keys on the broker where its percentile is highest, in no particular order."""
         days = self.days.where(F.col("key").isin(*keys))
         longest = days.agg(F.max("seconds")).collect()[0][0] or 0
-        # Only the levels that matter above the percentile are sorted. A week has few of them, which saves most of
-        # the sorting.
+        # Sort only the levels that can be at or above the percentile. A week has few such levels, so this saves most
+        # of the sorting.
         levels = _highest((1 - percentile) * longest * self.most_rows)
         by_broker = (
             days.withColumn("levels", levels)

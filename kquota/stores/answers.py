@@ -53,7 +53,7 @@ class _Watch:
         self.over = True
         for one in self._sockets:
             with suppress(OSError):
-                socket.shutdown(one, SHUT_RDWR)  # not SSLSocket's own method, because it discards the TLS state
+                socket.shutdown(one, SHUT_RDWR)  # SSLSocket's own method would discard the TLS state
 
 
 def pieces(url: str, largest: int, seconds: float) -> Iterator[bytes]:

@@ -202,7 +202,7 @@ def _bucket(kind: str | None, sample: Sample) -> QuotaBucket | None:
     user, client_id = labels.get("user", ""), labels.get("clientid", "")
     if kind not in _KEYS or not (user or client_id):
         return None
-    # Decoded, because brokers percent-encode the user, and JMX quotes names with special characters.
+    # Decode the names, because brokers percent-encode the user, and JMX quotes names with special characters.
     return QuotaBucket(key=_KEYS[kind], user=unquote(_plain(user)) or None, client_id=_plain(client_id) or None)
 
 

@@ -70,7 +70,7 @@ def hidden_topics(cluster: MoveCluster, log_dirs: LogDirs | None, standing: Stan
             cluster.snapshot(missing)
     except Refused:
         return tuple(sorted(missing))
-    return ()  # Kafka hides none of them: they were created or deleted after `standing` was read
+    return ()  # Kafka hides no topic: the missing ones were created or deleted after `standing` was read
 
 
 def sample(ports: Ports, standing: Standing, seconds: float, clock: Clock) -> MeasuredFlow | None:

@@ -113,7 +113,7 @@ def adjust(
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, runs.unfinished()))
     by = f"{runs.me.user}@{runs.me.host}"
     adjusted = taking(with_rate_changes(after, run, clock.now(), by, reason), wanted, now, world.others)
-    # An unchanged run is also recorded, because a process that lost the lock may have recorded that the run has ended.
+    # Record even an unchanged run, because a process that lost the lock may have recorded that the run has ended.
     runs.update(adjusted)
     changes = needed(wanted, now)
     return HeldThrottle(run=enforce(world, adjusted, wanted, now), changes=changes)
@@ -242,7 +242,7 @@ def _enforced(world: World, run: Run, wanted: Wanted) -> Run:
         {s: values for s, values in wanted.items() if not s.is_list},
     ):
         now = read(world.cluster, part)
-        # The values are recorded again, because another client may have changed them, and the run must restore these.
+        # Record the values again, because another client may have changed them, and the run must restore the new ones.
         run = record(world, run, taking(run, part, now, world.others))
         run = enforce(world, run, part, now)
     return run

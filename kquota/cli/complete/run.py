@@ -30,7 +30,7 @@ def run(options: CompleteOptions) -> Lines:
     named = [str(value or "") for value in given.values()]
     kept = world.completion_file(named)
     before = kept.recall()
-    # Record a failure first, because then the next TAB does not wait again, even if this process is killed.
+    # Record a failure first, so that the next TAB does not wait again even if this process is killed.
     kept.keep_failed(before)
     _end_in_time()
     with contextlib.redirect_stderr(io.StringIO()):

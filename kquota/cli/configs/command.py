@@ -72,8 +72,8 @@ def _defaults(what: str) -> Any:
 class ConfigsOptions(WritingOptions):
     """Set and show quotas, and the configs of topics, brokers and other entities, like kafka-configs."""
 
-    # kquota ignores the fields of the default options and `force`, because EntityCommand parses these options as
-    # names, and no prompt exists that --force could answer.
+    # kquota does not read `force` or the fields of the --*-defaults options, because no prompt exists that --force
+    # could answer, and EntityCommand parses the --*-defaults options as names.
     connection: ThroughControllers
     alter: Annotated[bool, flag("alter", "Change the configs of one entity.")] = False
     describe: Annotated[bool, flag("describe", "Show the configs of entities.")] = False

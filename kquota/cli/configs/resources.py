@@ -46,7 +46,7 @@ def describe(at: world.Where, kind: Kind, name: str | Default | None, everything
     shown = {r: [entry for entry in entries if entry.dynamic or everything] for r, entries in found.items()}
     absent = resource if resource not in found else None
     if resource is not None and at.zookeeper is not None:
-        # Kafka 2.8's tool shows what was requested by name, even if it does not exist.
+        # Kafka 2.8's tool shows a resource that was requested by name even if the resource does not exist.
         shown.setdefault(resource, [])
     return DescribedConfigs(
         resources=shown,

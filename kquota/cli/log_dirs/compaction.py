@@ -32,7 +32,7 @@ def compacted(directory: Path, engine: Engine) -> Lines:
         raise Invalid(f"--compact {directory}: the folder contains no snapshot. ", NextStep.TAKE_SNAPSHOT)
     if found.waiting:
         with local_files.rolling(directory) as batch:
-            # List again, because another process may have compacted them in the meantime.
+            # List the snapshots again, because another process may have compacted some before this one got the lock.
             found = local_files.listing([directory])
             _roll(found, batch, engine)
             found = local_files.listing([directory])

@@ -64,7 +64,7 @@ class LogDirsShown(Answer):
         yield "Querying brokers for log directories information"
         yield f"Received log directory information from brokers {','.join(str(one.broker) for one in self.brokers)}"
         text = document(self).rstrip("\n")
-        # Join single characters only if necessary, because this needs nine times the memory of the text.
+        # Join single characters only if necessary, because joining needs nine times the memory of the text.
         yield text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 

@@ -170,7 +170,7 @@ def parse_topics(text: str, where: str) -> tuple[str, ...]:
     ]
     if not topics:
         raise entries.wrong(f"contains no topic. Example: {_TOPICS_EXAMPLE}")
-    topics.sort()  # Not a set, because it would need more memory than readers may use.
+    topics.sort()  # sorted to find duplicates, because a set would need more memory
     if twice := dict.fromkeys(name for name, after in pairwise(topics) if name == after):
         raise entries.wrong(f"List of topics to reassign contains duplicate entries: [{', '.join(twice)}]")
     return tuple(topics)

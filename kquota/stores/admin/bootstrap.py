@@ -61,7 +61,7 @@ class Manager(PatientManager):
     def _failed(self, error: BaseException, *, final: bool) -> None:
         if self.ended.is_done:
             return
-        # An earlier error explains more than a time-out.
+        # Keep an earlier error, because it explains more than a time-out.
         if self.failure is None or not isinstance(error, _OUT_OF_TIME):
             self.failure = error
         if final:

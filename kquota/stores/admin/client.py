@@ -77,7 +77,7 @@ class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
     async def _send_later(self, request: Any, node_id: int | None, timeout_ms: float | None) -> Any:
         chosen = self.least_loaded_node() if node_id is None else node_id
         if chosen is not None:
-            # A broker may throttle this client in its first answer.
+            # Connect first, because a broker may already throttle this client in its first answer.
             await self._connected(chosen)
         if wait := self.muted(chosen):
             self._throttled(wait)

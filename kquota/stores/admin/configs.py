@@ -66,7 +66,7 @@ class WireConfigs:
             return [str(broker) for broker in self._wire.brokers()]
         if kind == TOPICS:
             return sorted(topic.name for topic in self._wire.metadata(None).topics)
-        from kquota.stores.admin import resource_names  # not needed for topics and brokers
+        from kquota.stores.admin import resource_names  # imported here: topics and brokers do not need it
 
         return sorted((resource_names.groups if kind == GROUPS else resource_names.client_metrics)(self._wire))
 
@@ -88,7 +88,7 @@ class WireConfigs:
         """Send incremental changes: the broker changes only the given keys."""
         from kquota.stores.admin.controllers import must_be_active  # imported here: only writes need it
 
-        # Loggers do not need the controllers.
+        # Changing log levels does not need the controllers.
         if any(change.resource.kind != BROKER_LOGGERS for change in changes):
             must_be_active(self._wire)
         wanted = {change.resource: change for change in changes}

@@ -63,8 +63,8 @@ class Wire:
         most `deadline` seconds (or default.api.timeout.ms of `security`), and at once if every address refuses the
         connection or if TLS fails. Raises Refused if the login is refused.
         """
-        # Not WARNING, because kafka-python's warnings are for its developers. kquota reports relevant ones as errors.
-        # Never DEBUG, because it shows passwords.
+        # The level is not WARNING, because kafka-python's warnings are for its developers. kquota reports relevant ones
+        # as errors. The level is never DEBUG, because DEBUG shows passwords.
         logging.getLogger("kafka").setLevel(logging.INFO if os.environ.get("KQUOTA_DEBUG") else logging.CRITICAL + 1)
         self._bootstrap = bootstrap
         self._names = names

@@ -113,7 +113,7 @@ class ControllerWire(Wire):
                 if code(answer) != NOT_CONTROLLER or time.monotonic() > give_up:
                     return answer
             except Unreachable as error:
-                # The other controllers may name the dead one until they have elected another.
+                # The other controllers may name a dead active controller until they elect a new one.
                 if was_sent(request, error) or time.monotonic() > give_up:
                     raise
             time.sleep(_POLL_SECONDS)
@@ -141,7 +141,7 @@ def must_be_active(wire: Wire) -> None:
     try:
         wire.ask(_about_the_quorum(), None, _ACTIVE_SECONDS)
     except Refused:
-        pass  # because the cluster uses ZooKeeper
+        pass  # the cluster uses ZooKeeper, so it has no quorum
     except Unreachable as error:
         raise Unreachable(f"the brokers reach no active controller ({error}). Nothing was written") from error
     wire.has_controller = True

@@ -44,7 +44,7 @@ DENIED: Final = (
     KafkaError.SASL_AUTHENTICATION_FAILED,
 )
 _FATAL: Final = (*DENIED, KafkaError._ALL_BROKERS_DOWN, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
-# Quiet, because librdkafka writes to stderr itself, and relevant messages are also errors.
+# Log only critical messages, because librdkafka writes to stderr. It also raises relevant messages as errors.
 QUIET: Final = {"log_level": 2}
 _LONGEST_WAIT_MS: Final = 300_000
 """librdkafka's maximum. It must be long, so that kquota does not lose a request that a quota delays for a minute."""
@@ -115,7 +115,7 @@ class RdkafkaClient:
 
     def _write(self, load: Load, meter: Meter, on_progress: _OnProgress, *, most: int | None, record: int) -> None:
         """Write until the meter ends, or until each broker has `most` bytes."""
-        # Random bytes, so that compression does not reduce them.
+        # The bytes are random, so that compression does not make them smaller.
         payload = os.urandom(record)
         ahead = max(2 * load.batch, int(load.expected * _AHEAD_SECONDS))
         sent: Counter[int] = Counter()
@@ -195,7 +195,7 @@ class RdkafkaClient:
             self._failed(error)
 
     def _failed(self, error: KafkaError) -> None:
-        # Kept for the caller to check between two calls, because an exception must not pass through librdkafka.
+        # Store the failure for `_must_go_on`, because an exception must not pass through librdkafka.
         if error.code() in DENIED:
             self._failure = self._failure or Refused(f"brokers reject the probed client: {error.str()}")
         elif error.code() in _FATAL or error.code() == KafkaError._MSG_TIMED_OUT:

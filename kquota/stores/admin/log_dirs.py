@@ -73,7 +73,7 @@ class WireLogDirs:
         found = []
         for some in _together(sorted({log_dir.broker for log_dir in log_dirs})):
             of_some = {broker: held[broker] for broker in some}
-            # The end offsets come first, soon after the sizes, because the logs grow in the meantime.
+            # Read the end offsets first, soon after the sizes, because the logs keep growing.
             ends = self._list_offsets(of_some, LATEST, DEBUGGING_REPLICA)
             local_starts = self._list_offsets(of_some, local, DEBUGGING_REPLICA)
             starts = self._list_offsets(_led(some, states), EARLIEST, CONSUMER)
@@ -177,7 +177,7 @@ def _together(brokers: Collection[BrokerId]) -> Iterator[Sequence[BrokerId]]:
 
 def _log_dir(broker: BrokerId, rack: str | None, result: Any, topics: Collection[str] | None, names: _Names) -> LogDir:
     replicas = tuple(
-        # Positional arguments, because keyword arguments take twice as long.
+        # Pass positional arguments, because keyword arguments take twice as long.
         Replica(
             names.of(topic.name, state.partition_index), state.partition_size, state.offset_lag, state.is_future_key
         )
@@ -207,7 +207,7 @@ def _with_details(
     broker = log_dir.broker
     found: list[Replica] = []
     topic = None
-    for replica in log_dir.replicas:  # sorted by topic
+    for replica in log_dir.replicas:  # the replicas are sorted by topic
         name, future = replica.partition, replica.future
         number = name.partition
         if name.topic != topic:
@@ -218,7 +218,7 @@ def _with_details(
         if future or state is None:
             found.append(replica)
             continue
-        # Positional arguments, because `_replace` takes four times as long.
+        # Pass positional arguments, because `_replace` takes four times as long.
         start, local_start, end = first.get(number), local.get(number), last.get(number)
         flags = state.leader == broker, broker in state.in_sync
         found.append(Replica(name, replica.size, replica.offset_lag, future, end, start, local_start, *flags))

@@ -65,7 +65,7 @@ class _Provider(AbstractTokenProvider):  # type: ignore[misc]
     def token(self) -> str:
         now = time.time()
         if self._token is None or (self._token.expires is not None and self._token.expires - _EARLY_SECONDS < now):
-            from kquota.stores.login import tokens  # only for this login: urllib.request takes 40 ms
+            from kquota.stores.login import tokens  # imported here: urllib.request takes 40 ms
 
             self._token = tokens.token(self._wanted, self._security.context)
         return self._token.value

@@ -102,7 +102,7 @@ def _partition(state: Any, move: Any | None) -> PartitionReplicas:
     """
     leader = BrokerId(state.leader_id) if state.leader_id >= 0 else None
     if move is None:
-        # Not converted to BrokerId, because a snapshot of a large cluster has 100,000 partitions.
+        # The ids are not converted to BrokerId, because a snapshot of a large cluster has 100,000 partitions.
         return PartitionReplicas(replicas=tuple(state.replica_nodes), leader=leader, isr=tuple(state.isr_nodes))
     return PartitionReplicas(
         replicas=tuple(move.replicas),

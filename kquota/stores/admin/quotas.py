@@ -72,7 +72,7 @@ class WireQuotas:
     def _scram(self, name: Name | Every) -> Scram:
         if self._wire.version() < _HAS_SCRAM:
             return {}
-        # Not None, which also requests all users: a broker (4.3.1) that must refuse such a request never answers it.
+        # [] and None both request all users, but a broker (4.3.1) that must refuse a request with None never answers.
         asked = [] if isinstance(name, Every) else [DescribeUserScramCredentialsRequest.UserName(name=str(name))]
         answer = self._wire.ask(DescribeUserScramCredentialsRequest(users=asked))
         if not self._answered(answer, "SCRAM credentials"):

@@ -195,7 +195,7 @@ def _error(setting: Setting, sent: Operation, answer: Any | KquotaError) -> Kquo
     if isinstance(answer, Refused):
         return answer
     if isinstance(answer, KquotaError):
-        # The broker answered a moment ago, so the request may have reached it.
+        # The broker answered a moment ago, so this request may have reached the broker.
         return Unknown(f"{answer}; the change may have been written")
     code = answer.error_code
     if code == 0 or (code == UNKNOWN_TOPIC and sent[0] in (DELETE, SUBTRACT)):

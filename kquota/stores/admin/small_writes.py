@@ -27,7 +27,7 @@ _SETTINGS: Final = {
     "linger.ms": 0,
     "compression.type": "none",
     "message.timeout.ms": _TIMEOUT_MS,
-    # Short, because the client reports a deleted topic only after this time.
+    # This time is short, because the client reports a deleted topic only afterwards.
     "topic.metadata.propagation.max.ms": 5_000,
 }
 
@@ -57,7 +57,7 @@ class TimedWrites:
 
     def write(self, seconds: float) -> None:
         ends = time.monotonic() + seconds
-        # Deferred, because a signal would raise its exception in a callback, which would lose the exception.
+        # Defer signals, because librdkafka would lose an exception that a signal raises in a callback.
         with deferred():
             for partition, unanswered in self._unanswered.items():
                 if len(unanswered) < _MOST_UNANSWERED:

@@ -59,7 +59,7 @@ class WireTopics:
         wanted = None if names is None else sorted(names)
         if wanted == []:
             return ()
-        # Read before the partitions, because a move that ends in between would look like a replica that is out of sync.
+        # Read the moves before the partitions, because a replica of a move that ends in between would look out of sync.
         moving = self._moving() if moves else {}
         described = [topic for topic in self._wire.metadata(wanted).topics if not topic.error_code]
         if self._wire.oldest() >= _TELLS_ELR:

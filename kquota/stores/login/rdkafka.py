@@ -76,7 +76,7 @@ def _tls(wanted: Tls, where: str) -> dict[str, Any]:
 
 def _asked(security: Security, wanted: Tokens) -> Any:
     def token(_config: str) -> tuple[str, float, str, dict[str, str]]:
-        from kquota.stores.login import tokens  # only for this login: urllib.request takes 40 ms
+        from kquota.stores.login import tokens  # imported here: urllib.request takes 40 ms
 
         found = tokens.token(wanted, security.context)
         ends = found.expires if found.expires is not None else time.time() + 300.0

@@ -65,7 +65,7 @@ _SASL: Final = frozenset(
 _CALLBACKS: Final = "sasl.login.callback.handler.class"
 _OAUTH_CALLBACKS: Final = "OAuthBearerLoginCallbackHandler"
 _ENDPOINT: Final = "Set sasl.oauthbearer.token.endpoint.url to the URL of an identity provider, or to file://FILE."
-# Without effect here, because they select Java classes, or set when a long-lived client logs in again.
+# These properties have no effect in kquota: they select Java classes, or set when a long-lived client logs in again.
 _HARMLESS: Final = re.compile(
     r"sasl\.login\.(refresh|retry)\..*|sasl\.kerberos\.(?!service\.name).*|ssl\.(key|trust)manager\.algorithm"
     r"|ssl\.secure\.random\.implementation|sasl\.oauthbearer\.(jwks|expected|sub|scope\.claim|clock).*"
@@ -123,7 +123,7 @@ def security(
     Raises Invalid. Messages name the file and the property, but never a value that may be secret.
     """
     where = f"{option}: {path}"
-    # Trimmed like Java's String.trim, because Kafka trims all of its settings, including passwords.
+    # Trim values like Java's String.trim, because Kafka trims all of its settings, including passwords.
     found = {key: value.strip(_TRIMMED) for key, value in properties(path, option).items()}
     _no_providers(found, where)
     protocol = _one_of(_PROTOCOLS, found.get("security.protocol", "PLAINTEXT").upper(), "security.protocol", where)

@@ -98,7 +98,7 @@ def _load_pair(made: ssl.SSLContext, pair: KeyPair, where: str) -> None:
 
     The file is encrypted, only its owner can read it, and it is deleted at once.
     """
-    import tempfile  # only for a key of a client
+    import tempfile  # imported here: only a client key needs it
 
     handle, name = tempfile.mkstemp(prefix="kquota-", suffix=".pem")
     try:

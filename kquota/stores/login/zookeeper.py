@@ -91,7 +91,7 @@ def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[s
         path, option = jaas.file_in(options), _KAFKA_OPTS
         if path is None or (jaas.java_property(options, "zookeeper.sasl.client") or "true").lower() == "false":
             return None
-        # No error, because the file may be only for brokers. ZooKeeper's Java client also continues without a login.
+        # A missing section is not an error, because the file may be only for brokers. ZooKeeper's client continues.
         login = jaas.section(path, name, _KAFKA_OPTS)
         if login is None:
             return None

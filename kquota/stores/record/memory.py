@@ -48,7 +48,7 @@ class RecordMemory:
             return
         folder = self._path.parent
         with suppress(OSError):
-            for each in (folder.parent, folder):  # the first command of a host has no journal yet
+            for each in (folder.parent, folder):  # the folders do not exist before the first run of a host
                 each.mkdir(mode=0o700, parents=True, exist_ok=True)
             with durable.replacing(self._path, private=True) as file:
                 file.write(json.dumps({"version": _VERSION, **asdict(remembered)}).encode())

@@ -135,7 +135,7 @@ class TopicRecord:
             raise Refused(f"run {run.id} is too large for a record ({len(encoded.sheet):,} bytes). Split the plan")
         for digest, data in encoded.parts.items():
             chunks = [data[n : n + _PART_BYTES] for n in range(0, len(data), _PART_BYTES)]
-            # The first chunk is written last. It shows that the part is complete, and how many chunks it has.
+            # Write the first chunk last, because it shows that the part is complete and how many chunks the part has.
             for n, chunk in reversed(list(enumerate(chunks))):
                 self._append([(f"{_PART}{run.id}/{digest}/{n}", b"%d\n" % len(chunks) + chunk)])
         self._append([(f"{_RUN}{run.id}", encoded.sheet)])
@@ -209,7 +209,7 @@ class TopicRecord:
         if taken:
             self._late_until = sent + LEASE_SECONDS
         if taken and take_over:
-            # Wait, because the previous holder may have just checked its lock, and can still write for this time.
+            # Wait, because the previous holder may have just checked its lock, and can still write for WRITE_SECONDS.
             self._clock.sleep(WRITE_SECONDS)
 
     def _wait(self, found: Lock, left: float, before: str) -> str:

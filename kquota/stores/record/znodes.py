@@ -85,7 +85,7 @@ class ZnodeLock:
     def _taken(self, data: bytes, *, take_over: bool) -> bytes:
         """Take the lock, also from a process of this machine that has ended while its session is still open."""
         for _ in range(_TRIES):
-            nodes = self._znodes.read_all([ROOT, LOCK])  # in this order, because a later holder changes /kquota
+            nodes = self._znodes.read_all([ROOT, LOCK])  # /kquota is read first, because a later holder changes it
             root, node = nodes[ROOT], nodes[LOCK]
             if root is None:
                 self._znodes.committed([Create(path=ROOT, data=b"")])
@@ -203,7 +203,7 @@ class ZnodeRecord:
             return ()
         paths = {name: f"{_RUNS}/{name}" for name in names}
         nodes = self._znodes.read_all([LOCK, _RUNS, *paths.values()])
-        # The runs are checked first, because they name the process that took over even if it has already ended.
+        # Check the runs first, because they name the process that took over even if it has already ended.
         writes = [operation for name, path in paths.items() for operation in self._one(name, path, nodes[path])]
         self._lock.check(nodes[LOCK])
         made = [Create(path=_RUNS, data=b"")] if self._staged and nodes[_RUNS] is None else []
@@ -240,7 +240,7 @@ class ZnodeRecord:
         for path in (ROOT, _PARTS, folder):
             self._znodes.committed([Create(path=path, data=b"")])
         chunks = [data[n : n + _PART_BYTES] for n in range(0, len(data), _PART_BYTES)]
-        # The first chunk is written last. It shows that the part is complete.
+        # Write the first chunk last, because it shows that the part is complete.
         for n, chunk in reversed(list(enumerate(chunks))):
             self._znodes.committed([Create(path=f"{folder}/{digest}-{n}", data=chunk)])
             self._parts[run_id].add(f"{digest}-{n}")

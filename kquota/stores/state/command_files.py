@@ -36,10 +36,10 @@ def workspace() -> Iterator[Path]:
 def _alive(folder: Path) -> Iterator[None]:
     coming = folder / "coming"
     with coming.open("w") as file:
-        # Some network file systems have no locks. `_clear` deletes nothing there, because it also needs a lock.
+        # Some network file systems have no locks. `_clear` deletes nothing there, because it needs this file's lock.
         with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The file gets its final name after the lock, because no other process may see it unlocked.
+            # Rename the file only after it is locked, because no other process may see it unlocked.
             coming.rename(folder / _ALIVE)
         yield
 

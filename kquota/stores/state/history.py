@@ -23,9 +23,9 @@ from kquota.text_file import is_folder, looking_at
 
 _GZIP: Final = b"\x1f\x8b"
 _SNAPSHOTS: Final = (".jsonl.gz", ".json.gz", ".jsonl", ".json")
-# Outside of rolled/v1, so that neither Spark nor a glob over that folder sees an incomplete batch.
+# This folder is outside rolled/v1, so that neither Spark nor a glob over rolled/v1 sees an incomplete batch.
 _UNFINISHED: Final = "rolled/.unfinished"
-# Larger than a line, because each call of gzip costs more than the compression of one line.
+# A chunk is larger than a line, because each gzip call costs more than compressing one line.
 _CHUNK: Final = 2**17
 _LEVEL: Final = 3
 """Level 6, the default of zlib, takes twice as long, for files that are 15 % smaller."""

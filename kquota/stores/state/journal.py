@@ -46,7 +46,7 @@ def lines(data: bytes, where: str) -> tuple[list[dict[str, Any]], int]:
     """
     documents: list[dict[str, Any]] = []
     whole = 0
-    view = memoryview(data)  # a copy of a line with a long plan would take as much memory as the plan
+    view = memoryview(data)  # avoids copies: a line with a long plan takes as much memory as the plan
     while whole < len(data):
         end = data.find(b"\n", whole) + 1
         if not end or data[whole : whole + 8] != b"%08x" % zlib.crc32(view[whole + 9 : end - 1]):
@@ -96,7 +96,7 @@ def _shared(stamps: Sequence[Stamp]) -> dict[str, dict[int, Owner | None]]:
         if stamp.record is not None:
             sent = found.setdefault(stamp.record, {})
             while sent and next(reversed(sent)) >= stamp.version:
-                sent.popitem()  # never stored, because this host then continued from the version of another host
+                sent.popitem()  # never stored in the record: this host continued from a version of another host
             sent[stamp.version] = stamp.by
     return found
 

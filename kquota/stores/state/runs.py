@@ -42,7 +42,7 @@ class RunFiles:
             raise Invalid(f"cluster id {cluster_id!r} is not a valid name for a folder in {root}")
         self.cluster_id = cluster_id
         self.folder = root / cluster_id
-        self._known: dict[str, tuple[Run, int]] = {}  # with the size of the journal
+        self._known: dict[str, tuple[Run, int]] = {}  # each run with the size of its journal in bytes
         self._seen: dict[str, tuple[tuple[int, int, int], Kept | None]] = {}
 
     @contextmanager

@@ -22,8 +22,8 @@ _TELLS_2_7: Final = 5  # the version of a broker's znode since 2.7. During an up
 _ROOTS: Final = tuple(f"/config/{kind}" for kind in ENTITY_TYPES)
 _ALONE: Final = (Filter(client_id=EVERY), Filter(user=EVERY), Filter(ip=EVERY))
 _LARGEST_TRANSACTION: Final = 900_000  # bytes. ZooKeeper accepts 1,048,575 by default
-# Each change leaves a notification for 15 minutes. The names of 149,796 exceed the 4 MB that a broker accepts in one
-# answer (KAFKA-13270). The broker then receives no further changes.
+# Each change leaves a notification for 15 minutes. The names of 149,796 notifications exceed the 4 MB that a broker
+# accepts in one answer (KAFKA-13270). The broker then receives no further changes.
 _MOST_NOTIFICATIONS: Final = 100_000
 _NO_ROOM: Final = (
     f"not sent: ZooKeeper holds {_MOST_NOTIFICATIONS} notifications of config changes, the most that brokers can read. "
@@ -49,7 +49,7 @@ class ZooKeeperQuotas:
     def everything(self) -> Mapping[Entity, Limits]:
         paths = {entity: path for wanted in _ALONE for entity, path in self._paths(wanted)}
         known = self._znodes.read_all([*_ROOTS, *(f"/config/{path}" for path in paths.values())])
-        # Only users with children, because reading the clients of all users would double the time.
+        # Read the clients only of users with children, because reading those of all users would double the time.
         parents = {
             entity.user: f"{path}/{CLIENTS}"
             for entity, path in paths.items()

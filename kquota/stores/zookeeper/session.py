@@ -31,11 +31,11 @@ def started(connect: str, access: Access, deadline: float) -> KazooClient:
     names, handler = access.names, None
     servers = addresses(connect.partition("/")[0], names.zookeeper, names.command_config)
     if access.tls is not None:
-        from kquota.stores.login.tls import context  # cryptography, only for TLS
+        from kquota.stores.login.tls import context  # imported here: only TLS needs cryptography
 
         handler = _TlsHandler(context(access.tls, access.tls_where), deadline / len(servers))
-    # Never call kazoo's retry(), because it continues in a new session, which a write must not. The servers keep
-    # their order, which begins with one that accepted a connection.
+    # Never call kazoo's retry(), because it continues in a new session, but a write must not. The servers keep their
+    # order, because the first one has accepted a connection.
     client = KazooClient(
         hosts=connect, timeout=deadline, handler=handler, sasl_options=_sasl(access), randomize_hosts=False
     )
@@ -79,7 +79,7 @@ def _waited(
     """Wait for the session. Return None, or the error. End at once if another attempt cannot help."""
     begun = time.monotonic()
     states: list[str] = []
-    # Recorded, because a refused login can end the session right after its start, between two checks.
+    # Record all states, because a refused login can end the session right after its start, between two checks.
     client.add_listener(states.append)
     live = client.start_async()
     asked = False

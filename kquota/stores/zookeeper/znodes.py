@@ -71,7 +71,7 @@ class Znodes:
         Raises Unreachable after `deadline` seconds. Raises Refused if this is not the ZooKeeper of a Kafka cluster, if
         the cluster is on KRaft, or if the login is refused.
         """
-        # Silent, because kazoo logs every request at level DEBUG, including digest passwords.
+        # Silence the logger, because kazoo logs every request at level DEBUG, including digest passwords.
         logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
         self._connect = connect
         addresses, slash, chroot = connect.partition("/")
@@ -191,7 +191,7 @@ class Znodes:
             results = answer.get(timeout=CONNECT_SECONDS)
         except _LOST as error:
             raise self._lost(error, "during a write. The write may have been made, and is safe to repeat") from error
-        # The results include errors. The error of an operation that was only rolled back has no reason.
+        # The results include errors. An operation that was only rolled back has an error without a reason.
         errors = [result for result in results if isinstance(result, Exception)]
         for cause in errors:
             if not isinstance(cause, (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)):

@@ -68,7 +68,7 @@ def _finish_evenly(options: AdjustOptions, rate: ByteRate) -> Answer | Generator
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, _):
         found = _open_run(ports.runs, options)
         even = _even_rates(ports, found, rate, interval)
-    # --force avoids a second measurement, because the copies have just been measured.
+    # `force` skips the measurement of `setting.adjusted`, because `_even_rates` has just measured the copies.
     asked = _setting(replace(options, force=True), found, str(rate), options.reason or "--even-finish")
     return in_turn(lambda: setting.adjusted(asked, lambda run: _with_even_rates(run, rate, even)))
 
@@ -133,7 +133,7 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
             connection=options.connection,
             state_dir=options.state_dir,
             reason=options.reason,
-            # --protect skips the check, because copies that cannot catch up now can do so at a later rate.
+            # --protect skips the check, because copies that cannot catch up now may catch up at a later rate.
             force=options.force or followed.protects,
         )
         with following(followed, found.rate, setter, ports) as pace:

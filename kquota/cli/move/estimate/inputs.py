@@ -107,7 +107,7 @@ def asked(options: EstimateOptions) -> GivenInputs:
     for option, value in (("--history-window", window), ("--cluster-id", options.cluster_id)):
         if value is not None and not options.history:
             raise Invalid(f"{option} needs a history. Give --history PATH")
-    # Look for files first, because the name of a file may contain "=", and <(curl ...) is a pipe.
+    # Look for files and pipes, like <(curl ...), first, because a file name may contain "=" as BROKER=RATE does.
     names = dict.fromkeys(text for text in rates if _is_file(text))
     found = GivenInputs(
         log_dirs=tuple(options.log_dirs or ()),

@@ -89,14 +89,14 @@ def window(
     second.
     """
     above = [
-        # IN is the write rate of the cluster's busiest broker, even if the move does not involve it. The next bound is
-        # about the brokers of the move.
+        # IN is the write rate of the cluster's busiest broker, even if this broker takes no part in the move. The next
+        # bound covers only the brokers of the move.
         Bound(rate=bytes_in, why="IN, the highest write rate of one broker (KIP-73)", binds=False),
         Bound(rate=judged.least_throttle, why="follower traffic + writes to copies, on one broker"),
     ]
     if asked.deadline is not None and within is not None:
         if judged.seconds is not None and judged.seconds <= asked.deadline:
-            # `within` is only exact to a ten-thousandth. A throttle that meets the deadline must not break this bound.
+            # `within` is exact to a ten-thousandth, but a throttle that meets the deadline must not break this bound.
             within = min(within, judged.throttle)
         above.append(Bound(rate=within, why=f"the deadline, {human_duration(asked.deadline)}", closed=True))
     below = []

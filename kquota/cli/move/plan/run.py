@@ -99,7 +99,7 @@ def _within_broker(options: PlanOptions, broker: BrokerId) -> LogDirPlan:
         tolerance=tolerance,
         disk_limit=disk_limit,
     )
-    # Read partitions after log dirs, because a partition that was created in between is in no log dir and stays.
+    # Read partitions after log dirs. A partition created in between is missing from the log dirs, so it does not move.
     with move_stores.moves(at, None) as (moves, _):
         found = balanced(goal, dirs, moves.snapshot(held).partitions)
     work = LogDirWork(broker=broker, copies=len(found.moves), bytes=found.bytes)

@@ -42,7 +42,7 @@ class RunProgress:
         if self.watch is None if ended else now < self._next:
             return
         try:
-            # The first reading must see the record of the run, which did not exist before.
+            # Create the watch only now, because its first reading needs the record of the run.
             self.watch = self.watch or MoveWatch(self._ports, plan=self._plan)
             found = self.watch.look()
             seconds = _READ_SECONDS if self.pace is None else self.pace.interval

@@ -161,7 +161,7 @@ def _compact(folders: Sequence[Path], where: Engine, scratch: Path) -> None:
         if not local_files.usage([folder]).waiting:
             continue
         with local_files.rolling(folder) as batch:
-            # Listed again, because another process may have compacted the snapshots in the meantime.
+            # List the snapshots again, because another process may have compacted some before this one got the lock.
             waiting = local_files.usage([folder]).waiting
             if waiting:
                 _compacted(batch, waiting, where, scratch / f"compact-{number}")

@@ -160,13 +160,13 @@ def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_STOP_SECONDS)
         finally:
-            # In a `finally` of its own, because a second interrupt must not leave the client running.
+            # SIGKILL has its own `finally`, because a second interrupt must not leave the client running.
             _signal(process, signal.SIGKILL)
             process.wait()
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    # Sent even after the end of the client, because the client may have started other processes.
+    # Send the signal even if the client has ended, because the client may have started other processes.
     with suppress(ProcessLookupError):
         os.killpg(process.pid, number)
 

@@ -242,7 +242,7 @@ def _trace_lines(found: Sequence[StreamShown]) -> Iterator[str]:
     yield ""
     worst = sorted((one for one in found if one.flow.delayed), key=lambda one: -one.flow.total_wait)
     rows = [_row(one, begin) for one in worst[:_ROWS]]
-    # The table leaves out an empty column, because it only makes the lines longer.
+    # The table leaves out the column `rejected` if it is empty, because the column would only make the lines longer.
     heads = [head for head in rows[0] if head != "rejected" or any(row[head] for row in rows)]
     yield from aligned([[row[head] for head in heads] for row in rows], heads, left=[0]).splitlines()
     if len(worst) > _ROWS:

@@ -194,7 +194,7 @@ def adjusted(options: SetOptions, become: Callable[[Run], Run]) -> ThrottleSet:
         else:
             found = covers(plan, open_runs)
         run = _must_be_open(found, open_runs, options.run)
-        set_and_clear.rates_of(run)  # first, because it raises Refused for a run without a rate
+        set_and_clear.rates_of(run)  # called first: it raises Refused for a run without a rate
         after = become(run)
         if not options.force:
             now = ports.cluster.snapshot(run.goal.topics).partitions

@@ -44,7 +44,7 @@ class ThrottleCurve:
 def curve(pace: Pace | Waves, asked: Limits, window: Window) -> ThrottleCurve:
     """Return the curve of a move that copies something."""
     never, throttle = pace.least_throttle, pace.throttle
-    # If the move never finishes with this throttle, the plot shows throttles with which it does.
+    # If the move never finishes under this throttle, the plot shows higher throttles, under which the move finishes.
     typical = throttle if pace.feasible is not False else ByteRate(int(2 * (never or throttle)))
     bounds = tuple((f"{bound.why}, {human_rate(bound.rate)}", bound.rate) for bound in window.below if bound.rate)
     near = tuple(bound for bound in bounds if 0 < bound[1] <= _FAR * typical)

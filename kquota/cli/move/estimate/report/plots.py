@@ -222,7 +222,7 @@ class _Drawing:
 
 @contextmanager
 def _plot(name: str, title: str) -> Iterator[_Drawing]:
-    # On its first run, matplotlib logs that it searches for fonts. The plots only use the font that it contains.
+    # On its first run, matplotlib logs that it searches for fonts. The plots need only the bundled font.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     import matplotlib
     from matplotlib.figure import Figure
