@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def _end_at_once(code: object) -> None:
-    """End the process at once, unless it has other threads. Python would need 30 ms more to free its memory.
+    """End the process at once if `code` is a number and no other thread runs. Python would need 30 ms more.
 
     The functions registered with atexit are called first. If one fails, Python ends as usual and reports the error.
     """

@@ -26,7 +26,7 @@ STATE: Final = 16 * 2**20
 JOURNAL: Final = 512 * 2**20
 """The largest size in bytes of a journal. The two plans of a million partitions have 200 MB."""
 LINE: Final = 100_000
-"""The largest size in bytes of a line in a snapshot. A row has less than 2,000."""
+"""The largest size in bytes of a line in a snapshot. A row has less than 2,000 bytes."""
 _EXPANSION: Final = 200
 """The maximum number of bytes that one byte of gzip may become. A plan becomes 10 to 60 times as long, a bomb 1,000
 times.
@@ -34,8 +34,8 @@ times.
 _SMALL: Final = 2**20
 """The size in bytes up to which the shape of a JSON text and the expansion of gzip are not checked."""
 _CONTAINER: Final = 12
-"""The minimum length in bytes of a long JSON text for each list or object in it. An empty one takes 64 to 88 bytes of
-memory.
+"""The minimum average length, in bytes, of the lists and objects in a long JSON text, because an empty list or object
+takes 64 to 88 bytes of memory.
 """
 _PIECE: Final = 2**18
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
@@ -45,7 +45,8 @@ _HALF_BYTES: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 def file_bytes(path: Path, largest: int, *, pipe: bool = False) -> bytes:
     """Return the bytes of a regular file, or with `pipe` also of a pipe.
 
-    Raises OSError, also for anything else at the path, which could block, and for more than `largest` bytes.
+    Raises OSError if the file cannot be read or has more than `largest` bytes, and for any other kind of file, because
+    reading it could block.
     """
     if "\0" in str(path):
         raise OSError(errno.EINVAL, "its name has a null character")
@@ -68,7 +69,7 @@ def file_bytes(path: Path, largest: int, *, pipe: bool = False) -> bytes:
 def within(file: BinaryIO, largest: int) -> bytes:
     """Return the bytes of an open file, a pipe or a terminal, or `largest` + 1 of them if it has more.
 
-    It reads in pieces, because one read of `largest` bytes would reserve memory for all of them.
+    The function reads in pieces, because one read of `largest` bytes would reserve memory for all of them.
     """
     pieces: list[bytes] = []
     left = largest + 1
@@ -79,14 +80,14 @@ def within(file: BinaryIO, largest: int) -> bytes:
 
 
 def file_text(path: Path, largest: int, *, pipe: bool = False) -> str:
-    """Return the text of a file in UTF-8. Raises OSError as `file_bytes` does, and UnicodeDecodeError."""
+    """Return the text of a UTF-8 file. Raises OSError as `file_bytes` does, and UnicodeDecodeError for other bytes."""
     return file_bytes(path, largest, pipe=pipe).decode()
 
 
 def json_value(data: str | bytes, decoder: json.JSONDecoder | None = None) -> Any:
     """Return a JSON value. Raises ValueError for anything else, also for NaN, for a value that is nested too deeply for
     Python's parser (about 1,000 levels), for half of a pair of escapes, which UTF-8 cannot hold, and for a long text of
-    nearly nothing but lists and objects. `decoder` is one of `json_decoder`.
+    nearly nothing but lists and objects. `decoder` is from `json_decoder`.
     """
     if len(data) > _SMALL and _containers(data) * _CONTAINER > len(data):
         raise ValueError("it has too many lists and objects for its length")

@@ -18,8 +18,8 @@ _ABANDONED_SECONDS: Final = 24 * 3600.0
 def replacing(path: Path, *, private: bool = False, synced: bool = True) -> Iterator[BinaryIO]:
     """Open a new file that replaces `path` at the end of the block. A block that fails leaves nothing behind.
 
-    With `synced`, the bytes are on the disk before the file gets its name, and the name is on the disk before this
-    returns. Otherwise a power failure may leave the name with an empty or zeroed file. With `private`, only its owner
+    With `synced`, the bytes are on the disk before the file gets its name, and the name is on the disk when the block
+    has ended. Otherwise a power failure may leave the name with an empty or zeroed file. With `private`, only its owner
     may read the file. A symlink is replaced, not followed. Raises OSError.
     """
     # The name is random, because processes in two containers with a shared volume may have the same process id.
@@ -41,7 +41,7 @@ def replacing(path: Path, *, private: bool = False, synced: bool = True) -> Iter
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove the partial files of processes that were killed while they wrote into this folder, a day later."""
+    """Remove partial files that killed processes left in this folder more than a day ago."""
     for partial in folder.glob(f".*{_SUFFIX}"):
         with contextlib.suppress(OSError):
             if time.time() - partial.stat().st_mtime > _ABANDONED_SECONDS:

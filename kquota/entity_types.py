@@ -28,7 +28,7 @@ class ValueSource(NamedTuple):
 class WireType:
     """A type of resource in Kafka's protocol: its code, and the source of the values that are set on the resource.
 
-    `default_source` is the source of those that are set on the default of all resources, or None without a default.
+    `default_source` is the source of values that are set on the default entity, or None without a default entity.
     """
 
     code: int
@@ -43,7 +43,7 @@ class EntityType:
     `short` is the name of the short option, and `what` its help. `wire` is None for quotas. With `has_default`, there
     is a default entity. With `of_broker`, names are broker ids, and only that broker shows and changes the configs.
     Without `described_together`, each entity must be named. `since` is the first release, or () if all supported
-    releases have the type. Without `in_zookeeper`, it is not available over ZooKeeper.
+    releases have the type. Without `in_zookeeper`, the type is not available over ZooKeeper.
     """
 
     short: str

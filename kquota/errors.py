@@ -67,11 +67,11 @@ class Refused(KquotaError):
 
 
 class Conflict(KquotaError):
-    """The cluster changed in the meantime, and merging and retrying did not help."""
+    """The cluster changed during the command, and merging and retrying did not help."""
 
 
 class Unreachable(KquotaError):
-    """A server did not answer within its deadline."""
+    """A server could not be reached, or gave no valid answer before the deadline."""
 
 
 class Busy(KquotaError):
@@ -79,7 +79,7 @@ class Busy(KquotaError):
 
 
 class Unknown(KquotaError):
-    """A write was sent, but its effect was not visible in time. It may or may not be in force."""
+    """A write was sent, but its effect was not visible in time. The write may or may not be in force."""
 
 
 class Unseen(Unknown):

@@ -65,7 +65,7 @@ def _own() -> Iterator[Path]:
 
 @functools.cache
 def _asked(executable: Path) -> Java | None:
-    """Return the properties of the Java behind `executable`, which may be a link or a version switcher's script."""
+    """Return the Java behind `executable`, a binary, link or version switcher's script. None if it does not work."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stderr
@@ -87,9 +87,9 @@ def _bundled() -> Java | None:
 
 
 def trust(java: Java) -> list[str]:
-    """Return the options with which `java` trusts the certificate authorities of this machine (`SSL_CERT_FILE`).
+    """Return the options that make `java` trust the certificate authorities of this machine (`SSL_CERT_FILE`).
 
-    There are none for the machine's own Java, because its owner configured it. The Java of the wheel knows only its own
+    The machine's own Java needs no options, because its owner configured it. The Java of the wheel knows only its own
     authorities, but a machine behind a company proxy needs one more. Raises Refused if the authorities cannot be read
     or stored for Java.
     """

@@ -18,7 +18,8 @@ _CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 def entries(path: Path, option: str) -> list[tuple[str, str]]:
     """Return all keys and values of a file, in order.
 
-    Raises Invalid, naming the option but no value, because these files contain secrets.
+    Raises Invalid for an unreadable or invalid file. The error names the option but no value, because these files
+    contain secrets.
     """
     try:
         # Kafka's tools pass the bytes to Properties.load, which reads them as Latin-1. A byte order mark would hide the

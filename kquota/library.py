@@ -51,8 +51,8 @@ class Cluster:
     """The topics, configs and quotas of one cluster, on one connection.
 
     `client` is the client that brokers see, or None if it is unknown. `timeout` is default.api.timeout.ms, in seconds.
-    `brokers` are those that were alive at the time of the connection. Implements `kquota.mutation.port.MutationCluster`
-    and `kquota.probe.port.ProbeCluster`.
+    `brokers` were alive when the connection was opened. `checked` only validates mutations. Implements
+    `kquota.mutation.port.MutationCluster` and `kquota.probe.port.ProbeCluster`.
     """
 
     topics: Topics
@@ -190,8 +190,8 @@ def connect(
     properties.
 
     `names` are the names of the arguments in errors. `warned` receives warnings about settings without effect.
-    `throttled` receives each wait, in seconds, for a broker that throttles this client (KIP-219). Raises Invalid,
-    Refused (the login) and Unreachable.
+    `throttled` receives each wait, in seconds, for a broker that throttles this client (KIP-219). Raises Invalid for a
+    wrong argument or login file, Refused if the brokers reject the login, and Unreachable if none answers.
 
         with kquota.connect("localhost:9092") as cluster:
             print([topic.name for topic in cluster.topics.topics(None)])
@@ -239,7 +239,7 @@ def _opened(
 
 
 def _traffic(bootstrap_server: str, security: Security | None, client_id: str) -> Traffic:
-    """Return a client of librdkafka. Raises Invalid for a login that it does not support."""
+    """Return a client of librdkafka. Raises Invalid for a login that librdkafka does not support."""
     from kquota.stores.admin.load import RdkafkaClient
 
     return RdkafkaClient(bootstrap_server, _of_librdkafka(security), client_id)
@@ -293,7 +293,7 @@ def wire(
     client_id: str | None = None,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Wire]:
-    """Open a connection to the brokers, with another client-id than the login's if one is given."""
+    """Open a connection to the brokers. `client_id` replaces the client-id of the login."""
     from kquota.stores.admin.connection import Wire
 
     settings = _settings(security)
@@ -316,7 +316,7 @@ def controllers(
     """Open the configs of a KRaft cluster through its controllers (host:port, separated by commas), with the same
     login.
 
-    Raises Unreachable after about this many seconds.
+    Raises Unreachable if no controller answers within about this many seconds.
     """
     from kquota.stores.admin.controller_configs import ControllerConfigs
     from kquota.stores.admin.controllers import ControllerWire
@@ -384,7 +384,7 @@ def user(security: Security | None) -> str | None:
 
 
 def client_id(security: Security | None) -> str:
-    """Return the client-id that a login sends. A login without one gets kquota's own."""
+    """Return the client-id that a login sends. A login without a client-id sends kquota's own."""
     from kquota.stores.admin.connection import CLIENT_ID
 
     return (security and security.client_id) or CLIENT_ID

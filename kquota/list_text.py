@@ -22,7 +22,7 @@ def few(items: Collection[object], most: int, between: str = ", ") -> str:
 
 
 def named_brokers(ids: Collection[int], most: int | None = None) -> str:
-    """List brokers by their ids, in order, and at most `most` of them.
+    """List broker ids in ascending order, at most `most` of them.
 
     >>> named_brokers([2, 1]), named_brokers([7]), named_brokers(range(12), 2)
     ('brokers 1,2', 'broker 7', 'brokers 0,1 and 10 more')

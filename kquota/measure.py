@@ -1,4 +1,4 @@
-"""Rates, sizes and times: parsed from text and printed. Values are in bytes per second, bytes and seconds."""
+"""Parses and formats rates, sizes and times. Values are in bytes per second, bytes and seconds."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def byte_rate(text: str, what: str = "rate") -> ByteRate:
 
 
 def byte_size(text: str, what: str = "size") -> int:
-    """Parse `2TB`, `500GiB` or a bare number of bytes into whole bytes. Raises Invalid, naming `what`.
+    """Parse `2TB`, `500GiB` or a bare number of bytes into whole bytes. Raises Invalid, naming `what`, for other text.
 
     >>> byte_size("1.5TB")
     1500000000000
@@ -82,7 +82,7 @@ def duration(text: str, what: str = "duration") -> float:
 
 
 def percentage(text: str, what: str = "share") -> Fraction:
-    """Parse `30%` into an exact fraction of one. Raises Invalid, naming `what`.
+    """Parse `30%` into an exact fraction of one. Raises Invalid, naming `what`, for other text.
 
     >>> percentage("12.5%")
     Fraction(1, 8)

@@ -14,7 +14,10 @@ class Model(enum.Enum):
     """How a broker enforces a limit, and the burst that it accepts."""
 
     RATE = "rate"
-    """The rate over the samples of quota.window, on each broker (KIP-13). The burst is all samples except one."""
+    """The rate over the samples of quota.window, on each broker (KIP-13).
+
+    The burst is the limit over all samples except one.
+    """
     SHARE = "share"
     """The share of thread time, with a delay of at most one sample (KIP-124). Nothing accumulates."""
     BUCKET = "bucket"
@@ -28,8 +31,8 @@ class QuotaKey:
     A limit in bytes is whole, and is read and shown with units. Any other limit is finite and above 0, and with `bits`
     a whole number up to 2^bits - 1. `unit` describes a limit. `since` is the first release, or () if all supported
     releases have it. `static` is the brokers' config for client-ids without any quota, which was removed in Kafka 3.0.
-    `simulated` is the help of the option of `simulate`, or None if no load there uses the quota. If it is set, `counts`
-    is a field of the simulated requests. With `fetches`, the broker answers a request empty if it has to wait.
+    `simulated` is the help of the option of `simulate`, or None if no load there uses the quota. If `simulated` is set,
+    `counts` is a field of the simulated requests. With `fetches`, the response to a throttled request is empty.
     """
 
     entity_types: tuple[str, ...] = (terms.USERS, terms.CLIENTS)

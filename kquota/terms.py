@@ -9,12 +9,12 @@ from typing import Final, NamedTuple, NewType, TypeAlias
 BrokerId = NewType("BrokerId", int)
 
 HIGHEST_ID: Final = 2**31 - 1
-"""The highest id of a broker or a partition, because both have 32 bits in the protocol."""
+"""The highest broker id and partition id, because both have 32 bits in the protocol."""
 _DIGITS: Final = 10
 
 
 def is_id(text: str) -> bool:
-    """True if a text is the number of a broker or of a partition, in decimal.
+    """True if a text is a broker id or a partition id in decimal.
 
     >>> is_id("2147483647"), is_id("2147483648"), is_id("-1"), is_id("9" * 5000)
     (True, False, False, False)
@@ -24,7 +24,7 @@ def is_id(text: str) -> bool:
 
 
 class Default(enum.Enum):
-    """The default entity of its type. It has its own type, because `<default>` is also a valid name of a user."""
+    """The default entity of its type. It has its own type, because `<default>` is also a valid user name."""
 
     DEFAULT = "default"
 
@@ -37,7 +37,7 @@ WIRE_DEFAULT: Final = "<default>"
 class TopicPartition(NamedTuple):
     """One partition, written `topic-3` as in Kafka's tools, and sorted by topic and number.
 
-    It is a tuple, because plans hash and compare 100,000 of them.
+    The class is a tuple, because a plan hashes and compares 100,000 partitions.
     """
 
     topic: str
@@ -81,9 +81,9 @@ ENTITY_TYPES: Final = (USERS, CLIENTS, IPS)
 SAMPLES: Final = 11
 """Kafka's default of quota.window.num, replication.quota.window.num and controller.quota.window.num."""
 SAMPLE_MS: Final = 1_000
-"""Kafka's default of quota.window.size.seconds and of the two similar settings."""
+"""Kafka's default of quota.window.size.seconds and of the two similar settings, in ms."""
 FULL_SAMPLES_MS: Final = (SAMPLES - 1) * SAMPLE_MS
-"""The time of all samples except the one that a broker still fills."""
+"""The duration in ms of all samples except the one that a broker still fills."""
 
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
@@ -91,11 +91,11 @@ LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
 LOG_DIR_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 THROTTLE_LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
-"""Configs of a topic: the replicas that are throttled, as leaders and as followers (KIP-73)."""
+"""Topic configs: the replicas that are throttled, as leaders and as followers (KIP-73)."""
 
 
 def listed_replica(entry: str) -> tuple[int, BrokerId] | None:
-    """Return the partition and the broker of one entry of such a list. None for `*` and for any other text.
+    """Return the partition and broker of one entry of a throttled replica list. None for `*` and for any other text.
 
     >>> listed_replica("3:1"), listed_replica("3:x"), listed_replica("9999999999:1")
     ((3, 1), None, None)
@@ -105,15 +105,15 @@ def listed_replica(entry: str) -> tuple[int, BrokerId] | None:
 
 
 REPLICATION_RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
-"""Configs of a broker: the rates at which listed replicas are sent and fetched, in bytes per second (KIP-73)."""
+"""Broker configs: the rates at which listed replicas are sent and fetched, in bytes per second (KIP-73)."""
 THROTTLE_RATES: Final = (*REPLICATION_RATES, LOG_DIR_RATE)
 """The replication rates, and the rate for replicas that move between the log dirs of a broker (KIP-113)."""
 REMOTE_RATES: Final = tuple(f"remote.log.manager.{what}.max.bytes.per.second" for what in ("copy", "fetch"))
-"""Configs of a broker: the bytes per second to and from remote storage (KIP-956)."""
+"""Broker configs: the maximum bytes per second to and from remote storage (KIP-956)."""
 SKIPS_TIERED: Final = "follower.fetch.last.tiered.offset.enable"
-"""Config of a broker, from Kafka 4.3: a new replica copies only what remote storage does not have yet (KIP-1023)."""
+"""Broker config, from Kafka 4.3: a new replica copies only what remote storage does not have yet (KIP-1023)."""
 BYTE_RATES: Final = (*THROTTLE_RATES, *REMOTE_RATES)
-"""All configs of a broker that take a rate with a unit."""
+"""All broker configs that take a rate with a unit."""
 
 DYNAMIC_TOPIC: Final = "DYNAMIC_TOPIC_CONFIG"
 DYNAMIC_BROKER: Final = "DYNAMIC_BROKER_CONFIG"
@@ -125,12 +125,12 @@ MIN_IN_SYNC: Final = "min.insync.replicas"
 EVERY_REPLICA: Final = "*"
 """The value of a throttled replica list that means all replicas of the topic."""
 LONGEST_VALUE: Final = 32_767
-"""The largest size in bytes of one stored config. Kafka 4.3.1 refuses more. 3.9.1 accepts more and then cannot
-describe the topic.
+"""The maximum size in bytes of one stored config. Kafka 4.3.1 refuses a larger config. Kafka 3.9.1 accepts it and then
+cannot describe the topic.
 """
 
 SEEN_SECONDS: Final = 20.0
-"""The seconds within which a write must be visible. KRaft reads were stale for up to 0.27 s.
+"""The maximum time until a write is visible, in seconds. KRaft reads were stale for up to 0.27 s.
 
 A broker on ZooKeeper first reads every notification of the last 15 minutes, and needed 2.3 s for 2,000 of them and 16 s
 for 10,000.

@@ -25,8 +25,8 @@ def read(path: Path, what: str) -> tuple[str, str]:
     """Return the text of a UTF-8 file (with or without a byte order mark), a pipe or stdin (`-`), and its name in
     messages.
 
-    `what` describes the file, for example "a reassignment JSON file". Raises Invalid. A file beyond LARGEST
-    is not read.
+    `what` describes the file, for example "a reassignment JSON file". Raises Invalid for a file that is unreadable,
+    empty, larger than LARGEST or not UTF-8.
     """
     piped = str(path) == "-"
     name = "stdin" if piped else str(path)
@@ -57,9 +57,9 @@ def looking_at(path: Path) -> Iterator[None]:
 
 
 def is_folder(path: Path) -> bool | None:
-    """True if the path is a folder. None if it does not exist. Raises Invalid if this is unknown.
+    """True if the path is a folder. None if the path does not exist. Raises Invalid if it cannot be accessed.
 
-    It does not use `Path.exists`, which treats errors differently in each version of Python.
+    The function does not use `Path.exists`, which treats errors differently in each version of Python.
     """
     with looking_at(path):
         try:

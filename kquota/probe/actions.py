@@ -1,4 +1,4 @@
-"""Scratch topics on a cluster: find those of older probes, create new ones, and always remove them."""
+"""Finds, creates and removes the scratch topics of probes on a cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ requests.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The topics that have the name of a probe's topic.
+    """The topics whose names have the form of a scratch topic.
 
     `over` belong to probes whose time is over. `running` may still be in use by another probe. `foreign` do not belong
     to a probe, because their configs do not have its seal.
@@ -38,7 +38,7 @@ class Found:
 
 
 def found(topics: Topics, configs: Configs, now: datetime) -> Found:
-    """Return the topics that have the name of a probe's topic, by the state of their probe at `now`."""
+    """Return the topics whose names have the form of a scratch topic, by the state of their probe at `now`."""
     named = [topic for topic in topics.topics(None) if scratch.ends(topic.name) is not None]
     sealed = _sealed(configs, [topic.name for topic in named])
     ours = [topic for topic in named if topic.name in sealed]
@@ -53,7 +53,8 @@ def found(topics: Topics, configs: Configs, now: datetime) -> Found:
 def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, assignment: Assignment) -> None:
     """Create the scratch topic with these replicas, and wait until all brokers know it.
 
-    Raises Refused if the cluster does not allow it. An existing topic of that name is never used.
+    Raises Refused if the cluster does not allow it or the topic exists, and Unknown if the creation is not confirmed or
+    not visible in time.
     """
     made(topics, clock, [Creation(topic=topic, assignment=assignment, configs=scratch.configs(topic))])
     until_seen(clock, sight, {topic: len(assignment)}, SECONDS)
@@ -88,7 +89,7 @@ def until_seen(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int], s
 
 
 def remove(topics: Topics, configs: Configs, clock: MonotonicClock, names: Collection[str]) -> tuple[str, ...]:
-    """Delete those of `names` that exist and belong to a probe, and return them.
+    """Delete the topics in `names` that exist and belong to a probe, and return their names.
 
     A topic without the seal is kept, whatever its name is. Raises NotRemoved for topics that could not be deleted.
     """

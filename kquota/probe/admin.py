@@ -51,13 +51,14 @@ def probe(
     most_bytes: int = MOST_BYTES,
     on_progress: Callable[[float], None] = _unheard,
 ) -> Result:
-    """Run a real client on a scratch topic, and measure it after two windows, for `seconds` or two more windows.
+    """Run a real client on a scratch topic, and measure its rate after two windows, for `seconds` or two more windows.
 
     A byte rate is measured over whole windows, which can take up to one window longer.
 
     `rate` is the rate to produce, in bytes per second over all `brokers`. Other kinds of load choose a rate above the
-    quota themselves. The client uses the login in `client_config`, a file of Java properties, or else that of the
-    connected cluster, with its client-id or `client_id`. `user` is for logins whose user only the brokers know.
+    quota themselves. The client uses the login in `client_config`, a file of Java properties, or else the login of the
+    connected cluster. It sends `client_id`, or else the client-id of the login. `user` is for logins whose user only
+    the brokers know.
 
     The topic is always removed, even after an interrupt. `on_progress` receives the elapsed seconds. Raises Refused for
     a load beyond the bounds of a probe (the same as those of `quota probe`), Invalid, Incomplete if the topic could not
@@ -109,9 +110,9 @@ def find_limit(
 ) -> Limit:
     """Find the mutation rate that the controller sustains, and suggest a quota: KIP-599's "How to define the quota".
 
-    Topics are created, grown and deleted at rising rates until a rate does not hold, `seconds` for each operation (3),
-    with at most `most_partitions` (10 to 10,000) at the same time. `on_step` receives each step. The client must not
-    have a mutation quota. Everything else is the same as for `probe`.
+    Topics are created, grown and deleted at rising rates until a rate does not hold, `seconds` for each operation
+    (default 3), with at most `most_partitions` (10 to 10,000) at the same time. `on_step` receives each step. The
+    client must not have a mutation quota. Everything else is the same as for `probe`.
 
         with kquota.connect("localhost:9092") as cluster:
             limit = find_limit(cluster, tenants=10, overcommit=2)

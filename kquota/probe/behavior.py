@@ -11,9 +11,9 @@ GRACE_SECONDS: Final = 0.05
 requests in flight, because the client may have sent it before. Shorter throttle times are not judged.
 """
 _EARLY_SECONDS: Final = 0.005
-"""Clients count in whole ms, so a pause may end a little early."""
+"""The seconds by which a request may be early, because clients count in whole ms."""
 ALLOWED: Final = 0.1
-"""The share of throttle times in which a client may send requests and still honors throttle times, because busy
+"""The maximum share of throttle times with early requests from a client that honors throttle times, because busy
 machines cause a few early requests.
 """
 
@@ -58,7 +58,7 @@ class ClientBehavior:
 
 @dataclass(slots=True)
 class BehaviorRecord:
-    """The record of a client, as a proxy sees it. Times of arguments are seconds of a monotonic clock."""
+    """The record of a client's behavior, as a proxy sees it. Arguments named `at` are seconds of a monotonic clock."""
 
     requests: int = 0
     unread: int = 0
@@ -93,12 +93,12 @@ class BehaviorRecord:
         self._throttles.append(ms)
 
     def judged(self, *, broken: bool) -> None:
-        """Count a throttle time after which, or in which (`broken`), the client sent a request."""
+        """Count a throttle time that can be judged. `broken` means that the client sent an early request."""
         self._judged += 1
         self._broken += broken
 
     def early(self, seconds: float) -> None:
-        """Count a request that came this long before the end of a throttle time."""
+        """Count a request that arrived `seconds` before the end of a throttle time."""
         self._waits.append(seconds)
 
 

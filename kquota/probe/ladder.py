@@ -28,11 +28,11 @@ milliseconds.
 LAG: Final = 2.0
 """The maximum number of seconds after the last answer until all brokers show the result."""
 KEEPS_UP: Final = 0.9
-"""The fraction of a rate that must be reached."""
+"""The minimum fraction of a requested rate that the controller must reach to sustain this rate."""
 SPARE: Final = 0.8
 """The suggested fraction of a rate that held. It leaves a reserve for other work of the cluster."""
 MOST_PARTITIONS: Final = 1_000
-"""The maximum number of partitions at the same time, unless the caller allows more."""
+"""The default for the maximum number of partitions that exist at the same time."""
 PARTITIONS: Final = range(10, 10_001)
 """The range in which a caller can set the maximum number of partitions."""
 _SHARES: Final = 4
@@ -64,7 +64,7 @@ class Step:
 
     @property
     def why_not(self) -> str | None:
-        """Why the controller does not sustain this rate. None if it does."""
+        """The reason why the controller does not sustain this rate, or None if it does."""
         if self.reached < KEEPS_UP * self.rate:
             return f"reached only {self.reached:.3g}/s"
         if self.latency > LATENCY:
@@ -89,7 +89,7 @@ class LadderRung:
 
 
 def rungs(size: int, seconds: float, most_partitions: int) -> list[LadderRung]:
-    """Return the rungs for topics of this size, lowest first. Each has at least one topic and at most this many
+    """Return the rungs for topics of this size, lowest first. Each has at least one topic and at most `most_partitions`
     partitions.
 
     >>> [(one.rate, one.topics) for one in rungs(10, 3, 1_000)]
@@ -120,9 +120,9 @@ class Ladder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """The highest rate that held for every operation on one size of topic. None if even the lowest did not hold.
+    """The highest rate that held for every operation on one size of topic. None if even the lowest rate did not hold.
 
-    `stopped` is the step that did not hold, or None if the bounds of the probe ended it.
+    `stopped` is the step that did not hold, or None if all steps held.
     """
 
     size: int
@@ -208,5 +208,5 @@ def _two_figures(rate: float) -> float:
 
 
 def percentile(values: Sequence[float], share: float = 0.95) -> float:
-    """Return the value that this share of the values does not exceed. It is 0 if there are none."""
+    """Return the lowest value that at least this share of the values does not exceed, or 0 without values."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)] if values else 0.0

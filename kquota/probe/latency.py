@@ -85,10 +85,10 @@ class LatencyProbe:
             self._writes.write(min(left, PERIOD_SECONDS))
 
     def latencies(self) -> Mapping[BrokerId, Sequence[float]]:
-        """Return the seconds of each write since the last call, by the broker that led the partition at its creation.
+        """Return the seconds of each write since the last call, by the broker that was the partition's first leader.
 
-        A write that failed, or that has no answer after a second, is infinite. This also replaces a topic that has
-        expired or was deleted. If that fails, the next attempt is a minute later.
+        A write that failed, or that has no answer after a second, is infinite. The method also replaces a topic that
+        has expired or was deleted. If the replacement fails, the next attempt is a minute later.
         """
         assert self._writes is not None
         found = self._writes.latencies()
@@ -102,7 +102,7 @@ class LatencyProbe:
         return by_broker
 
     def _open(self) -> None:
-        """Create a topic, write to it, and then remove the previous ones."""
+        """Create a new topic, write to it, and then remove the previous topics."""
         now, old = self._clock.now(), list(self._made)
         topic = scratch.name(now, LASTING.total_seconds(), secrets.token_hex(4))
         self._made.append(topic)
@@ -125,7 +125,10 @@ class LatencyProbe:
                 del self._made[: len(old)]
 
     def _until_answered(self, topic: str, writes: SmallWrites, brokers: Sequence[BrokerId]) -> None:
-        """Write until every broker has answered once, because the first writes also wait for connections."""
+        """Write until every broker has answered once, because the first writes also wait for connections.
+
+        Raises Unknown if a broker has not answered after 30 s.
+        """
         began = self._clock.monotonic()
         silent = set(range(len(brokers)))
         while silent:

@@ -97,20 +97,20 @@ MOST_SECONDS: Final = 300.0
 MOST_BYTES: Final = 2 * 10**9
 """The maximum number of bytes that a probe writes, unless the caller allows more."""
 MOST_RATE: Final = 100_000_000.0
-"""The total bytes per second for a load without a rate of its own."""
+"""The maximum bytes per second, over all brokers, of a client that reads."""
 UNLIMITED_RATE: Final = 10_000_000.0
-"""The bytes per second to read if no quota applies to the client. More are not necessary, because there is no quota to
-test.
+"""The bytes per second to read, over all brokers, if no quota applies to the client. A higher rate is not necessary,
+because there is no quota to test.
 """
 MOST_MUTATIONS: Final = 5_000
 UNLIMITED_MUTATIONS: Final = 5.0
-"""The mutations per second if no quota applies to the client."""
+"""The mutations per second to request if no quota applies to the client."""
 _OVER: Final = 1.5
 """The factor by which a client exceeds its quota when it reads, so that it is throttled."""
 _OVER_MUTATIONS: Final = 3.0
 """The factor by which a client exceeds its mutation quota, because it must first empty a full bucket."""
 _WINDOWS: Final = 2
-"""The number of windows after which nothing is left of the burst with which every quota begins."""
+"""The number of quota windows until a load no longer profits from the burst at the start of every quota."""
 _PERCENT_A_CONNECTION: Final = 25.0
 _MOST_CONNECTIONS: Final = 8
 _BATCH_SECONDS: Final = 0.1
@@ -154,7 +154,7 @@ class Load:
 
     @property
     def lasting(self) -> float:
-        """The total seconds."""
+        """The total duration in seconds, including the warm-up."""
         return self.warm + self.seconds
 
     @property
@@ -166,17 +166,17 @@ class Load:
 
     @property
     def partitions(self) -> int:
-        """The partitions of each topic that is created and deleted: half a second of the quota."""
+        """The number of partitions of each created topic: as many as the quota allows in half a second."""
         return min(_MOST_PARTITIONS, max(1, math.ceil((self.limit or 0.0) * _MUTATION_SECONDS)))
 
 
 def warm(window_seconds: int | None) -> float:
-    """Return how long to wait for the steady state of a quota with this window. None means Kafka's default window."""
+    """Return the seconds until a quota with this window is in its steady state. None means Kafka's default window."""
     return _WINDOWS * _window(window_seconds)
 
 
 def seconds(given: float | None, otherwise: float) -> float:
-    """Return how long to measure. Raises Invalid for less than 1 s and Refused for more than a probe may take."""
+    """Return the seconds to measure. Raises Invalid for less than 1 s, and Refused for more than a probe may take."""
     found = otherwise if given is None else given
     if not found >= 1:
         raise WrongArgument("seconds", f" {found:g}: measure for 1 second or more")

@@ -37,8 +37,8 @@ class Tally:
         self.zeros.append((now + throttle_ms / 1_000, self.admitted))
 
     def reading(self, began: float, now: float) -> Reading:
-        """Return the reading between the first and the last moment with an empty bucket. Without two such moments, it
-        covers the whole time.
+        """Return the reading between the first and the last moment with an empty bucket. Without two such moments, the
+        reading covers the whole time.
         """
         start, end = (began, 0), (now, self.admitted)
         if len(self.zeros) > 1 and self.zeros[-1][0] > self.zeros[0][0]:
@@ -58,7 +58,7 @@ def mutate(
     it ends after `load.lasting`, or after `load.seconds` if no quota applies.
 
     `tell` receives each topic before it is requested, so that the caller can always remove it. Raises Refused for any
-    error except those of the quota.
+    error except a rejection by the quota.
     """
     began = clock.monotonic()
     tally, give_up = Tally(), began + (load.lasting if load.limit is not None else load.seconds)

@@ -25,7 +25,7 @@ class ProbeClient(Protocol):
         ...
 
     def fill(self, load: Load) -> None:
-        """Write the data for `consume`: about as much as it reads in a second."""
+        """Write the data for `consume`: about as much as `consume` reads in a second."""
         ...
 
     def consume(self, load: Load, meter: Meter, on_progress: Callable[[float], None]) -> None:
@@ -65,7 +65,7 @@ class Sight(Protocol):
     def behind(self, wanted: Mapping[str, int]) -> int:
         """Return the number of brokers that do not show all these topics with their partitions and leaders.
 
-        0 partitions mean that the topic is deleted.
+        A topic with 0 partitions must not be shown, because it was deleted.
         """
         ...
 

@@ -31,7 +31,7 @@ _REPLICAS: Final = 3
 
 def user(known: str | None, given: str | None) -> str:
     """Return the user of the client: `known` from its login, or `given` by the caller if only the brokers know it.
-    Raises Invalid if both are None, or if they differ.
+    Raises Invalid if both are None, or if both are given and differ.
     """
     if known is None:
         if given is None:
@@ -58,8 +58,9 @@ def prepared(
     """Return the load, within its bounds, on a topic that does not exist yet. `rate` is for producing: total bytes per
     second.
 
-    Raises Invalid if `rate` is missing for producing, and for an empty list of brokers or a repeated broker. Raises
-    Refused for a load beyond the bounds, and if the quota is not a valid rate.
+    Raises Invalid if `rate` is missing or invalid for producing, for less than 1 s, and for an empty list of brokers or
+    a repeated broker. Raises Refused for a load beyond the bounds, for a dead broker, and for a quota that is not a
+    valid rate.
     """
     limit = _limit(next(one for one in explained.answers if one.key == KEYS[kind]), explained)
     where = _alive(alive, brokers)
@@ -92,8 +93,9 @@ def prepared(
 def climbing(
     explained: Explanation, alive: Sequence[BrokerId], *, seconds: float | None, most_partitions: int
 ) -> Ladder:
-    """Return the ladder that finds a limit. Raises Invalid if not even one rung fits, and Refused for a client with a
-    quota.
+    """Return the ladder that finds a limit. Raises Invalid if an argument is out of range or not even one rung fits.
+
+    Raises Refused for a client with a mutation quota, and for more seconds than a probe may take.
     """
     bound = next(one for one in explained.answers if one.key == CONTROLLER_MUTATION_RATE)
     if bound.limit is not None and not explained.cluster.ignores(bound.key):

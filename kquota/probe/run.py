@@ -48,7 +48,7 @@ def readings(
 def steps(
     who: ProbeLogins, client_id: str, ladder: Ladder, made: list[str], on_step: Callable[[Step], None]
 ) -> tuple[Step, ...]:
-    """Return the steps of all rungs until one does not hold. Otherwise this is like `readings`."""
+    """Return the steps of each size until a rung does not hold. `made` is the same as in `readings`."""
     names = _names(scratch.name(datetime.now(UTC), 2 * ladder.lasting, secrets.token_hex(4)), made)
     found: list[Step] = []
     with who.stage_as(client_id) as stage:
@@ -83,9 +83,9 @@ def removed(
 ) -> Iterator[None]:
     """At the end, also after an interrupt, remove all topics in `made` and clear the list.
 
-    This uses a new connection, because the interrupted one may be in the middle of a request. `removing` is called
-    before the removal if the context ended early. `left` is called with the error if a topic could not be removed. By
-    default the error is raised.
+    The removal uses a new connection, because the interrupted one may be in the middle of a request. `removing` is
+    called before the removal if the context ended early. `left` is called with the error if a topic could not be
+    removed. By default the error is raised.
     """
     ended_well = False
     try:

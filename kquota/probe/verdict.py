@@ -139,7 +139,7 @@ def held(reading: Reading, limit: float | None) -> Verdict:
 
 
 def worst(found: Sequence[Verdict]) -> Verdict:
-    """Return the verdict on all brokers: the worst one. The quota counts as reached if a client reached it on one
+    """Return the verdict on all brokers: the worst one. The quota counts as reached if the client reached it on one
     broker.
     """
     return next((one for one in _WORST if one in found), Verdict.NOT_REACHED)

@@ -28,7 +28,7 @@ _PLAN: Final = "cluster.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """The servers of one sandbox. `kafka` is its version, or None for a ZooKeeper alone. All ports are on loopback."""
+    """The servers of one sandbox, all on loopback. `kafka` is the Kafka version, or None for a ZooKeeper alone."""
 
     name: str
     kafka: str | None
@@ -58,7 +58,7 @@ class Sandbox:
 
     @property
     def keeper(self) -> Process | None:
-        """The process of ZooKeeper."""
+        """The process of ZooKeeper. None on KRaft."""
         return Process(name="zookeeper", directory=self.directory) if self.zookeeper_port else None
 
     @property
@@ -88,7 +88,7 @@ class Sandbox:
         self.broker(broker_id).process.kill()
 
     def start_broker(self, broker_id: int) -> None:
-        """Start one broker again on its old port, and wait until it answers and sees every live broker."""
+        """Start one broker on its old port, unless it is running. Wait until it answers and sees every live broker."""
         broker = self.broker(broker_id)
         if broker.pid is None:
             if self.keeper and self.zookeeper_port:
@@ -124,9 +124,9 @@ def up(
     brokers the Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` names a process. In that
     case the servers stop when the process ends.
 
-    Raises Refused if the sandbox is already running or a server ends while it starts (its log is kept). Raises Busy
-    while another kquota starts or stops the sandbox, Unreachable if Kafka cannot be downloaded, and Invalid for an
-    unsupported version or number of brokers.
+    Raises Refused without PySpark or Java, if the sandbox is already running, or if a server does not start (its log is
+    kept). Raises Busy while another kquota starts or stops the sandbox, Unreachable if Kafka cannot be downloaded, and
+    Invalid for an invalid name or an unsupported version or number of brokers.
     """
     directory = places.directory(name)
     if kafka is not None:
@@ -156,7 +156,7 @@ def up(
 
 
 def _java_and_jars(kafka: str | None, tell: Tell, *, tiered: bool, metrics: bool) -> java.Java:
-    """Download what the servers need, and return the Java that runs them."""
+    """Download the jars of the servers, and return the Java that runs the servers."""
     # Check PySpark first, so that the error names the extra `spark` even if Java is also missing.
     jars.pyspark_jars()
     where = java.find()
@@ -170,7 +170,10 @@ def _java_and_jars(kafka: str | None, tell: Tell, *, tiered: bool, metrics: bool
 
 
 def down(name: str = "default") -> bool:
-    """Stop every server of a sandbox and remove its data, also after a crash. Return False if there was none."""
+    """Stop every server of a sandbox and remove its data, also after a crash. Return False if there is no sandbox.
+
+    Raises Busy while another kquota starts or stops the sandbox, and Refused if its folder cannot be removed.
+    """
     directory = places.directory(name)
     if not directory.exists():
         return False
@@ -181,7 +184,7 @@ def down(name: str = "default") -> bool:
 
 
 def find(name: str = "default") -> Sandbox | None:
-    """Return the sandbox of this name, running or not. None if there is none."""
+    """Return the sandbox of this name, running or not. None if it does not exist. Raises Refused for a damaged file."""
     directory = places.directory(name)
     return _read(directory) if (directory / _PLAN).exists() else None
 
@@ -189,7 +192,7 @@ def find(name: str = "default") -> Sandbox | None:
 def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[str]:
     """Return the command line of one of Kafka's tools. `kafka` is a version, or a sandbox that has one.
 
-    Raises Invalid for a sandbox that is only a ZooKeeper.
+    Raises Invalid for a sandbox that is only a ZooKeeper and for an unsupported version, and Refused without Java.
     """
     version = kafka if isinstance(kafka, str) else kafka.kafka
     if version is None:
@@ -247,7 +250,7 @@ def _start(plan: Sandbox, where: Java, tell: Tell) -> None:
 
 
 def _lay_out(plan: Sandbox, where: Java) -> None:
-    """Create the znodes that a first broker creates, so that quotas can be written to a ZooKeeper without brokers."""
+    """Create the znodes that the first broker creates, so that quotas can be written to a ZooKeeper without brokers."""
     assert plan.zookeeper_port
     shell = servers.zookeeper_shell(where.executable, jars.pyspark_jars(), plan.zookeeper_port)
     commands = "".join(f"create {path}\n" for path in servers.KAFKA_NODES)
@@ -295,7 +298,7 @@ def _start_broker(plan: Sandbox, broker: SandboxBroker, where: Java) -> None:
 
 
 def _tie(plan: Sandbox, owner_pid: int) -> None:
-    """Start a process that stops the sandbox when its owner ends, even by `kill -9`."""
+    """Start a process that stops the sandbox when process `owner_pid` ends, even by `kill -9`."""
     process = Process(name="owner", directory=plan.directory)
     process.start([sys.executable, "-m", "kquota.sandbox.owner", plan.name, str(owner_pid), process.mark])
 

@@ -37,7 +37,7 @@ _NOT_YET: Final = 8
 
 
 class DemoCommand(enum.Enum):
-    """A command of the demo. `cli` has its command line."""
+    """A kquota command that the demo runs. `cli` provides its command line."""
 
     SET_QUOTA = enum.auto()
     SHOW_QUOTA = enum.auto()
@@ -56,10 +56,10 @@ class DemoCommand(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The output of the demo. `line` takes the parts of a line, and `progress` shows a bar (text, share or None).
+    """The output of the demo. `line` prints a line from its parts, and `progress` shows a bar (text, share or None).
 
-    A part of a line may be an error, as in the message of another error. `commands` has the command lines, without
-    `kquota`, because only `cli` knows options.
+    A part of a line is a text or an error. `commands` has the command lines, without `kquota`, because only `cli` knows
+    options.
     """
 
     line: Callable[..., None]
@@ -93,7 +93,7 @@ def demo(story: Story) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Cast:
-    """A runner that starts kquota in its own process, as an operator would, and shows the command and its output."""
+    """A runner that starts kquota in a separate process, as an operator would, and shows the command and its output."""
 
     story: Story
     where: dict[str, str]
@@ -115,7 +115,7 @@ class _Cast:
         )
 
     def kquota(self, wanted: DemoCommand, *expected: int, show: bool = True) -> str:
-        """Return the command's stdout. Raises KquotaError for an unexpected exit code (by default all except 0)."""
+        """Run a command and return its stdout. Raises KquotaError for an exit code not in `expected` (default: 0)."""
         command = self.story.commands[wanted]
         with self.started(wanted, stderr=subprocess.PIPE, show=show) as ran:
             out, err = ran.communicate()
@@ -184,7 +184,7 @@ def _move(cast: _Cast, found: Sandbox) -> None:
 
 
 def _moved(cast: _Cast, found: Sandbox) -> float:
-    """Run the move, and show what it prints. Return the seconds until every client sees the new replicas."""
+    """Run the move, and show its output. Return the seconds from its start until a client sees the new replicas."""
     client = traffic.admin(found.bootstrap)
     with cast.started(DemoCommand.MOVE, stderr=subprocess.STDOUT) as running:
         printed = threading.Thread(target=_print, args=(cast.story, running), daemon=True)

@@ -20,13 +20,13 @@ from kquota import folders, java
 from kquota.errors import Invalid, KquotaError, Parameter, Refused, Unreachable
 
 Tell = Callable[[str, float | None], None]
-"""A callback that receives the current step and the share of it that is done (0 to 1), or None if it is unknown."""
+"""A callback that receives the current step and the share of it that is done (0 to 1), or None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """A folder of jars to download: its contents in words, its Ivy module, the number of its jars, and one required
-    jar.
+    """A folder of jars to download: the name of its contents for messages, its Ivy module, the number of its jars, and
+    one required jar.
     """
 
     what: str
@@ -37,9 +37,9 @@ class _Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A Kafka release that the sandbox runs. `jars` is its number of files, to show the progress of a download.
+    """A Kafka release that the sandbox runs. `jars` is the number of its jars, to show the progress of a download.
 
-    `tiers` is true if the sandbox supports tiered topics for it.
+    `tools` is true if Kafka's tools have their own jar, and `tiers` is true if the sandbox supports tiered topics.
     """
 
     version: str
@@ -101,7 +101,7 @@ _TOOLS: Final = (
 
 
 def release(version: str) -> Release:
-    """Return the release of this version. Raises Invalid, naming the supported versions."""
+    """Return the release of this version. Raises Invalid, naming the supported versions, for any other version."""
     if version not in RELEASES:
         raise Invalid(Parameter("kafka"), f" {version}: the sandbox runs {', '.join(RELEASES)}")
     return RELEASES[version]
@@ -122,7 +122,7 @@ def pyspark_jars() -> Path:
 
 
 def kafka(version: str, tell: Tell) -> Path:
-    """Return the folder of Kafka's jars. If they are missing, they are downloaded first (about 30 s).
+    """Return the folder of Kafka's jars. kquota downloads missing jars first (about 30 s).
 
     A second kquota that needs the same folder waits for the download, so the folder is never incomplete. Raises
     Unreachable if Maven Central cannot be reached.
@@ -142,8 +142,8 @@ def must_have_tiers(version: str | None) -> None:
 
 
 def tiers(version: str, tell: Tell) -> Path:
-    """Return the folder with the jars of the remote storage for a release. They are downloaded like those of `kafka`.
-    Raises Invalid, Unreachable.
+    """Return the folder with the jars of the remote storage for a release, downloaded like the jars of `kafka`. Raises
+    Invalid for a release without tiered topics, and Unreachable if Maven Central cannot be reached.
     """
     must_have_tiers(version)
     module = _TIERS.format(version=version)
@@ -154,7 +154,7 @@ def tiers(version: str, tell: Tell) -> Path:
 
 def metrics_agent(tell: Tell) -> Path:
     """Return the jar of the Prometheus JMX exporter, an agent for Java. It is downloaded like the jars of `kafka`.
-    Raises Unreachable.
+    Raises Unreachable if Maven Central cannot be reached.
     """
     main = f"jmx_prometheus_javaagent-{_AGENT_VERSION}.jar"
     module = _AGENT.format(version=_AGENT_VERSION)
@@ -238,10 +238,10 @@ def _proxy() -> list[str]:
 
 
 def _watched(ivy: subprocess.Popen[bytes], arrived: Callable[[int], None]) -> list[str]:
-    """Return the output of Ivy. `arrived` receives the number of lines that name a file: one when it is found, and one
-    when it is downloaded.
+    """Return the output of Ivy. `arrived` receives the number of lines that name a file: one when the file is found,
+    and one when the file is downloaded.
 
-    Returns early if Ivy prints nothing for too long.
+    The function returns early if Ivy prints nothing for 40 s.
     """
     assert ivy.stdout is not None
     output = ""

@@ -29,7 +29,7 @@ _LAUNCH: Final = 'cd "$1" || exit 1; log=$2; pid=$3; shift 3; "$@" >>"$log" 2>&1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """A server of a sandbox: `name` in the folder `directory` of the sandbox."""
+    """The process of one server, running or not. `directory` is the folder of its sandbox."""
 
     name: str
     directory: Path
@@ -67,7 +67,7 @@ class Process:
         subprocess.run(["sh", "-c", _LAUNCH, "sh", *arguments], check=True, start_new_session=True)
 
     def stop(self) -> None:
-        """Ask the process to end, and kill it after 20 s. It need not be running."""
+        """Ask the process to end, and kill it after 20 s. The process need not be running."""
         self.signal(signal.SIGTERM)
         if not self.gone_within(20.0):
             self.kill()
@@ -78,7 +78,7 @@ class Process:
         self.gone_within(10.0)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the process. It need not be running, and the current process is never signaled."""
+        """Send a signal to the process, if it is running and is not the current process."""
         if (pid := self.pid) is not None and pid != os.getpid():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
@@ -113,7 +113,7 @@ def in_folder(directory: Path) -> list[Process]:
 
 
 def stop_folder(directory: Path, patience: float) -> None:
-    """Stop all processes, brokers first, because without ZooKeeper they cannot shut down in a controlled way."""
+    """Stop all processes, brokers first, because a controlled shutdown of a broker needs ZooKeeper."""
     every = in_folder(directory)
     for group in ([p for p in every if p.name.startswith("broker-")], every):
         stop_all(group, patience)

@@ -1,6 +1,4 @@
-"""Waits until servers answer. Their processes are checked in the meantime, so that a failed start is reported
-immediately.
-"""
+"""Waits until servers answer. Each wait also checks their processes, so that a failed start is reported immediately."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from kquota.sandbox.processes import Process
 from kquota.sandbox.servers import HOST, SandboxBroker
 
 _PATIENCE: Final = 180.0
-"""In seconds. On a machine with two busy cores, a start has taken 60 s."""
+"""The maximum wait for a server, in seconds. On a machine with two busy cores, a start has taken 60 s."""
 _POLL: Final = 0.05
 
 

@@ -21,19 +21,19 @@ RACKS: Final = 3
 # Each JVM gets little memory, one collector thread and little optimization, because a small machine runs several.
 _LEAN: Final = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss512k"]
 _PORTS: Final = range(20_000, 32_000)
-"""The ports of sandboxes. They are below those that systems use for outgoing connections, so that a stopped server
+"""The ports of sandboxes. They are below the ports that systems use for outgoing connections, so that a stopped server
 finds its port free again.
 """
 _EACH: Final = 32
 _held: Final[set[int]] = set()
 _EVERY_METRIC: Final = "rules:\n- pattern: '.*'\n"
-"""Rules of an exporter: every metric under its default name."""
+"""The rules of an exporter that reports every metric under its default name."""
 _given: Final[set[int]] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxBroker:
-    """One broker. `directory` is the folder of the sandbox, which contains its data, configuration and log.
+    """One broker. `directory` is the folder of the sandbox, with the broker's data, configuration and log.
 
     `metrics_port` is None without the Prometheus JMX exporter.
     """
@@ -46,12 +46,12 @@ class SandboxBroker:
 
     @property
     def metrics(self) -> str | None:
-        """The URL of its metrics in the text format of Prometheus. None without an exporter."""
+        """The URL of the broker's metrics in the text format of Prometheus. None without an exporter."""
         return None if self.metrics_port is None else f"http://{HOST}:{self.metrics_port}/metrics"
 
     @property
     def address(self) -> str:
-        """`host:port` of its listener."""
+        """The `host:port` of the broker's listener."""
         return f"{HOST}:{self.port}"
 
     @property
@@ -81,7 +81,7 @@ class SandboxBroker:
 
     @property
     def exporter(self) -> Path:
-        """The configuration of its Prometheus JMX exporter."""
+        """The configuration file of the broker's Prometheus JMX exporter."""
         return self.directory / f"broker-{self.id}.exporter.yaml"
 
 
@@ -97,10 +97,10 @@ def broker_plan(number: int, port: int, directory: Path, metrics_port: int | Non
 
 
 def free_ports(count: int) -> list[int]:
-    """Return unused loopback ports, all different. Raises Refused if there are not enough.
+    """Return `count` different, unused loopback ports. Raises Refused if there are not enough.
 
-    A server needs seconds until it listens, and another process may look for ports in that time, so each process has
-    its own blocks.
+    A server needs seconds until it listens, and another process may look for ports before then, so each process
+    reserves its own blocks of ports.
     """
     found: list[int] = []
     first = os.getpid() * _EACH % len(_PORTS)
@@ -117,8 +117,8 @@ def free_ports(count: int) -> list[int]:
 
 
 def _hold(block: int) -> bool:
-    """True if this process holds this block of ports. The first port is the lock, until this process ends for any
-    reason.
+    """Reserve a block of ports, and return True if this process holds it. A socket at the first port is the lock, which
+    ends with the process.
     """
     if block not in _held and (lock := _bound(block, shared=False)) is not None:
         lock.detach()  # the socket stays open, but does not listen
@@ -127,7 +127,7 @@ def _hold(block: int) -> bool:
 
 
 def _bound(port: int, *, shared: bool) -> socket.socket | None:
-    """Return a socket at this port, or None if the port is in use. With `shared`, ended connections are ignored."""
+    """Return a socket at this port, or None if the port is in use. With `shared`, ended connections do not count."""
     found = socket.socket()
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shared)
     try:
@@ -139,7 +139,7 @@ def _bound(port: int, *, shared: bool) -> socket.socket | None:
 
 
 def new_id() -> str:
-    """Return an id of a cluster or a log dir in Kafka's form: 16 random bytes in URL-safe base64."""
+    """Return a new cluster id or log dir id in Kafka's form: 16 random bytes in URL-safe base64."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text
@@ -168,7 +168,7 @@ def zookeeper_files(port: int, directory: Path, extra: Mapping[str, str]) -> dic
 def zookeeper_command(java: Path, jars: Path, process: Process) -> list[str]:
     """Return the command that starts ZooKeeper from PySpark's jars.
 
-    Its log is not forced to disk, because sandbox data need not survive a power failure.
+    ZooKeeper does not force its log to disk, because sandbox data need not survive a power failure.
     """
     options = ["-Xmx256m", *_LEAN, "-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=1024", "-Dlog4j2.level=INFO"]
     main = ["org.apache.zookeeper.server.ZooKeeperServerMain", str(process.directory / "zookeeper.cfg")]
@@ -247,7 +247,7 @@ def broker_files(
 
 
 def on_zookeeper(broker: SandboxBroker, zookeeper: str) -> dict[str, Any]:
-    """Return the properties with which a broker before 4.0 finds its cluster."""
+    """Return the properties that a broker before Kafka 4.0 needs to find its cluster."""
     return {
         "broker.id": broker.id,
         "zookeeper.connect": zookeeper,
@@ -257,7 +257,7 @@ def on_zookeeper(broker: SandboxBroker, zookeeper: str) -> dict[str, Any]:
 
 
 def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
-    """Return the properties with which a broker finds its cluster without ZooKeeper.
+    """Return the properties that a broker needs to find its cluster without ZooKeeper.
 
     Broker 1 is also the controller.
     """
@@ -314,7 +314,7 @@ def formatted(broker: SandboxBroker, cluster_id: str) -> dict[Path, str]:
 
 
 def tool_command(java: Path, jars: Path, main_class: str, *arguments: str) -> list[str]:
-    """Return the command of one of Kafka's tools, started as by its shell scripts, with logging off."""
+    """Return the command of one of Kafka's tools, as its shell script would start it, with logging off."""
     return [str(java), "-Xmx256m", *_LEAN, *_logging("off"), "-cp", f"{jars}/*", main_class, *arguments]
 
 

@@ -42,7 +42,7 @@ def admin(bootstrap: str) -> AdminClient:
 def create(bootstrap: str, topic: str, assignment: list[list[int]]) -> None:
     """Create a topic with these replicas, a list of brokers for each partition, and wait until brokers show it.
 
-    Raises Unreachable if the brokers refuse it, and KquotaError if they do not show it in time.
+    Raises Unreachable if the brokers refuse the topic, and KquotaError if they do not show the topic in time.
     """
     client = admin(bootstrap)
     try:
@@ -90,7 +90,7 @@ def put(producer: Producer, topic: str, payload: bytes, partition: int) -> None:
 def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[None]:
     """Write `rate` bytes per second, evenly over the partitions, while the context is open.
 
-    Raises Unreachable if nothing arrives in time.
+    Raises Unreachable if the brokers accept no message within 60 s.
     """
     producer = Producer({"bootstrap.servers": bootstrap, "client.id": "steady", **_QUIET})
     stop, began = threading.Event(), threading.Event()
@@ -117,7 +117,7 @@ def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[N
 
 
 def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> ClientThrottling:
-    """Write as fast as the brokers allow, until a broker throttles this client or `most` bytes are written."""
+    """Write as fast as brokers allow, until a broker throttles the client, `most` bytes are written or 60 s pass."""
     times: list[int] = []
     producer = Producer(
         {

@@ -1,7 +1,7 @@
-"""An archive of Spark's loaded classes in one file. The JVM starts from it in half the time.
+"""An archive of Spark's loaded classes in one file, with which the JVM starts in half the time.
 
 The archive fits only one JVM and one class path. A separate process creates it once, after a successful command, so
-that no command waits. kquota also works without an archive, but more slowly. It does not use an incomplete file. The
+that no command waits. kquota also works without an archive, but more slowly. kquota ignores an incomplete file, and the
 JVM ignores a complete file whose checksums do not match.
 """
 
@@ -53,7 +53,10 @@ _ROW: Final = {
 
 
 def flags() -> tuple[str, ...]:
-    """Return the JVM options that use the archive, or that create it for `build`. Without an archive there are none."""
+    """Return the JVM options that use the archive, or that create it for `build`.
+
+    There are no options without a complete archive, or if KQUOTA_SPARK_ARCHIVE is `off`.
+    """
     if _setting() == "off":
         return ()
     found = java.find()
@@ -79,15 +82,18 @@ def making() -> Path | None:
 def wanted(environment: Mapping[str, str], *, terminal: bool) -> bool:
     """True if a command may start a process in the background that creates the archive.
 
-    A command at a terminal may start it. A command from cron, a build server or a container may not, unless
-    KQUOTA_SPARK_ARCHIVE=on allows it. `off` prevents both creating and using an archive.
+    A command at a terminal may start it, except in a CI build. Any other command may start it only with
+    KQUOTA_SPARK_ARCHIVE=on. `off` prevents both creating and using an archive.
     """
     setting = environment.get(SETTING) or "auto"
     return setting == "on" or (setting == "auto" and terminal and not environment.get("CI"))
 
 
 def build_later() -> None:
-    """Start a background process that creates the archive, unless it exists or is not wanted."""
+    """Start a background process that creates the archive, unless the archive exists or is not wanted.
+
+    Nothing is started if an attempt began less than a day ago, or if the disk is nearly full.
+    """
     if not wanted(os.environ, terminal=sys.stderr.isatty()):
         return
     with contextlib.suppress(OSError, Refused):
@@ -99,10 +105,10 @@ def build_later() -> None:
 
 
 def build() -> Path | None:
-    """Create the archive and return it. Return None if another process is creating it. Raises Refused without Spark or
-    Java.
+    """Create the archive if it is missing, and return its path, or None if another process is creating it.
 
-    Older archives of the same Java and PySpark are deleted.
+    Older archives of the same Java and PySpark are deleted. Raises Refused without Spark or Java, or if the JVM writes
+    no archive.
     """
     file = place(java.find())
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -133,8 +139,8 @@ def _setting() -> str:
 def place(found: Java) -> Path:
     """Return the path of the archive, whether it exists or not.
 
-    Its name contains a hash of the folders of Java and PySpark, so that older archives are found, and a hash of
-    everything else on which it depends.
+    Its name contains a hash of the folders of Java and PySpark, so that `build` finds older archives, and a hash of
+    everything that the archive depends on.
     """
     spark = jvm.home()
     where = [str(found.home), str(spark)]
@@ -169,7 +175,7 @@ def _digest(texts: list[str]) -> str:
 
 
 def _rehearsed(folder: Path, made: Path) -> str:
-    """Run `move estimate` on two rows, so that the JVM records the classes that it loads. Return the stderr."""
+    """Run `move estimate` on two rows, so that the JVM records its classes. Return the stderr or a timeout."""
     (folder / "plan.json").write_text(json.dumps({"version": 1, "partitions": [{**_PARTITION, "replicas": [1, 3]}]}))
     with gzip.open(folder / "sizes.jsonl.gz", "wt") as file:
         file.writelines(json.dumps({**_ROW, **_PARTITION, "broker": b, "leader": b == 1}) + "\n" for b in (1, 2))
@@ -190,7 +196,7 @@ def _tried_mark(file: Path) -> Path:
 
 
 def _tried(file: Path) -> bool:
-    """True if an attempt started less than a day ago."""
+    """True if an attempt to create the archive started less than a day ago."""
     mark = _tried_mark(file)
     return mark.exists() and time.time() - mark.stat().st_mtime < _DAY
 
@@ -202,7 +208,7 @@ def _room(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[bool]:
-    """Yields True if no other process is creating an archive."""
+    """Yield True and hold the lock, or yield False if another process is creating an archive."""
     with (folder / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -29,7 +29,7 @@ _ORDER: Final = ("cluster", "date", "follows", "time", "broker", "topic", "parti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """The folders of the two tables, and the number of rows of the larger one."""
+    """The folders of the two tables, and the number of `rows` in the table of replicas."""
 
     replicas: Path
     brokers: Path
@@ -39,7 +39,8 @@ class Tables:
 def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> Tables:
     """Write the waiting snapshots of `listing`, which `files` lays out, into `folder`.
 
-    Raises Invalid, naming the file, for an invalid row, because a history contains only complete snapshots.
+    Raises Invalid for an invalid row and for a replica that is listed twice, because a history contains only complete
+    snapshots.
     """
     spark = reader.spark
     tasks = max(2, files.size() // _BYTES_A_TASK)

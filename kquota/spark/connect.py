@@ -1,4 +1,4 @@
-"""A Spark Connect server through its small client: no local JVM is needed, and the server cannot see local files."""
+"""Connects to a Spark Connect server without a local JVM. The server cannot see local files."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _OURS: Final = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOT
 
 @contextlib.contextmanager
 def starting(engine: Engine, options: Mapping[str, str]) -> Iterator[Callable[[], SparkSession]]:
-    """Yields a function that connects, and sets `options` for the session. The session ends with the block.
+    """Yield a function that connects, and that sets `options` for its session. The session ends with the block.
 
-    Raises Refused if the client is not installed.
+    Raises Refused if the client is not installed. The function raises Unreachable if the server does not answer, and
+    Invalid if the server rejects the connection or a setting.
     """
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise Refused(
@@ -75,7 +76,7 @@ def _connected(engine: Engine, options: Mapping[str, str]) -> SparkSession:
 
 
 def _await(remote: str, name: str) -> None:
-    """Wait until the server answers, because the client would retry for ten minutes. Raises Unreachable."""
+    """Wait until the server answers. Raises Unreachable after 10 s, because the client would retry for ten minutes."""
     import grpc
     from pyspark.sql.connect.client import DefaultChannelBuilder
 

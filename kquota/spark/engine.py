@@ -30,7 +30,7 @@ _FIXED_ON_A_SERVER: Final = ("spark.driver.", "spark.executor.", "spark.jars", "
 class Engine:
     """The place where a job runs. `master` is in Spark's format, and `remote` is the address of a Spark Connect server.
 
-    Without both, the job runs in this process. `conf` are Spark's own settings, as the operator gave them.
+    Without both, the job runs in the JVM of this command. `conf` are Spark's own settings, as the operator gave them.
     """
 
     master: str | None = None
@@ -44,7 +44,7 @@ class Engine:
 
     @property
     def name(self) -> str:
-        """The name for people, without the part after a server's address, because that part can contain a token."""
+        """The name for messages, without the parameters after a server's address, because they can contain a token."""
         return self.master or EMBEDDED_MASTER if self.remote is None else self.remote.partition(";")[0].rstrip("/")
 
     @property
@@ -59,7 +59,7 @@ EMBEDDED: Final = Engine()
 def engine(master: str | None, remote: str | None, conf: Iterable[str]) -> Engine:
     """Return the engine that the options name.
 
-    Raises Invalid if the options name two engines, or if a setting is not valid or has no effect on the engine.
+    Raises Invalid for two engines, an invalid engine, and a setting that is invalid, repeated or fixed.
     """
     if master is not None and remote is not None:
         raise Invalid("give ", _MASTER, " or ", _REMOTE, ", not both")

@@ -27,7 +27,7 @@ from kquota.spark.reader import Reader
 from kquota.terms import BrokerId, ReplicaId
 
 TOPICS: Final = 20
-"""The maximum number of topics that are listed by name, because a plan can contain ten thousand."""
+"""The maximum number of topics that a report names, because a plan can contain ten thousand topics."""
 
 _NAMED: Final = 5
 _T = TypeVar("_T")
@@ -58,12 +58,13 @@ class Unsized:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The sums of a move. Sizes are in bytes. `max_bytes_in` is the highest write rate of one leader, or None unless
-    the rates of all leaders are known. `rates_told` is true if any rate is known. `unallotted` are brokers with a given
-    rate that lead no partition. `leaders_assumed` and `in_sync_assumed` count moving partitions for which the input has
-    no leader or no in-sync replicas.
-    `lagging` counts current followers out of sync: they use the throttle while they catch up, and no sum includes that.
-    `behind` counts followers out of sync in partitions of the plan that already have all their replicas. Each partition
+    """The sums of a move. Sizes are in bytes.
+
+    `max_bytes_in` is the highest write rate of a leader, or None if the rate of any leader is unknown. `rates_told` is
+    true if any rate is known. `unallotted` are brokers with a given rate that lead no partition. `leaders_assumed` and
+    `in_sync_assumed` count moving partitions for which the input has no leader or no in-sync replicas.
+    `lagging` counts out-of-sync followers of moving partitions. No sum includes the bytes that they need to catch up.
+    `behind` counts out-of-sync followers in partitions of the plan that already have all their replicas. Each partition
     of `assumed` is assumed to have the size that the operator gave, and the plan's first replica as its only replica
     and leader. `unseen` are brokers of the plan that the sizes do not contain: they are empty, or from another cluster.
     `least_replicas` is the plan's smallest replication factor.
@@ -90,7 +91,7 @@ class Measured:
 
     @property
     def works(self) -> tuple[Work, ...]:
-        """The works that run one after the other: the work of each wave, or the whole work at once."""
+        """The work of each wave, in order, or the whole work if there are no waves."""
         return tuple(wave.work for wave in self.waves) or (self.work,)
 
 
@@ -106,8 +107,8 @@ def measure(
     detailed: bool = False,
     left: DataFrame | None = None,
 ) -> Measured:
-    """Calculate the sums of `plan` over `replicas` (columns of `spark.sizes`). Raises Invalid for unusable input, and
-    names the input.
+    """Calculate the sums of `plan` over `replicas` (columns of `spark.sizes`). Raises Invalid, naming the input, for
+    unusable input, and Refused if the sizes do not contain a partition of the plan.
 
     `assumed_size`, in bytes, is for partitions that the sizes do not contain. `moved` is only calculated if `detailed`
     is set, because it needs two more jobs and only a report shows it. `waves` are calculated only if a `split` is
@@ -151,7 +152,7 @@ def measure(
 
 
 def bytes_left(reader: Reader, copies: Mapping[ReplicaId, RunningCopy]) -> DataFrame | None:
-    """Return the bytes that each running copy still needs, where they are known. None without running copies."""
+    """Return the bytes that running copies still need, without unknown ones. None if the bytes of no copy are known."""
     rows = [
         {"topic": name.topic, "partition": name.partition, "broker": broker, "left": copy.left}
         for (name, broker), copy in copies.items()
@@ -190,7 +191,7 @@ def _waves(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WaveFrames:
-    """Moving partitions with their `wave`, from 1, and the first and the last partition of each wave by its number."""
+    """The moving partitions, each with its `wave` (from 1), and the first and the last partition of each wave."""
 
     moving: DataFrame
     ends: Mapping[int, tuple[str, str]]
@@ -220,7 +221,7 @@ def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> _WaveFrames:
 
 
 def _rows(cuts: Iterable[tuple[int, int]], step: int) -> Iterator[str]:
-    """Yield each wave once for every step that it touches, so that the join finds the wave by the step."""
+    """Yield a JSON row for each wave and each block of `step` partitions that it touches, for a join by block."""
     for wave, (start, stop) in enumerate(cuts, 1):
         for touched in range(start // step, (stop - 1) // step + 1):
             yield f'{{"step":{touched},"start":{start},"stop":{stop},"wave":{wave}}}'
@@ -251,9 +252,9 @@ def _sum(rows: Iterable[Row], column: str) -> int:
 
 
 def _max_bytes_in(leaders: Iterable[Row], writes: Writes) -> float | None:
-    """Return the highest write rate of a broker. Brokers that lead nothing do not count.
+    """Return the highest write rate of a leader.
 
-    It is None if the rate of any broker is unknown, because that broker may be the busiest.
+    The result is None if the rate of any leader is unknown, because that leader may be the busiest.
     """
     rates = [writes.by_broker.get(row["leader"], part(row).writes) for row in leaders]
     known = [rate for rate in rates if rate is not None]
@@ -261,7 +262,7 @@ def _max_bytes_in(leaders: Iterable[Row], writes: Writes) -> float | None:
 
 
 def _rate(leaders: Iterable[Row], writes: Writes) -> Rate:
-    """Return the given rate of a broker, divided among its partitions, otherwise the known rates of the partitions."""
+    """Return a function for the write rate of partitions: their part of the leader's given rate, or their own rates."""
     allotted: dict[int, Allotment] = {}
     for row in leaders:
         if (rate := writes.by_broker.get(row["leader"])) is not None:
@@ -270,7 +271,7 @@ def _rate(leaders: Iterable[Row], writes: Writes) -> Rate:
 
 
 def moved(partitions: DataFrame) -> Moved:
-    """Return the effect of a move on these partitions: bytes on each broker, and the topics with most bytes to copy."""
+    """Return the effect of a move on these partitions: bytes on each broker, and the topics with the most bytes."""
     topics = (
         partitions.where(F.size("adds") > 0)
         .groupBy("topic")

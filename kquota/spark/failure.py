@@ -1,5 +1,5 @@
-"""Formats a failure of Spark in one line: problem, cause and next step. The stack trace of the JVM is kept as the
-cause.
+"""Formats a failure of Spark in one line: problem, cause and next step. The stack trace of the JVM is kept in
+`__cause__`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _ADVICE: Final[Mapping[str, tuple[str, ...]]] = {
 
 @contextlib.contextmanager
 def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
-    """Turn errors of Spark, py4j and gRPC into Refused, and those of a lost server into Unreachable."""
+    """Translate errors of Spark, py4j and gRPC into Refused, and errors of a lost server into Unreachable.
+
+    An error that Ctrl-C has caused becomes KeyboardInterrupt.
+    """
     try:
         yield
     except Exception as error:
@@ -63,14 +66,14 @@ def _as_kquota_error(error: Exception, jvm: Jvm | None, engine: Engine) -> Kquot
 
 
 def _details(error: Exception) -> str | None:
-    """Return the message of a server from a gRPC error, because gRPC's own text has it only in the third line."""
+    """Return the server's message in a gRPC error, or None for another error. `str` shows it only in the third line."""
     details = getattr(error, "details", None)
     text = details() if callable(details) else None
     return text if isinstance(text, str) else None
 
 
 def answered() -> tuple[type[Exception], ...]:
-    """Return the errors that Spark raises when it runs and rejects a request."""
+    """Return the types of exceptions that Spark raises if it rejects a request."""
     from pyspark.errors import PySparkException
 
     with contextlib.suppress(ImportError):
@@ -81,7 +84,7 @@ def answered() -> tuple[type[Exception], ...]:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    """Return the errors of the installed libraries. py4j comes with Spark, gRPC with the client of Spark Connect."""
+    """Return the exception types of the installed libraries. py4j is part of Spark, and gRPC of the Connect client."""
     from pyspark.errors import PySparkException
 
     found: list[type[Exception]] = [PySparkException, ConnectionError]
@@ -103,7 +106,7 @@ def cause(text: str) -> str:
 
 
 def _python(lines: Sequence[str]) -> str | None:
-    """Return the last line of the last Python traceback, before Java's frames."""
+    """Return the last line of the last Python traceback, before Java's frames. None without a traceback."""
     begins = [number for number, line in enumerate(lines) if line.endswith("Traceback (most recent call last):")]
     raised = list(takewhile(lambda line: not line.startswith("at "), lines[begins[-1] + 1 :])) if begins else []
     return raised[-1] if raised else None

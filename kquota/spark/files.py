@@ -1,6 +1,6 @@
-"""The files with sizes that a job reads. kquota checks them and links them in one folder before Spark starts.
+"""The input files of a job. kquota checks them and links them in one folder before Spark starts.
 
-Spark reads links with names of kquota, so special characters in the operator's file names have no effect.
+kquota chooses the names of the links, so special characters in the operator's file names have no effect.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _GZIP: Final = b"\x1f\x8b"
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 MUCH: Final = 2**40
 USAGE_FILES: Final = "usage-*.parquet"
-"""The files of compacted days. Each has at most one row for a bucket on a broker."""
+"""The name pattern of the files of compacted days. Each file has at most one row for a bucket on a broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """A folder with only the files that the job reads. `names` maps each link in it to the operator's name.
+    """A folder with only the files that the job reads. `names` maps each link to the operator's file name.
 
     `elsewhere` are paths that Spark opens itself, such as `s3a://`. Their contents are unknown before Spark starts.
     """
@@ -39,7 +39,7 @@ class Files:
     elsewhere: tuple[str, ...] = ()
 
     def name(self, link: str) -> str:
-        """Return the operator's name of the file behind `link`."""
+        """Return the operator's name of the file behind `link`. A path elsewhere is returned unchanged."""
         return self.names.get(link, link)
 
     def given_names(self) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ class Files:
         return (*self.names.values(), *self.elsewhere)
 
     def size(self) -> int:
-        """The stored size of the files in bytes. Files elsewhere are assumed to be large."""
+        """Return the stored size of the files in bytes. Files elsewhere are assumed to be large."""
         here = sum((self.folder / link).stat().st_size for link in self.names)
         return here + len(self.elsewhere) * MUCH
 
@@ -63,7 +63,7 @@ def is_elsewhere(path: str) -> bool:
 def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
     """Return the files with the output of kafka-log-dirs that match names or globs, plain or gzipped.
 
-    Raises Invalid if a name or glob matches no file, or if a file contains no JSON line.
+    Raises Invalid if a name or glob matches no file, or if a file cannot be read or contains no JSON line.
     """
     given = list(dict.fromkeys(patterns))
     paths = dict.fromkeys(
@@ -79,7 +79,8 @@ def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
 def matching(pattern: str, name: Parameter, what: str = "file") -> list[Path]:
     """Return the files or folders that match a name or a glob.
 
-    Raises Invalid, naming the parameter, if nothing matches. `what` is the kind of file in the message.
+    Raises Invalid, naming the parameter, if nothing matches or the path cannot be accessed. `what` is the kind of file
+    in the message.
     """
     try:
         # The name of an existing file is not a glob, even if it looks like one.
@@ -93,7 +94,7 @@ def matching(pattern: str, name: Parameter, what: str = "file") -> list[Path]:
 
 
 def _starts(path: Path, name: str) -> Iterator[bytes]:
-    """Yield only the start of each line, because a line has all replicas of a cluster, and may be endless in gzip."""
+    """Yield only the start of each line, because one line has all replicas of a cluster, and gzip can be endless."""
     try:
         with gzip.open(path) if is_packed(path) else path.open("rb") as file:
             is_start = True
@@ -106,18 +107,18 @@ def _starts(path: Path, name: str) -> Iterator[bytes]:
 
 
 def of_days(listing: Listing) -> list[Path]:
-    """Return the files of compacted days of a listing."""
+    """Return the files of the compacted days in a listing."""
     return [file for folder in listing.rolled for file in Path(folder).rglob(USAGE_FILES)]
 
 
 def is_packed(path: Path) -> bool:
-    """True if a file starts like gzip."""
+    """True if a file begins with the two bytes that identify gzip."""
     with path.open("rb") as file:
         return file.read(len(_GZIP)) == _GZIP
 
 
 def laid_out(paths: Iterable[Path], folder: Path, suffix: str, elsewhere: Iterable[str] = ()) -> Files:
-    """Link the files in a new folder, under names of kquota. Raises Invalid for a file that cannot be read."""
+    """Link the files in a new folder, under kquota's names. Raises Invalid for a file that cannot be read."""
     folder.mkdir()
     names = {}
     for number, path in enumerate(paths):
@@ -130,7 +131,7 @@ def laid_out(paths: Iterable[Path], folder: Path, suffix: str, elsewhere: Iterab
 
 
 def _laid(path: Path, place: Path) -> Path:
-    """Create a link to a file, or a copy of a pipe, `<(zcat ...)`. Spark recognizes gzip by the suffix .gz."""
+    """Link a file, or copy a pipe such as `<(zcat ...)`. Add the suffix .gz to gzip, because Spark needs the suffix."""
     if path.is_file():
         place.symlink_to(path.resolve())
     else:

@@ -1,6 +1,6 @@
 """The sums of a move's partitions: the bytes from each broker to each other broker, for each wave and in total.
 
-Also the sums of moves between the log dirs of a broker: the bytes that each broker copies.
+`log_dir_moves` sums the moves between the log dirs of a broker: the bytes that each broker copies.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ HELD: Final = 2
 _REPLICA: Final = (*KEY, "broker")
 
 Rate = Callable[[int, Led], float | None]
-"""The write rate of some of the partitions that a broker leads, in bytes per second. None if it is unknown."""
+"""A function that returns the write rate of some of a leader's partitions, in bytes per second, or None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flows:
-    """The work of a move, the work and moving partitions of each wave by its number, and each broker's copies."""
+    """The work of a move, the work and the number of moving partitions of each wave, and the copies to each broker."""
 
     work: Work
     waves: Mapping[int, Work]
@@ -49,8 +49,9 @@ def summed(partitions: DataFrame, places: DataFrame | None, left: DataFrame | No
 
     `kind` is LED, COPIED or HELD. `broker` is the leader, the destination or the holder, and `leader` is the leader of
     these partitions, null if no broker holds them. Only the row of a leader has `led`. The rate of a leader can be
-    divided among sums afterwards, because it is linear. `places` are the log dirs that a plan names. `left` has the
-    bytes that running copies still need. `missing` sums these, and the whole sizes of all other copies.
+    divided among these sums later, because the division is linear. `places` are the log dirs that a plan names. `left`
+    has the bytes that running copies still need. `missing` is the sum of these bytes and of the whole sizes of all
+    other copies.
     """
     kind = F.when(F.col("at") == 0, LED).when(F.col("at") <= F.size("adds"), COPIED).otherwise(HELD)
     # The position in one list gives the kind, because a lambda would run uncompiled for each of a million partitions.
@@ -97,13 +98,13 @@ def _led() -> dict[str, Column]:
 
 
 def part(row: Row) -> Led:
-    """Return the partitions of a row of `summed`, which are a part of those that its leader leads."""
+    """Return the sums of a row of `summed`, which cover some of the partitions that its leader leads."""
     known = row["written"] == row["partitions"]
     return Led(partitions=row["partitions"], bytes=row["bytes"], writes=row["writes"] if known else None)
 
 
 def flows(rows: Iterable[Row], rate: Rate) -> Flows:
-    """Return the flows of rows of `summed`. `rate` returns the write rates of their leaders."""
+    """Return the flows from the rows of `summed`. `rate` returns the write rate of some of a leader's partitions."""
     by_kind = _by("kind", rows)
     copies, leading = by_kind[COPIED], [row for row in by_kind[LED] if row["led"]["moving"]]
     copies_by_wave, leading_by_wave = _by("wave", copies), _by("wave", leading)
@@ -178,9 +179,9 @@ def log_dir_moves(replicas: DataFrame, places: DataFrame, rates: DataFrame | Non
     """Return the work of each broker, by id. `replicas` has the columns of `spark.sizes`, `places` the log dirs of a
     plan.
 
-    A replica that is already in its log dir does not count. If it is being copied there, only the remaining bytes
-    count. `rates` has `w`, the write rate of partitions in bytes per second. A broker with an unknown rate has unknown
-    writes.
+    A replica that is already in its planned log dir does not count. If a replica is being copied to that log dir, only
+    the remaining bytes count. `rates` has `w`, the write rate of partitions in bytes per second. The writes of a broker
+    are unknown if the rate of one of its replicas is unknown.
     """
     # A path in a plan may end with a slash.
     wanted = places.select(*_REPLICA, F.regexp_replace("log_dir", "(?<=.)/+$", "").alias("target"))

@@ -63,12 +63,12 @@ _MOST_UNKNOWN: Final = 10
 
 
 def schema(table: dict[str, str]) -> str:
-    """Return the columns of a table for Spark, which would otherwise read a cluster id of digits as a number."""
+    """Return the schema of a table, because Spark would otherwise read a cluster id of digits as a number."""
     return ", ".join(f"`{name}` {kind}" for name, kind in table.items())
 
 
 def spanned(reader: Reader, spans: Iterable[Span]) -> DataFrame:
-    """Return the columns cluster, stamp, time, before and seconds, with one row for each snapshot."""
+    """Return one row for each snapshot: cluster, stamp, time, `before` (the previous time) and `seconds` between."""
     rows = (
         {
             "cluster": span.taken.cluster,
@@ -97,7 +97,7 @@ def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def before(reader: Reader, listing: Listing) -> DataFrame | None:
-    """Return the rows of the last rolled snapshot of each cluster that has waiting snapshots."""
+    """Return the rows of the last rolled snapshot of each cluster with waiting snapshots. None without such rows."""
     clusters = {each.cluster for each in listing.waiting.values()}
     newest = [each for each in listing.newest().values() if each.cluster in clusters]
     if not newest:
@@ -115,7 +115,7 @@ def rolled(reader: Reader, listing: Listing, table: str) -> DataFrame:
     """Return one of the two tables, `replicas` or `brokers`, of all rolled snapshots.
 
     Local files are sent to a remote engine, which would otherwise fail or read its own folder of the same name. Raises
-    Refused if the files are too large, or cannot be read on this machine.
+    Refused if files to send are too large or pyarrow is missing, and Invalid if they cannot be read.
     """
     columns, pattern = {"replicas": REPLICAS, "brokers": BROKERS}[table], f"{table}-*.parquet"
     sent = [path for path in listing.rolled if reader.uploads and not is_elsewhere(path)]
@@ -130,14 +130,14 @@ def rolled(reader: Reader, listing: Listing, table: str) -> DataFrame:
 
 
 def _column(frame: DataFrame, name: str) -> Column:
-    """Return a column of a table. A table of an older kquota may not have the column."""
+    """Return a column of a table, or null if an older kquota wrote the table without this column."""
     return F.col(name) if name in frame.columns else F.lit(None)
 
 
 def with_growth(rows: DataFrame, before: DataFrame | None) -> DataFrame:
     """Return the table of replicas: `rows` of snapshots with the columns of `spanned`, each with its growth.
 
-    `before` has the previous snapshot of each cluster, in the columns of this table. The growth is equal to
+    `before` has the previous snapshot of each cluster, in the columns of this table. The growth follows
     `sizes.growth.grown`. An additional column, `twice`, marks a replica that is listed twice in its snapshot.
     """
     every = rows.select("cluster", "time", "before", "seconds", *_facts(), F.lit(True).alias("new"))
@@ -198,14 +198,14 @@ def by_broker(replicas: DataFrame) -> DataFrame:
 
 
 def unproven() -> Column:
-    """True for a growth that is wrong if the topic is tiered, because the start of the local log is unknown."""
+    """Return the condition for a growth that is wrong if the topic is tiered, because the local start is unknown."""
     return F.col("grown").isNotNull() & F.coalesce("leader", F.lit(True)) & F.col("local_start_offset").isNull()
 
 
 def ordinary(snapshot: DataFrame) -> DataFrame:
-    """Return the topics that a snapshot shows not to be tiered: their local logs begin with their first offset.
+    """Return the topics that are not tiered, according to a snapshot: each local log begins with the first offset.
 
-    Earlier sizes of these topics are then also sizes of whole logs.
+    The sizes of these topics in earlier snapshots are therefore also sizes of whole logs.
     """
     whole = F.coalesce(F.col("start_offset") == F.col("local_start_offset"), F.lit(False))
     led = snapshot.where(F.col("leader") & ~F.coalesce("future", F.lit(False)))
@@ -213,7 +213,7 @@ def ordinary(snapshot: DataFrame) -> DataFrame:
 
 
 def with_known_rates(replicas: DataFrame, ordinary: DataFrame) -> DataFrame:
-    """Return the table of replicas, with a null growth where it would be wrong for a tiered topic.
+    """Return the table of replicas, with a null growth where the growth is wrong if the topic is tiered.
 
     The growth of the topics in `ordinary` is kept.
     """

@@ -1,4 +1,4 @@
-"""A history for an estimate: the newest sizes of one cluster, and its write rates up to then."""
+"""A history for an estimate: the sizes in the newest snapshot of one cluster, and its earlier write rates."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from kquota.terms import BrokerId
 class History:
     """One cluster's part of a history: its two tables (docs/history.md), with rolled and waiting snapshots.
 
-    `first` and `last` are the times of its oldest and its newest snapshot. `newest` is the newest one, in the columns
-    of `spark.sizes`. `bad` counts invalid rows of waiting snapshots, which are left out. `unproven` counts the topics
-    that may be tiered. The growth of these topics is left out where it would be wrong for a tiered topic.
+    `first` and `last` are the times of its oldest and its newest snapshot. `newest` has the rows of the newest, in the
+    columns of `spark.sizes`. `bad` counts invalid rows of waiting snapshots, which are left out. `unproven` counts the
+    topics that may be tiered. The growth of these topics is left out where it would be wrong for a tiered topic.
     """
 
     cluster: str
@@ -50,10 +50,10 @@ class History:
     unproven: int = 0
 
     def by_partition(self, window: float | None = None) -> DataFrame | None:
-        """Return the columns topic, partition and w: the mean write rate in bytes per second. None if no rate is known.
+        """Return the columns topic, partition and w: the mean write rate in bytes per second.
 
-        It covers the last `window` seconds, or the whole history if `window` is None. The leaders are those of each
-        snapshot. A single snapshot shows no growth, so its result is None.
+        The rate covers the last `window` seconds, or the whole history if `window` is None. The leaders are those of
+        each snapshot. A single snapshot shows no growth, so its result is None.
         """
         if self.first == self.last:
             return None
@@ -61,9 +61,10 @@ class History:
         return led.groupBy("topic", "partition").agg((F.sum("grown") / F.sum("seconds")).alias("w"))
 
     def by_broker(self, window: float | None = None) -> dict[BrokerId, BytesIn]:
-        """Return the write rate of the partitions that each broker leads, over the same window, without unknown rates.
+        """Return the write rate of the partitions that each broker leads. Brokers with an unknown rate are left out.
 
-        Percentiles are those of the rates between two snapshots, each with the same weight.
+        `window` is the same as in `by_partition`. The percentiles give the rate between any two consecutive snapshots
+        the same weight. The result is empty for a single snapshot.
         """
         if self.first == self.last:
             return {}
@@ -100,8 +101,8 @@ def opened(
 ) -> History:
     """Open the history in `found`. `files` lays out its waiting snapshots, `live` a snapshot of the live cluster.
 
-    Raises Invalid if there is no snapshot, if a file is not valid, if `cluster` is missing, or if `cluster` is None and
-    there are several.
+    Raises Invalid if there is no snapshot, if a file is not valid, if the history does not contain `cluster`, or if
+    `cluster` is None and the history has several clusters.
     """
     known = _known(reader, found).of(cluster)
     name = known.clusters()[0]
@@ -151,7 +152,7 @@ def _proven(replicas: DataFrame, snapshot: DataFrame) -> tuple[DataFrame, int]:
 
 
 def _known(reader: Reader, found: Listing) -> Listing:
-    """Return the listing with the contents of tables elsewhere, because only Spark can read their manifests.
+    """Return the listing with the snapshots in tables elsewhere, because only Spark can read these tables.
 
     Raises Invalid for a snapshot that is older than these tables and not in them.
     """

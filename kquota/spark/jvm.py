@@ -52,14 +52,17 @@ _LEAST: Final = 512 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
-    """The port where the JVM waits for PySpark, on loopback, and its secret."""
+    """The loopback port where the JVM waits for PySpark, and the secret that PySpark must send."""
 
     port: int
     secret: str
 
 
 def home() -> Path:
-    """Return the folder of the installed PySpark, found without importing it. Raises Refused if there is none."""
+    """Return the folder of the installed PySpark, found without importing it.
+
+    Raises Refused without PySpark, or if only the client of Spark Connect is installed.
+    """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise Refused("this command needs Spark, which is not installed. Run: pip install 'kquota[spark]'")
@@ -74,14 +77,14 @@ def home() -> Path:
 
 
 class Jvm:
-    """A JVM with Spark that was just started. See `jvm`."""
+    """A JVM with Spark, started by `jvm`."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path, connection_file: Path) -> None:
         self._process, self._log, self._connection_file = process, log, connection_file
         self.pid = process.pid
 
     def gateway(self) -> Gateway:
-        """Return the gateway as soon as the JVM answers. Raises Refused if the JVM does not start."""
+        """Return the gateway as soon as the JVM answers. Raises Refused if the JVM ends or takes more than 90 s."""
         deadline = time.monotonic() + START_SECONDS
         while not self._connection_file.exists():
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -104,7 +107,7 @@ class Jvm:
         self._process.kill()
 
     def exits(self, seconds: float) -> bool:
-        """Wait for the JVM to end normally, which is slow. Return True if it ends within `seconds`."""
+        """Wait for the JVM to end normally, which is slow. Return True if it ends with code 0 within `seconds`."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.communicate(timeout=seconds)
             return self._process.returncode == 0
@@ -125,8 +128,8 @@ def jvm(
 ) -> Iterator[Jvm]:
     """Start a JVM with Spark, configured by `options` and the JVM's own `flags`. All its files are in `scratch`.
 
-    `address` is the interface that it listens on, or None for Spark's default. The JVM ends with the block, and also if
-    this process dies, because it reads a pipe from this process. Ctrl-C reaches only this process. Raises Refused
+    `address` is the interface that Spark listens on, or None for Spark's default. The JVM ends with the block, and also
+    if this process dies, because it reads a pipe from this process. Ctrl-C reaches only this process. Raises Refused
     without Spark or Java.
     """
     spark, log, connection_file, conf = home(), scratch / "spark.log", scratch / "gateway", scratch / "spark.conf"
@@ -159,7 +162,7 @@ def jvm(
 
 
 def class_path(spark: Path) -> str:
-    """Return the jars of Spark, then the Hadoop configuration, if the environment names one (hdfs, s3a)."""
+    """Return the class path: the jars of Spark, then any Hadoop configuration in HADOOP_CONF_DIR (hdfs, s3a)."""
     hadoop = os.environ.get("HADOOP_CONF_DIR")
     return f"{spark}/jars/*{os.pathsep}{hadoop}" if hadoop else f"{spark}/jars/*"
 
@@ -181,8 +184,8 @@ def last_words(log: Path) -> str:
 
 
 def heap() -> int:
-    """Return the bytes of heap: half of the memory of this machine or its cgroup, limited so that the process stays
-    below 3 GB.
+    """Return the heap size in bytes: half of the memory of this machine or its cgroup, from 512 MiB to 2 GiB, so that
+    the process stays below 3 GB.
     """
     return max(_LEAST, min(_MOST, min(_memories()) // 2))
 

@@ -1,4 +1,4 @@
-"""The master of a cluster: whether it answers, the local address that it can reach, and its executors."""
+"""The master of a Spark cluster: whether it answers, the local address that it can reach, and its executors."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ def own_address(engine: Engine) -> str | None:
 
 
 def reached(place: str) -> str:
-    """Return the local address of a connection to HOST:PORT, or to HOST:7077. Raises OSError if there is none within 10
-    s.
+    """Return the local address of a connection to `place`: HOST:PORT, or HOST for port 7077.
+
+    Raises OSError if there is no connection within 10 s, and Invalid if `place` is not a valid address.
     """
     with socket.create_connection(_address(place), timeout=REACH_SECONDS) as connection:
         return str(connection.getsockname()[0])
@@ -57,7 +58,7 @@ def _address(place: str) -> tuple[str, int]:
 
 
 def await_executors(spark: SparkSession) -> None:
-    """Return when one executor exists. Raises Refused if none starts, because Spark would wait without end."""
+    """Return when one executor exists. Raises Refused if none starts within 60 s, because Spark would wait forever."""
     context = spark.sparkContext
     deadline = time.monotonic() + EXECUTOR_SECONDS
     # The driver also counts as an executor.

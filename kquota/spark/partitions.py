@@ -31,8 +31,8 @@ class Health:
     """The source of the input, and the number of rows that were left out.
 
     `bad` rows lack a broker, topic, partition or valid size. `future` rows are copies between two log dirs of one
-    broker. If a replica is listed twice, the largest row is kept, and the others are `duplicate`. `offline` counts log
-    dirs that their broker could not read, so that their replicas are missing.
+    broker. If a replica is listed twice, the largest row is kept, and `duplicate` counts the others. `offline` counts
+    log dirs that their broker could not read, so that their replicas are missing.
     """
 
     cluster: str | None
@@ -62,7 +62,10 @@ def judged(replicas: DataFrame) -> DataFrame:
 
 
 def health(rows: DataFrame, files: Files) -> Health:
-    """Return the health of rows from `judged`. Raises Invalid for unusable rows, naming the file."""
+    """Return the health of rows from `judged`.
+
+    Raises Invalid, naming the files, for an unusable file, and for rows without replicas or of several snapshots.
+    """
     # Rows are grouped by columns with few values, because collecting these values as sets takes ten times as long.
     counts = [F.count_if(F.col("why") == why).alias(why) for why in ("bad", "future", "offline")]
     good, problems = F.count_if(F.col("why").isNull()), F.count("problem")
@@ -109,17 +112,17 @@ def partitions(
     second.
 
     The leader is that of the input, otherwise the plan's first replica that already holds the partition, otherwise the
-    lowest broker that holds it. If the input does not report the in-sync replicas, all current replicas count as in
-    sync. A partition of the plan without replicas has no leader. With an `assumed_size`, in bytes, the plan's first
-    replica holds and leads it. `replicas` and `targets` need much memory, so they are included only if `detailed` is
-    set.
+    holder with the lowest id. If the input does not report the in-sync replicas, all current replicas count as in sync.
+    A partition of the plan without replicas has no leader. With an `assumed_size`, in bytes, the plan's first replica
+    holds and leads such a partition. `replicas` and `targets` need much memory, so they are included only if `detailed`
+    is set.
     """
     found = _standing(_joined(rows, plan, rates), assumed_size)
     return found if detailed else found.drop("replicas", "targets")
 
 
 def _joined(rows: DataFrame, plan: PlanFrame, rates: DataFrame | None) -> DataFrame:
-    """Return all values of a partition in one row. This takes one exchange of rows. A join would sort both sides."""
+    """Return one row with all values of each partition, after one exchange of rows. A join would sort both sides."""
     held = rows.where(F.col("why").isNull()).withColumn("replica", F.struct("broker", "size", "leader", "in_sync"))
     # Only an entry that breaks a rule has an empty list of replicas.
     wanted = F.when(F.col("wrong").isNull(), F.col("targets")).otherwise(_no_brokers())
@@ -166,8 +169,8 @@ def _no_brokers() -> Column:
 
 
 def _standing(joined: DataFrame, assumed_size: int | None) -> DataFrame:
-    """Add columns in few steps. Spark analyzes each step again with all steps below it, which takes a tenth of a
-    second.
+    """Add the calculated columns in few steps, because Spark analyzes all earlier steps again for each step, which
+    takes 0.1 s.
     """
     # Spark runs lambdas uncompiled, so only the few partitions that need a lambda use one.
     once = F.filter("every", lambda row, n: (n == 0) | (F.get("every", n - 1)["broker"] != row["broker"]))

@@ -23,7 +23,7 @@ _FIRST_LINE: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFiles:
-    """A plan that Spark reads: Parquet, otherwise JSON lines. `name` is the operator's name for it."""
+    """A plan that Spark reads: Parquet, otherwise JSON lines. `name` is the operator's name for the plan."""
 
     name: str
     parquet: bool

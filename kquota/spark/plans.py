@@ -43,7 +43,7 @@ class PlanFrame:
 
 
 def planned(reader: Reader, plan: Plan) -> PlanFrame:
-    """Return a plan that is already read and checked."""
+    """Return the DataFrames of a plan that kquota has already read and checked."""
     frame = reader.objects("plan", _rows(plan), _PLAN).withColumn("wrong", _no_complaint())
     if not plan.log_dirs:
         return PlanFrame(name=_READ, frame=frame)
@@ -56,9 +56,9 @@ def planned(reader: Reader, plan: Plan) -> PlanFrame:
 
 
 def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
-    """Return a plan that only Spark reads. `measure` raises Invalid for its first invalid entry.
+    """Return the DataFrame of a plan that only Spark reads. `measure` raises Invalid for the first invalid entry.
 
-    This raises Invalid at once for Parquet without the columns topic, partition and replicas.
+    Raises Invalid at once for unreadable Parquet, and for Parquet without the columns topic, partition and replicas.
     """
     if plan.parquet:
         found = reader.parquet(plan.files, plan.name)
@@ -87,7 +87,7 @@ def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
 
 
 def targets_of(reader: Reader, plan: PlanFrame, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Replicas]:
-    """Return the replicas of the plan for those of `partitions` that it contains."""
+    """Return the replicas of the plan for the given partitions. A partition that is not in the plan is left out."""
     rows = ({"topic": name.topic, "partition": name.partition} for name in partitions)
     asked = reader.table("asked", rows, "topic string, `partition` int")
     found = (
@@ -97,7 +97,7 @@ def targets_of(reader: Reader, plan: PlanFrame, partitions: Iterable[TopicPartit
 
 
 def _rows(plan: Plan) -> Iterator[str]:
-    """Return the entries of a plan as JSON. They are written directly, because there may be a million."""
+    """Return the entries of a plan as JSON. Each entry is formatted directly, because there may be a million."""
     names = {topic: json.dumps(topic) for topic in plan.topics}
     for (topic, number), replicas in plan.targets.items():
         yield f'{{"topic":{names[topic]},"partition":{number},"targets":[{",".join(map(str, replicas))}]}}'

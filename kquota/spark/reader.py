@@ -1,7 +1,7 @@
-"""Reading local files for a job.
+"""Reads local files for a job.
 
-A local engine reads them itself. kquota sends their lines to a cluster or a Spark Connect server, which cannot see the
-local folders.
+A local engine opens the files itself. kquota sends their lines to a cluster or a Spark Connect server, which cannot see
+the local folders.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _HISTORY: Final = Parameter("history")
 _MOST_SENT: Final = 100_000_000
-"""The largest size in bytes of Parquet that kquota sends, because client and driver hold the rows several times."""
+"""The maximum size in bytes of Parquet that kquota sends, because client and driver hold the rows several times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Reader:
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def json_lines(self, files: Files, schema: str, corrupt: str) -> DataFrame:
-        """Return the JSON objects in lines by `schema`, with the link as `file`, and invalid lines in `corrupt`."""
+        """Return the columns of `schema` from JSON lines, the link as `file`, and invalid lines in column `corrupt`."""
         from pyspark.sql import functions as F
 
         if self.uploads:
@@ -70,8 +70,10 @@ class Reader:
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def parquet(self, files: Files, name: str) -> DataFrame:
-        """Return the rows of Parquet files with all their columns. Raises Invalid, naming `name`, if the columns
-        differ.
+        """Return the rows of Parquet files with all their columns.
+
+        Raises Invalid, naming `name`, if the files cannot be read or the types of a column differ, and Refused if
+        pyarrow is needed and missing.
         """
         if self.uploads and files.names:
             return self._sent(str(files.folder), (name,))
@@ -84,7 +86,8 @@ class Reader:
     def hive(self, folder: Path, pattern: str, partitions: Iterable[str]) -> DataFrame:
         """Return the rows of the Parquet files of a local history, with the columns in its folder names.
 
-        The rows are sent to the engine. Raises Refused if they are too large.
+        kquota sends the rows to the engine. Raises Refused if the files are too large or pyarrow is missing, and
+        Invalid if they cannot be read.
         """
         files = sorted(folder.rglob(pattern))
         if sum(file.stat().st_size for file in files) > _MOST_SENT:
@@ -101,7 +104,10 @@ class Reader:
     def _sent(
         self, files: str | list[str], name: tuple[str, ...], *, base: Path | None = None, partitions: Iterable[str] = ()
     ) -> DataFrame:
-        """Send rows with pyarrow. Raises Refused without pyarrow, which only the client of Spark Connect installs."""
+        """Send rows with pyarrow. Raises Invalid for unreadable files.
+
+        Raises Refused without pyarrow, which only the client of Spark Connect installs.
+        """
         try:
             import pyarrow
             from pyarrow import dataset, parquet
@@ -130,9 +136,9 @@ class Reader:
         return self.spark.createDataFrame(found)
 
     def table(self, name: str, rows: Iterable[Mapping[str, object]], schema: str) -> DataFrame:
-        """Return a table from rows of kquota.
+        """Return a table from rows in memory.
 
-        The rows go through JSON lines, so the table can be large, and Spark runs no Python.
+        Spark reads the rows as JSON lines, so the table can be large, and Spark runs no Python.
         """
         return self.objects(name, map(json.dumps, rows), schema)
 

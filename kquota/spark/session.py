@@ -1,7 +1,7 @@
 """One Spark session for one command: silent, and without leftovers.
 
-It starts in parallel with the first work of the command, because a JVM takes seconds to start, and so does a
-measurement of write rates on a live cluster.
+The session starts in parallel with the first work of the command, because both the start of a JVM and a measurement of
+write rates on a live cluster take seconds.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _LARGE_OPTIONS: Final = {
 _SMALL: Final = 16_000_000
 _END_SECONDS: Final = 2.0
 OnStage: TypeAlias = Callable[[int, int, int], None]
-"""A callback that receives the newest stage: its number, its finished tasks and all its tasks."""
+"""A callback that receives the newest stage: its id, and the numbers of its finished tasks and of all its tasks."""
 _LOOK_SECONDS: Final = 0.2
 
 
@@ -76,7 +76,7 @@ class Start:
             self._failure = error
 
     def session(self) -> SparkSession:
-        """Return the session as soon as it is ready. Raises the error if it cannot start."""
+        """Return the session as soon as it is ready. Raises the error that prevented its start."""
         self._thread.join()
         if self._failure is not None:
             raise self._failure
@@ -84,7 +84,7 @@ class Start:
         return self._session
 
     def ended(self) -> None:
-        """Wait for the thread, whose JVM has ended. Waits at most 2 s, because the thread may wait for a server."""
+        """Wait at most 2 s for the end of the thread, because the thread may be waiting for a server."""
         self._thread.join(_END_SECONDS)
 
 
@@ -92,11 +92,11 @@ class Start:
 def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED, *, scanned: int = 0) -> Iterator[Start]:
     """Start Spark for an input of `size` bytes, and return at once. Give the yielded value to `session`.
 
-    `scanned` is the size of the part of a history that Spark only sums up. The first compiler is enough for this part.
+    `scanned` is the size of the part of a history that Spark only sums up. The C1 compiler is enough for this part.
 
     Nothing may import PySpark before `session` returns, because two threads fail on its circular imports. The end of
     the block ends everything, including a session that is not ready. Files are in the folder `scratch`. Raises Refused
-    without Spark or Java, Unreachable if a master does not answer.
+    without Spark or Java, and Unreachable if a master does not answer.
     """
     tuned = _SMALL_OPTIONS if size + scanned < _SMALL else _LARGE_OPTIONS if engine.local else {}
     if engine.remote is not None:
@@ -166,7 +166,7 @@ def session(
 
 @contextlib.contextmanager
 def _watched(spark: SparkSession, on_stage: OnStage, *, remote: bool) -> Iterator[None]:
-    """Report stages to `on_stage` from another thread, as long as the block runs."""
+    """Report the newest stage to `on_stage` from another thread, while the block runs."""
     if remote:
 
         def handler(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001 - by name

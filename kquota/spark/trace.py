@@ -1,8 +1,8 @@
 """The job of a large trace. It simulates each stream in order, and all streams in parallel.
 
 The answer of a broker depends on its previous answers, and rejected requests are sent again, so sums over columns are
-not enough. Therefore only this job runs Python in Spark, with the code for small traces. The code is sent by value, so
-workers do not need kquota.
+not enough. Therefore this job is the only one that runs Python in Spark, with the same code as for small traces. The
+code is sent by value, so workers do not need kquota.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ANSWER: Final = ", ".join(
 
 
 def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, closed_loop: bool) -> list[Answered]:
-    """Return the result of `simulate.trace.answered` for the same rows, to the millisecond.
+    """Simulate a trace in Spark. Return the result of `simulate.trace.answered` for the same rows, to the millisecond.
 
     Invalid rows go to `bad`.
     """
@@ -66,8 +66,8 @@ def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, clo
 
 
 def surveyed(rows: DataFrame, bad: Bad) -> tuple[int, int] | None:
-    """Return the times of the first and the last valid row of `requests` in ms, or None without such a row. The
-    invalid rows go to `bad`.
+    """Return the times of the first and the last valid row of `requests` in ms, or None without a valid row. Invalid
+    rows go to `bad`.
     """
     example, at = F.when(F.col("bad"), F.struct("file", "value")), F.when(~F.col("bad"), F.col("at"))
     bad.count, found, first, last = rows.agg(F.count_if("bad"), F.min(example), F.min(at), F.max(at)).collect()[0]
@@ -76,7 +76,7 @@ def surveyed(rows: DataFrame, bad: Bad) -> tuple[int, int] | None:
 
 
 def requests(reader: Reader, trace: TraceFiles) -> DataFrame:
-    """Return the columns of a stream and a request, the original `file` and `value`, and whether the row is `bad`."""
+    """Return a row for each request: its stream, its numbers, the original `file` and `value`, and `bad` if invalid."""
     lines = reader.lines(trace.files)
     skipped = F.trim("value") == ""
     if trace.header is None:

@@ -20,7 +20,7 @@ from kquota.spark import files
 from kquota.spark.files import Files, is_elsewhere, is_packed
 
 _PACKED: Final = 10
-"""The approximate bytes of text in one gzipped byte."""
+"""The approximate number of bytes of text in one byte of gzip."""
 
 _LONGEST_SHOWN: Final = 200
 _TRACE: Final = Parameter("trace")
@@ -35,7 +35,7 @@ class TraceFiles:
     header: str | None = None
 
     def text_size(self) -> int:
-        """The approximate bytes of text to read."""
+        """Return the approximate size of the uncompressed text in bytes."""
         packed = [link for link in self.files.names if link.endswith(".gz")]
         more = sum((self.files.folder / link).stat().st_size for link in packed)
         return self.files.size() + (_PACKED - 1) * more
@@ -45,7 +45,7 @@ class TraceFiles:
         return not line.strip(" ") or line == self.header
 
     def left_out(self, bad: Bad) -> str | None:
-        """Return the note about invalid rows, with an example. None without such rows."""
+        """Return the note about invalid rows, with an example. None without invalid rows."""
         if bad.example is None:
             return None
         link, line = bad.example
@@ -64,7 +64,7 @@ class Bad:
     example: tuple[str, str] | None = None
 
     def add(self, link: str, line: str) -> None:
-        """Add a row."""
+        """Count an invalid row, and keep it as the example if it sorts first by file and text."""
         self.count += 1
         self.example = min(self.example or (link, line), (link, line))
 
@@ -73,7 +73,8 @@ def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
     """Open files or globs, plain or gzipped, or stdin (`-`). Paths that Spark opens (s3a://, hdfs://) must be JSON
     lines.
 
-    Raises Invalid if a file is missing or empty, if the files are of different kinds, or if CSV has no header.
+    Raises Invalid if a file is missing, empty or unreadable, if the files are of different kinds, or if a CSV header is
+    not valid.
     """
     given = list(dict.fromkeys("/dev/stdin" if pattern == "-" else pattern for pattern in patterns))
     here = [pattern for pattern in given if not is_elsewhere(pattern)]
@@ -96,7 +97,7 @@ def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
 
 
 def rows(found: TraceFiles, bad: Bad) -> Iterator[tuple[TraceStream, Request]]:
-    """Yield every valid row. The others go to `bad`. Raises Invalid for a damaged file."""
+    """Yield the stream and request of each valid row. Invalid rows go to `bad`. Raises Invalid for a damaged file."""
     for link in found.files.names:
         for line in _lines(found.files, link):
             if found.skipped(line):

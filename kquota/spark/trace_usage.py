@@ -1,4 +1,4 @@
-"""The use of clients in a trace of requests, in the columns of usage snapshots."""
+"""The quota use of clients in a trace of requests, in the columns of usage snapshots."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STREAM: Final = TraceStream._fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceUse:
-    """The days of use of a trace, and the time from its first to its last request, in ms."""
+    """The job over a part of a trace, and the begin and end of this part, in ms as in the trace."""
 
     job: UsageJob
     begin: int
@@ -51,8 +51,8 @@ def opened(
 def readings(rows: DataFrame, cluster_id: str, keys: Collection[str]) -> DataFrame:
     """Return a reading for each key, client and quota window with requests, and one for each gap between two windows.
 
-    `rows` are the valid requests. A client is idle in a gap, so its use there is 0. A client without a
-    user and a client-id has no quota, and is left out.
+    `rows` are the valid requests. A client is idle in a gap, so its use there is 0. A client that has neither a user
+    nor a client-id has no quota, and is left out.
     """
     named = rows.where((F.col("user") != "") | (F.col("client_id") != ""))
     window = F.expr(f"at div {FULL_SAMPLES_MS}").alias("window")

@@ -52,7 +52,7 @@ def _rows(files: Files) -> Iterator[_Row]:
 
 
 def _texts(rows: Iterable[_Row]) -> Iterator[str]:
-    """Yield the rows as arrays of JSON. There is at least one array, which may be empty."""
+    """Yield the rows as JSON arrays. There is at least one array, which may be empty."""
     chunk: list[dict[str, str]] = []
     size = 0
     for link, line in rows:

@@ -1,4 +1,4 @@
-"""The jobs over usage snapshots: one row for each client and day, percentiles of each client, and its use over time.
+"""The jobs over usage snapshots: one row for each client and day, percentiles of each client, and use over time.
 
 A level is a use, rounded up by at most 2 %. Each row has the seconds of each level. The seconds of several days can be
 added up, so a percentile over weeks does not need the single readings.
@@ -63,7 +63,7 @@ _SECONDS_BITS: Final = 32
 
 @dataclass(slots=True, kw_only=True)
 class UsageJob:
-    """The rows of compacted days and of waiting snapshots of one cluster, from one day on.
+    """The rows of compacted days and of waiting snapshots of one cluster, from a given day on.
 
     A bucket has at most `most_rows` of these rows on one broker.
     """
@@ -97,7 +97,7 @@ class UsageJob:
         return [_statistics(row) for row in flat.collect()]
 
     def pieces(self, wanted: Mapping[QuotaBucket, str]) -> Iterator[tuple[QuotaBucket, list[tuple[float, float]]]]:
-        """Yield each wanted bucket on its broker, with the pairs (rate, seconds) of its readings in order."""
+        """Yield each wanted bucket with the (rate, seconds) pairs of its readings on the given broker, in order."""
         if not wanted:
             return
         rows = (
@@ -129,7 +129,7 @@ def opened(reader: Reader, listing: Listing, files: Files, since: str) -> UsageJ
 
 
 def readings(reader: Reader, files: Files) -> DataFrame:
-    """Return the valid lines of snapshots with a use, and the date of each."""
+    """Return the valid lines of usage snapshots that report a use, each with its date."""
     columns = ", ".join(f"`{name}` {kind}" for name, kind in {**_ROW, _CORRUPT: "string"}.items())
     rows = reader.json_lines(files, columns, _CORRUPT)
     whole = F.col(_CORRUPT).isNull() & (F.col("version") == USAGE_VERSION) & F.col("time").isNotNull()

@@ -15,7 +15,7 @@ _PIECE: Final = 2**18
 
 
 class NoAnswer(Exception):
-    """A server did not answer, or its answer was too large or too slow. The message is the reason.
+    """A request failed, or its answer was an HTTP error, truncated, too large or too slow. The message is the reason.
 
     `body` is the beginning of the body of an HTTP error. It is empty for other errors.
     """
@@ -26,7 +26,7 @@ class NoAnswer(Exception):
 
 
 class _Watch:
-    """Closes the connections of one request when its time is over.
+    """Closes the connections of one request when the time limit of the request is over.
 
     The time-out of a socket is not enough, because it starts again at each byte.
     """

@@ -22,7 +22,7 @@ _KEYS: Final = {
     "request": terms.REQUEST_PERCENTAGE,
     "controllermutation": terms.CONTROLLER_MUTATION_RATE,
 }
-"""The quota of each type of metric (ClientQuotaManager)."""
+"""The quota key for each metric type (ClientQuotaManager)."""
 _WANTED: Final = re.compile(
     rb"_(?:byte_rate|request_time|mutation_rate|throttle_time|tokens)\{|eventqueuetime|app_info_"
     rb"|requestmetrics_(?:99thpercentile|totaltimems)\{",
@@ -42,18 +42,18 @@ _LABEL: Final = re.compile(r'[ \t,]*([a-zA-Z_]\w*)[ \t]*=[ \t]*"([^"\\]*+(?:\\.[
 _END: Final = re.compile(r"[ \t,]*\}")
 _MOST: Final = 1e18
 _MOST_BYTES: Final = 64 * 2**20
-"""The largest size of an answer. A broker with 10,000 clients has 10 MB of metrics."""
+"""The maximum size of an exporter's answer, in bytes. A broker with 10,000 clients has 10 MB of metrics."""
 _SECONDS: Final = 10.0
 _AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerMetrics:
-    """The metrics of one broker.
+    """The metrics of one broker. `readings` has the use of each quota bucket.
 
     `queue_ms` is the 99th percentile of the time in the controller's event queue, and `produce_ms` the 99th percentile
     of the total time of produce requests. None means that the broker does not report the value. `unread` is the number
-    of lines about quotas that are not in the text format.
+    of lines with a relevant metric that are not in the text format.
     """
 
     broker: str
@@ -64,7 +64,7 @@ class BrokerMetrics:
 
 
 def urls(text: str, named: str) -> tuple[str, ...]:
-    """Parse the addresses of exporters, separated by commas. Raises Invalid, naming the option `named`."""
+    """Parse exporter URLs, separated by commas. Raises Invalid, naming the option `named`, for a wrong URL or none."""
     found = tuple(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
     for one in found:
         must_be_url(one, named, _EXAMPLE)
@@ -87,7 +87,7 @@ def must_be_url(text: str, named: str, example: str) -> None:
 
 
 def read(addresses: Sequence[str]) -> list[BrokerMetrics | Unreachable]:
-    """Read all exporters at the same time. Return the metrics or the error of each, in the order of `addresses`.
+    """Read all exporters at the same time. Return the metrics or the error of each exporter, in order.
 
     Raises Invalid if two exporters report the same broker.
     """
@@ -113,10 +113,10 @@ def _read(url: str) -> BrokerMetrics | Unreachable:
 
 
 def parsed(body: Iterable[bytes], where: str) -> BrokerMetrics:
-    """Parse the answer of an exporter, piece by piece. `where` names a broker that does not report its id.
+    """Parse the answer of an exporter, piece by piece. `where` is the name of a broker that does not report its id.
 
     A line that is not in the text format is counted and left out, because it can contain a name that a client has
-    chosen. Raises ValueError if there are such lines, and no quota metrics.
+    chosen. Raises ValueError for a line that is too long, or if there are invalid lines and no quota metrics.
     """
     unread = 0
 
@@ -135,7 +135,7 @@ def parsed(body: Iterable[bytes], where: str) -> BrokerMetrics:
 
 
 def metrics_of(samples: Iterable[Sample], where: str) -> BrokerMetrics:
-    """Return the metrics of one broker from its samples. `where` names a broker that does not report its id."""
+    """Return the metrics of one broker. `where` is the name of a broker that does not report its id."""
     broker, queue, produce = where, None, None
     used: dict[QuotaBucket, BucketUse] = {}
     for sample in samples:
@@ -162,7 +162,10 @@ def _with(use: BucketUse, metric: str, value: float) -> BucketUse:
 
 
 def _wanted(body: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines to parse. Only a line feed ends a line: a client's name can contain other control characters."""
+    """Yield the lines to parse. Raises ValueError for a line that is too long.
+
+    Only a line feed ends a line, because a client's name can contain other control characters.
+    """
     rest = b""
     for piece in body:
         *lines, rest = (rest + piece).split(b"\n")
@@ -177,7 +180,7 @@ def _is_wanted(line: bytes) -> bool:
 
 
 def _sample(line: str) -> Sample:
-    """Parse one line of the text format, in linear time. Raises ValueError."""
+    """Parse one line of the text format, in linear time. Raises ValueError for an invalid line."""
     begin = _LABELED.match(line)
     if begin is None:
         raise ValueError("the line has no metric name")
@@ -196,7 +199,7 @@ def _sample(line: str) -> Sample:
 
 
 def _bucket(kind: str | None, sample: Sample) -> QuotaBucket | None:
-    """Return the bucket of a sample, or None for a metric that is not about a client."""
+    """Return the bucket of a sample, or None for another kind of metric and for a metric without a client."""
     labels = {name.lower().replace("_", "").replace("-", ""): value for name, value in sample.labels.items()}
     kind = kind or labels.get("resource", labels.get("type", "")).lower()
     user, client_id = labels.get("user", ""), labels.get("clientid", "")
@@ -216,7 +219,10 @@ def _unescaped(text: str) -> str:
 
 
 def _queue(name: str, sample: Sample) -> float | None:
-    """Return the 99th percentile of EventQueueTimeMs, under its default names or those of the exporter's example."""
+    """Return the 99th percentile of EventQueueTimeMs, or None for another metric.
+
+    The metric has its default names, or those of the exporter's example configuration.
+    """
     labels = sample.labels
     by_label = name.endswith("_99thpercentile") and labels.get("name", "").lower().startswith(_QUEUE)
     by_name = _QUEUE in name and (name.endswith("_99thpercentile") or labels.get("quantile") == "0.99")
@@ -224,7 +230,10 @@ def _queue(name: str, sample: Sample) -> float | None:
 
 
 def _produce(name: str, sample: Sample) -> float | None:
-    """Return the 99th percentile of TotalTimeMs of produce requests, under the same two kinds of names as `_queue`."""
+    """Return the 99th percentile of TotalTimeMs of produce requests, or None for another metric.
+
+    The metric has the same two kinds of names as in `_queue`.
+    """
     labels = sample.labels
     if labels.get("request", "").lower() != "produce":
         return None

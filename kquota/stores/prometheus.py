@@ -32,19 +32,19 @@ _MOST_TIMES: Final = 11_000
 """The maximum number of times in an answer. A Prometheus server returns at most this many values of one series."""
 _KEPT: Final = object()
 _AT_ONCE: Final = timedelta(hours=1)
-"""The period of one range query. A longer period could need too much memory, because samples are sent as text."""
+"""The maximum period of one range query. A longer period could need too much memory, because samples are text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrometheusServer:
-    """The address of a server, and the labels that the series of the brokers have."""
+    """The address of a Prometheus server, and the labels that select the series of a cluster's brokers."""
 
     address: str
     labels: Mapping[str, str]
 
     @property
     def selector(self) -> str:
-        """The PromQL of all series to read."""
+        """The PromQL selector of all series to read."""
         found = [
             f"__name__=~{json.dumps(_NAMES)}",
             *(f"{name}={json.dumps(value)}" for name, value in self.labels.items()),
@@ -53,7 +53,7 @@ class PrometheusServer:
 
 
 def server(text: str, named: str) -> PrometheusServer:
-    """Parse the address of a server: its parameters are labels. Raises Invalid, naming the option `named`."""
+    """Parse a server's URL, whose query has the labels. Raises Invalid, naming the option `named`, for other text."""
     must_be_url(text, named, _EXAMPLE)
     parts = urlsplit(text)
     labels = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -65,7 +65,7 @@ def server(text: str, named: str) -> PrometheusServer:
 
 
 def read(of: PrometheusServer) -> list[BrokerMetrics | Unreachable]:
-    """Return the newest metrics of all brokers, or one error if the server does not answer or has none.
+    """Return the newest metrics of all brokers, or one error if the server does not answer or has no metrics.
 
     Raises Invalid if the brokers belong to several clusters.
     """
@@ -85,7 +85,7 @@ def history(
 ) -> Iterator[tuple[datetime, list[BrokerMetrics]]]:
     """Yield the metrics of all brokers at every step from `begin` to `end`.
 
-    Raises Unreachable, and Invalid if the brokers belong to several clusters.
+    Raises Unreachable without a valid answer, and Invalid if the brokers belong to several clusters.
     """
     while begin <= end:
         last = min(end, begin + max(_AT_ONCE - step, timedelta()))
@@ -98,7 +98,10 @@ def history(
 def _asked(
     of: PrometheusServer, query: str, parameters: Mapping[str, float]
 ) -> Iterator[tuple[float, list[BrokerMetrics]]]:
-    """Return the metrics of the brokers at each time of a query, the earliest first. Raises Unreachable."""
+    """Return the metrics of the brokers at each time of a query, the earliest first.
+
+    Raises Unreachable if the server does not answer, or if the answer is not from Prometheus.
+    """
     url = f"{of.address}/api/v1/{query}?{urlencode({'query': of.selector, **parameters})}"
     try:
         return parsed(b"".join(answers.pieces(url, _MOST_BYTES, _SECONDS)))
@@ -116,7 +119,7 @@ def _why(error: answers.NoAnswer) -> str:
 
 
 class _ReadSeries:
-    """The series of an answer. Each is packed as soon as it is read, because JSON values take ten times the memory."""
+    """The series of an answer. Each series is packed as soon as it is read, because JSON takes ten times the memory."""
 
     def __init__(self) -> None:
         self.labels: list[dict[str, str]] = []
@@ -125,7 +128,7 @@ class _ReadSeries:
     def keep(self, found: dict[str, Any]) -> object:
         """Keep a series and return _KEPT, or return any other object unchanged.
 
-        Raises ValueError, KeyError and TypeError.
+        Raises ValueError, KeyError or TypeError for an invalid series.
         """
         labels = found.get("metric")
         if not isinstance(labels, dict):
@@ -164,7 +167,8 @@ class _ReadSeries:
 def parsed(body: bytes) -> Iterator[tuple[float, list[BrokerMetrics]]]:
     """Return the metrics of the brokers at each time of an answer, the earliest first.
 
-    A broker that does not report its id has the name of its exporter. Raises ValueError, KeyError and TypeError.
+    A broker that does not report its id has the name of its exporter. Raises ValueError, KeyError or TypeError for an
+    invalid answer.
     """
     series = _ReadSeries()
     result = bounded.json_object(body, bounded.json_decoder(series.keep))["data"]["result"]
