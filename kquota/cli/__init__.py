@@ -1,4 +1,4 @@
-"""Options, colors, prompts and exit codes. No other room knows them. A command imports other rooms only when it runs.
+"""The only room with options, colors, prompts and exit codes. A command imports other rooms only when it runs.
 
 The folder of a command, or of a group of commands, has the name of the command. Its `command.py` defines the `app`.
 """

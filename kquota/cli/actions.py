@@ -1,8 +1,8 @@
 """Commands with several actions, like Kafka's tools. The user gives exactly one action, and each option works only
 with some actions.
 
-The dataclass of options has a bool for each action, and `With` in the annotation of each option that works only with
-some. Register the command by `commands.add` with `kind=StrictCommand`, and begin its work with `action`.
+The options dataclass has a bool for each action. If an option works only with some actions, its annotation contains
+`With`. Register the command with `commands.add` and `kind=StrictCommand`. The command's work calls `action` first.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from kquota.errors import Invalid
 
 
 class With:
-    """The actions that an option works with. It is used in the annotation of the option."""
+    """The actions that an option works with. An instance is part of the option's annotation."""
 
     def __init__(
         self, *actions: str, required: bool = False, unless: str | None = None, zookeeper: bool = True
     ) -> None:
-        """With `required`, each action needs the option, or `unless`. Without `zookeeper`, the option needs brokers."""
+        """With `required`, each action needs this option or `unless`. Without `zookeeper`, the option needs brokers."""
         self.actions = actions
         self.required = required
         self.unless = unless
@@ -42,7 +42,7 @@ def value(name: str, metavar: str, text: str) -> Any:
 
 
 def rules(kind: type[Any]) -> Mapping[str, With]:
-    """Return the rules of the options of the dataclass `kind`, by option name. Options without a rule are left out."""
+    """Return the rules in the options dataclass `kind`, by option name. Options without a rule are left out."""
     return {
         name.replace("_", "-"): rule
         for name, hint in hints(kind).items()
@@ -59,8 +59,8 @@ def is_given(options: object, option: str) -> bool:
 def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) -> str:
     """Return the given action. `tables` are the actions that can print TSV.
 
-    Raises Invalid, in Kafka's words, for no action, for two actions, and for an option that does not work with the
-    action.
+    Raises Invalid unless exactly one action is given, for a missing required option, and for an option or a format that
+    does not work with the action.
     """
     asked = [name for name in actions if getattr(options, name)]
     if len(asked) != 1:
@@ -90,10 +90,10 @@ class StrictCommand(Command):
     """A command that refuses input that Click would ignore. Its errors use the words of Kafka's tools."""
 
     written_as: ClassVar[Mapping[str, tuple[str, str]]] = {}
-    """Options without a value that are another spelling of an option with its value."""
+    """Options without a value, each with the option and the value that it stands for."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Raises Invalid for a value without an option, an option without its value, and a repeated option."""
+        """Raises Invalid for a value without an option, an option without its value, and a wrongly repeated option."""
         params = self.get_params(ctx)
         options = [param for param in params if not getattr(param, "is_flag", False)]
         valued = {name: not param.multiple for param in options for name in param.opts}
@@ -105,8 +105,8 @@ class StrictCommand(Command):
         return f"Found multiple arguments for option {option[2:]}, but you asked for only one"
 
     def _checked(self, args: Sequence[str], valued: Mapping[str, bool], known: Set[str]) -> Iterator[str]:
-        """Return the arguments to parse. `valued` has the options that take a value, and whether each may occur only
-        once.
+        """Yield the arguments to parse. `valued` has the options that take a value, and whether each may occur only
+        once. `known` has all options.
         """
         given: set[str] = set()
         rest = iter(args)

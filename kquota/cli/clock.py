@@ -1,4 +1,4 @@
-"""The clock of a command, and the reads that wait until a write is visible."""
+"""The clock of a command, and the times to read until a write is visible."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SystemClock:
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait in steps. Raises Busy if another kquota has taken over in the meantime."""
+        """Wait in steps, and call `keep_alive` after each. Raises Busy if another kquota took over the lock."""
         give_up = time.monotonic() + seconds
         self._keep_alive()
         while (left := give_up - time.monotonic()) > 0:
@@ -35,7 +35,7 @@ class SystemClock:
 
 
 def until_seen(seconds: float = SEEN_SECONDS) -> Iterator[None]:
-    """Yield once for each read until a write is visible: at once, then every 50 ms (stale KRaft reads took 0.27 s)."""
+    """Yield at once, then every 50 ms for `seconds`: the times to read until a write is visible (KRaft took 0.27 s)."""
     give_up = time.monotonic() + seconds
     yield
     while time.monotonic() < give_up:

@@ -22,7 +22,7 @@ from kquota.cli.unattended import carried_out
 Rule = TypeVar("Rule", Only, Each)
 
 WORK: Final[dict[type[Any], tuple[str, str]]] = {}
-"""The module and the function that do the work of each registered command, by dataclass of options."""
+"""The module and the function that do the work of each registered command, by options dataclass."""
 
 
 def add(
@@ -38,7 +38,8 @@ def add(
 ) -> None:
     """Register the command `name`. A field of `options` that is a dataclass is a group of further options.
 
-    `work` is the module that does the work, in the folder of the options, and the name of its function.
+    `work` names the module and the function that do the work, for example `run.run`. The module is in the folder of
+    `options`.
     """
     declared = list(parameters(options))
     module, _, function = f"{options.__module__.rpartition('.')[0]}.{work}".rpartition(".")
@@ -65,7 +66,7 @@ def add(
 
 
 def parameters(options: type[Any], only: Only | None = None) -> Iterator[inspect.Parameter]:
-    """Return an option for each field. A group is replaced by its options."""
+    """Yield a parameter for each field in `only`, or for all fields. The parameters of a group replace the group."""
     for field in fields(options):
         hint = hints(options)[field.name]
         if (group := _group(hint)) is not None:
@@ -78,7 +79,7 @@ def parameters(options: type[Any], only: Only | None = None) -> Iterator[inspect
 
 
 def filled(options: type[Any], given: Mapping[str, object]) -> Any:
-    """Return the dataclass of options with the given values."""
+    """Return an instance of the options dataclass with the given values."""
     values: dict[str, object] = {}
     for field in fields(options):
         hint = hints(options)[field.name]

@@ -49,7 +49,7 @@ def during(options: Any) -> Iterator[None]:
 
 
 def must_be_possible(at: Where) -> None:
-    """Raise Invalid if config.toml requires a confirmation that cannot be given. This needs no connection."""
+    """Raise Invalid if config.toml requires a confirmation that cannot be given. The check needs no connection."""
     if at.confirm and _running and not _running[0].agreed and (is_quiet() or not has_terminal()):
         why = "does not work with --quiet" if is_quiet() else "needs a terminal"
         raise Invalid(
@@ -58,10 +58,10 @@ def must_be_possible(at: Where) -> None:
 
 
 def names(at: Where, cluster_id: str | None) -> None:
-    """Print the cluster of a connection once, if the command writes to it. Ask for confirmation if
-    config.toml requires it and the command does not ask itself.
+    """Print the cluster of a connection once, if the command writes to the cluster. Ask for confirmation if config.toml
+    requires one and the command itself does not ask.
 
-    The id is None if ZooKeeper does not store it. Raises Refused without a confirmation.
+    `cluster_id` is None if ZooKeeper does not store the id. Raises Refused without a confirmation.
     """
     if not _running:
         return
@@ -82,7 +82,7 @@ def has_terminal() -> bool:
 
 
 def must_have_terminal(instead: str = "give --yes") -> None:
-    """Raise Invalid if there is no terminal."""
+    """Raise Invalid if there is no terminal for a confirmation. The message suggests `instead`."""
     if not has_terminal():
         raise Invalid(f"confirmation needs a terminal: {instead}")
 
@@ -94,7 +94,7 @@ def show(changes: Sequence[str]) -> None:
 
 
 def first(changes: Sequence[str]) -> list[str]:
-    """Return at most MOST_SHOWN changes, and the number of the others."""
+    """Return the first MOST_SHOWN changes, and a line with the number of omitted changes."""
     more = len(changes) - MOST_SHOWN
     rest = [f"... and {more} more: --dry-run --output json shows them"] if more > 0 else []
     return [*changes[:MOST_SHOWN], *rest]

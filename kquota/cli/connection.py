@@ -79,7 +79,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """The addresses and settings of one cluster. Either `bootstrap` or `zookeeper` is set, or only `controllers`."""
+    """The addresses and settings of one cluster. At least one of `bootstrap`, `zookeeper` and `controllers` is set."""
 
     bootstrap: str | None
     zookeeper: str | None
@@ -91,7 +91,7 @@ class Where:
     metrics: str | None = None
     prometheus: str | None = None
     name: str | None = None
-    """The name in config.toml, if the cluster was named."""
+    """The name of the cluster in config.toml, or None if the operator did not name the cluster."""
     confirm: bool = False
     """True if config.toml requires a confirmation before each write to this cluster."""
 
@@ -106,7 +106,7 @@ Unrecorded: TypeAlias = Annotated[Connection, Only(*REACHING)]
 Recorded: TypeAlias = Annotated[Connection, Only(*REACHING, _RECORD)]
 """For commands that change no config of a broker, and so do not need the controllers."""
 ThroughControllers: TypeAlias = Annotated[Connection, Only(*REACHING, CONTROLLERS)]
-"""For commands that work through the controllers alone."""
+"""For commands that can also work through the controllers alone."""
 _ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file")
 ADDRESSES: Final = ("bootstrap_server", "zookeeper")
 METRICS: Final = ("metrics", "prometheus")
@@ -123,14 +123,16 @@ MovesThroughBrokers: TypeAlias = Annotated[
 def where(
     connection: Connection, environment: Mapping[str, str] = os.environ, *, both: bool = False, alone: str | None = None
 ) -> Where:
-    """Return the cluster of the options, otherwise of the environment. With `both`, it may have two addresses.
+    """Return the cluster of the options, otherwise of the environment. With `both`, brokers and a ZooKeeper may be
+    given.
 
     With `alone`, --bootstrap-controller replaces the brokers, and `alone` is Kafka's error for both together. Without
-    it, --bootstrap-controller is given in addition to the brokers.
+    `alone`, --bootstrap-controller is given in addition to the brokers.
 
-    Only config.toml describes a named cluster (`--cluster`, KQUOTA_CLUSTER): an option may add to it but not contradict
-    it, and kquota reads no other variable. Without a named cluster, a variable replaces each missing option, and
-    brokers come before ZooKeeper. Raises Invalid if no cluster, or more than one, is given.
+    Only config.toml describes a named cluster (`--cluster`, KQUOTA_CLUSTER): an option may add to the description but
+    not contradict it, and kquota reads no other variable. Without a named cluster, a variable replaces each missing
+    option, and brokers come before ZooKeeper. Raises Invalid without a cluster, for more than one cluster, and for
+    options that do not fit the cluster.
     """
     given = {f.name: str(v) for f in fields(connection) if (v := getattr(connection, f.name)) is not None}
     if not both and given.get("bootstrap_server") is not None and given.get("zookeeper") is not None:

@@ -41,7 +41,7 @@ COMMANDS: Final[Mapping[NextStep, str]] = {
     NextStep.UNSHARE_RECORD: "record unshare",
     NextStep.UNSHARE_OTHER: "record unshare --record {}",
 }
-"""The command of each step. `{}` is the placeholder for the value of a `StepFor`."""
+"""The command for each next step. `{}` is the placeholder for the value of a `StepFor`."""
 _BEFORE: Final[Mapping[NextStep, str]] = {
     NextStep.TAKE_SNAPSHOT: "Take one with ",
     NextStep.TAKE_SIZES: "Take it again with kafka-log-dirs or ",
@@ -68,12 +68,12 @@ def _worded(part: object) -> str:
 
 
 def not_installed(option: str, libraries: str | None, extra: str) -> Refused:
-    """Return the error for libraries that an option needs. `extra` is the extra of kquota that installs them."""
+    """Return the error for missing libraries that `option` needs. kquota's `extra` installs the libraries."""
     return Refused(f"{option}: a library is not installed ({libraries}). Run: pip install 'kquota[{extra}]'")
 
 
 def exit_code(error: KquotaError) -> int:
-    """Return 2 for invalid input, 75 for errors that may pass, and 1 otherwise."""
+    """Return 2 for invalid input, 75 for a violated quota or a held lock, and 1 otherwise."""
     match error:
         case Invalid():
             return WRONG
@@ -98,7 +98,7 @@ def quieten(quiet: bool) -> Iterator[None]:
 
 
 def is_quiet() -> bool:
-    """True if this command has --quiet."""
+    """True if the operator gave --quiet."""
     return _quiet[0]
 
 

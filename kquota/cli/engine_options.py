@@ -1,4 +1,4 @@
-"""Options of commands with a Spark job: the place where it runs, and whether errors show details."""
+"""Options of commands with a Spark job: where the job runs, and whether errors show details."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ NULL: Final = "\\N"
 
 _WRITTEN: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 _UNUSUAL: Final = re.compile(r"[^\t\n\r\x20-\x7e]")
-"""Characters that occur only in the strings of a JSON document."""
+"""Characters that a JSON document can contain only within strings: all except printable ASCII, tabs and line ends."""
 
 
 class Output(StrEnum):
@@ -27,7 +27,7 @@ class Output(StrEnum):
 
 
 TABLES: Final = (Output.tsv,)
-"""The formats of rows. Only commands whose answer is a table write them."""
+"""The row formats. Only commands whose answer is a table can write a row format."""
 WITHOUT_TABLES: Final = tuple(output for output in Output if output not in TABLES)
 """The formats that every command writes."""
 
@@ -62,7 +62,7 @@ def _printable_columns(line: str) -> str:
 
 
 def document(answer: Writable) -> str:
-    """Return one JSON document for scripts. It escapes the same characters as the text, for the same reason."""
+    """Return one JSON document for scripts. Control characters are escaped, because they could control a terminal."""
     written = answer.document()
     if not written.isascii() or "\x7f" in written:
         written = _UNUSUAL.sub(_escaped, written)

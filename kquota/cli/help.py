@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from kquota.cli import connection
 
 EXAMPLES: Final = "Examples:"
-"""The line of an epilog after which each indented line is one command, of any length."""
+"""The line of an epilog above the example commands. Each indented line below it is one command, of any length."""
 ARGUMENTS, OPTIONS, CLUSTER = "Arguments", "Options", "Cluster"
 """The default headings."""
 _OF_A_CLUSTER: Final = {f"--{name.replace('_', '-')}" for name in connection.OPTIONS}
@@ -96,7 +96,7 @@ def examples(epilog: str | None) -> list[str]:
 def folded(command: str, width: int) -> list[str]:
     """Fold a command into lines of at most `width` where possible. Each line except the last ends with a backslash.
 
-    It breaks only before an option, a pipe or a redirection, so a pasted copy is the same command.
+    kquota breaks lines only before an option, a pipe or a redirection, so a pasted copy is the same command.
     """
     lines = [""]
     for word in _BEFORE_AN_OPTION.split(command):
@@ -148,7 +148,7 @@ def _rows(rows: Rows, column: int, width: int) -> Iterator[str]:
 
 
 def plain(description: str) -> str:
-    """Replace the ranges that typer adds in brackets with words."""
+    """Translate the ranges that typer adds, for example `x>=1`, to English."""
     return _FROM_TO.sub(r"\1 to \2", _AT_LEAST.sub(r"at least \1\2", description))
 
 

@@ -18,7 +18,8 @@ from kquota.terms import BrokerId, TopicPartition
 
 _GLANCE: Final = 0.3
 _LOOK: Final = 3.0
-"""The seconds of a short and a long measurement. A refusal needs the long one, because clients write in bursts."""
+"""The seconds of a short and a long measurement. A refusal needs a long measurement, because clients write in bursts.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +45,8 @@ def must_keep_up(
 ) -> Pace | None:
     """Raise Refused if a copy can never catch up under `throttle`. Print a note if this is unknown.
 
-    Return the pace of the copies, or None if it is unknown. `never`, `enough` and `anyway` are phrases of the refusal.
-    `log_dirs` is None over ZooKeeper.
+    Return the pace of the copies, or None if there are no copies or kquota cannot measure their pace. `never`, `enough`
+    and `anyway` are phrases of the refusal. `log_dirs` is None over ZooKeeper.
     """
     moving = [move for move in copies.moves if move.destinations]
     if not moving:

@@ -12,14 +12,14 @@ from kquota.errors import Invalid
 from kquota.terms import BrokerId, is_id
 
 Line: TypeAlias = tuple[str, int | None, int | None]
-"""A line of a file: a topic, its partitions and its replication factor. A missing number is None."""
+"""A line of a file: a topic, its number of partitions and its replication factor. A missing number is None."""
 MOST_TOPICS: Final = 100_000
 """The maximum number of topics in a file. A cluster has fewer."""
 
 
 def names(texts: Sequence[str] | None, option: str) -> tuple[str, ...]:
-    """Return each name once, in the given order. Without the option (None), return none. Raises Invalid for an empty
-    name.
+    """Return each name once, in the given order. Without the option (None), return no names. Raises Invalid for an
+    empty name.
     """
     found = [name.strip() for text in texts or () for name in text.split(",")]
     if "" in found:
@@ -28,14 +28,14 @@ def names(texts: Sequence[str] | None, option: str) -> tuple[str, ...]:
 
 
 def broker_ids(texts: Sequence[str] | None, option: str) -> tuple[BrokerId, ...]:
-    """Return each id once, in the given order. Without the option (None), return none. Raises Invalid for an invalid
+    """Return each id once, in the given order. Without the option (None), return no ids. Raises Invalid for an invalid
     id.
     """
     return tuple(dict.fromkeys(every_broker_id(texts or (), option)))
 
 
 def every_broker_id(texts: Sequence[str], option: str) -> list[BrokerId]:
-    """Like `broker_ids`, but keep repeated ids."""
+    """Return the ids like `broker_ids`, but keep repeated ids."""
     found = [text.strip() for given in texts for text in given.split(",")]
     if not all(map(is_id, found)):
         raise Invalid(f"{option} {','.join(texts)!r}: write broker ids joined by commas, for example 1,2,3")
@@ -60,7 +60,7 @@ def topics_in(path: Path, option: str) -> list[Line]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Yield the lines one by one, because a list of them needs many times the memory of a text of short lines."""
+    """Yield the lines one by one, because a list of short lines needs many times the memory of the text."""
     start = 0
     while start < len(text):
         end = text.find("\n", start)

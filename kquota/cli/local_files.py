@@ -38,7 +38,10 @@ __all__ = [
 
 
 def snapshot(directory: Path, cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Path:
-    """Write the replicas of all log dirs as one snapshot file. Raises Invalid, and Refused for errors of the disk."""
+    """Write the replicas of all log dirs as one snapshot file.
+
+    Raises Invalid if the folder cannot be created, Refused if the file exists or cannot be written.
+    """
     with _for_snapshot():
         return history.write_snapshot(directory, cluster_id, time, text.lines(cluster_id, time, log_dirs))
 
@@ -47,7 +50,9 @@ def usage_snapshot(
     directory: Path, cluster_id: str, time: datetime, found: Iterable[tuple[QuotaBucket, BucketUse]]
 ) -> tuple[Path | None, int]:
     """Add one reading to the usage snapshots in a folder. Returns its file, or None if there is no row, and the number
-    of rows. Raises Invalid, and Refused for errors of the disk.
+    of rows.
+
+    Raises Invalid if the folder cannot be created, Refused if the file exists or cannot be written.
     """
     with _for_snapshot():
         return usage_files.add(directory, cluster_id, time, found)
@@ -63,7 +68,7 @@ def usage(directories: Iterable[Path]) -> Listing:
 
 @contextmanager
 def _for_snapshot() -> Iterator[None]:
-    """Name the option in errors."""
+    """Add --snapshot to the message of an error in this block."""
     try:
         yield
     except Invalid as error:
@@ -73,7 +78,10 @@ def _for_snapshot() -> Iterator[None]:
 
 
 def newest_snapshot(paths: Iterable[Path]) -> tuple[Path, SnapshotKey, Iterator[bytes]]:
-    """Return the newest snapshot among files and folders, and its lines. Raises Invalid as `listing` does."""
+    """Return the newest snapshot among files and folders, its key, and its lines.
+
+    Raises Invalid without a snapshot, for two snapshots with the same key, and for several clusters.
+    """
     path, taken = history.newest(paths)
     return path, taken, history.lines(path)
 

@@ -16,7 +16,7 @@ from kquota.terms import BrokerId
 
 
 def asked(texts: Sequence[str] | None, at: world.Where) -> tuple[BrokerId, ...]:
-    """Return the brokers. Raises Invalid for an invalid id. Over ZooKeeper it also raises Invalid, because restoring
+    """Return the brokers of --gone. Raises Invalid for an invalid id, and over ZooKeeper, because restoring a throttle
     needs no broker there.
     """
     if texts and at.zookeeper is not None:
@@ -28,8 +28,8 @@ def asked(texts: Sequence[str] | None, at: world.Where) -> tuple[BrokerId, ...]:
 
 
 def without(runs: Sequence[Run], brokers: Sequence[BrokerId], cluster: MoveCluster) -> list[Run]:
-    """Return the runs without their settings on these brokers, and report each. Raises Refused for a broker that is
-    alive.
+    """Return the runs without their settings on these brokers, and report each removed setting. Raises Refused for a
+    broker that is alive.
     """
     if brokers and (alive := sorted(cluster.snapshot(()).alive.intersection(brokers))):
         raise Refused(

@@ -53,10 +53,10 @@ SUMMARIES: Final[Mapping[str, str]] = {
 
 
 class _Root(Group):
-    """The commands by name. It registers only the command that runs."""
+    """The root group. It lists every command, but only the command that runs is registered."""
 
     def summaries(self, _: Any) -> list[tuple[str, str]]:
-        """Yield every command, registered or not, in the order of the help."""
+        """Return every command, registered or not, in the order of the help."""
         return list(SUMMARIES.items())
 
 
@@ -97,7 +97,7 @@ def options(
 
 
 def _open_what_is_closed() -> None:
-    """Open stdin, stdout and stderr if they are closed (`>&-`). Otherwise the first socket would get their number."""
+    """Open stdin, stdout and stderr if they are closed (`>&-`). Otherwise a socket could get a stream's number."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
@@ -124,7 +124,7 @@ def _interrupted(signals: list[int]) -> int:
 
 
 def main() -> None:
-    """Run one command and exit with its code. A traceback is printed only if KQUOTA_DEBUG is set."""
+    """Run one command and exit with its code. A known error prints a traceback only if KQUOTA_DEBUG is set."""
     _open_what_is_closed()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Escape characters that the locale cannot encode, as on stderr, because a topic name must not end the command.
@@ -138,7 +138,7 @@ def main() -> None:
 
 
 def _code() -> int:
-    """Run the command and return its exit code. Errors are also printed on stderr."""
+    """Run the command, print its error on stderr, and return the exit code. An unexpected error is raised again."""
     signals: list[int] = []
     with suggestion.of_one_command():
         try:
@@ -163,7 +163,7 @@ def _code() -> int:
 
 
 def _explained(error: Exception) -> int | None:
-    """Print an expected error, and return the exit code. None if Python should print its traceback."""
+    """Print an expected error, and return the exit code. Return None if Python must print the traceback."""
     match error:
         case BrokenPipeError():  # the reader closed the pipe (`| head`)
             _drop_stdout()

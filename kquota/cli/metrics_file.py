@@ -1,6 +1,6 @@
 """The option --textfile: the moves and throttles of a cluster, as node exporter's textfile collector reads them.
 
-The only module of `cli` that imports prometheus_client.
+No other module of `cli` imports prometheus_client.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GAUGES: Final[Mapping[str, str]] = {
     LAST_SUCCESS: "Time of the last command that read the whole state (Unix time).",
     EXIT_CODE: "Exit code of the last command: 0 done, 8 not finished, others failed.",
 }
-"""Every metric and its help. Each one has the label `cluster`, the id of the cluster."""
+"""Every metric and its help. Every metric has the label `cluster`, the cluster id."""
 _LABEL: Final = "cluster"
 _ENDING: Final = ".prom"
 _MOST_BYTES: Final = 65_536
@@ -50,7 +50,7 @@ _READABLE: Final = 0o644
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptMetrics:
-    """The values of a previous file that the next one needs: the cluster, and the time of its last success."""
+    """The values of a previous file that the next file needs: the cluster id, and the time of the last success."""
 
     cluster: str
     last_success: float | None
@@ -58,7 +58,7 @@ class KeptMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterMetrics:
-    """The id of a cluster, and the value of each metric of its state. None means unknown."""
+    """A cluster id, and the value of each metric of the cluster's state. None means unknown."""
 
     cluster: str
     values: Mapping[str, float | None]
@@ -74,7 +74,7 @@ class MetricsFile:
     before: KeptMetrics | None
 
     def read(self) -> ClusterMetrics:
-        """Read the cluster. Raises Unreachable."""
+        """Read the cluster. Raises Unreachable if the cluster does not answer."""
         return measured(self.at, self.state_dir)
 
     def write(self, found: ClusterMetrics, code: int) -> None:
@@ -83,10 +83,10 @@ class MetricsFile:
         self._replace(exposition(found.cluster, {**found.values, LAST_SUCCESS: now, EXIT_CODE: code}))
 
     def keep(self, code: int) -> None:
-        """After a failure, write its exit code and the time of the last success. All other values are unknown.
+        """After a failure, write the exit code and the time of the last success. All other values are unknown.
 
-        Without a previous file the id of the cluster is unknown, so nothing is written. An error of the disk is only a
-        warning, because the failure itself is reported.
+        Without a previous file the cluster id is unknown, so nothing is written. An error of the write is only a
+        warning, because kquota reports the failure itself.
         """
         if self.before is None:
             return
@@ -106,7 +106,7 @@ class MetricsFile:
 
 
 def opened(asked: Any) -> MetricsFile:
-    """Return the file of these options. Raises Invalid if it cannot be written, or is not a file of kquota."""
+    """Return the file of --textfile. Raises Invalid if kquota cannot write it, or did not write the old file."""
     path = asked.textfile.absolute()
     return MetricsFile(
         path=path, at=world.where(asked.connection), state_dir=asked.state_dir, before=_checked(path, datetime.now(UTC))
@@ -160,7 +160,7 @@ def previous(text: bytes, now: datetime) -> KeptMetrics | None:
 
 
 def measured(at: world.Where, state_dir: Path | None) -> ClusterMetrics:
-    """Read the moves and the throttles of the cluster. Raises Unreachable."""
+    """Read the moves and the throttles of the cluster. Raises Unreachable if the cluster does not answer."""
     with move_stores.watching(at, state_dir) as (watched, runs):
         watch = MoveWatch(watched)
         views = watch.glance().view.moves
@@ -200,7 +200,7 @@ def exposition(cluster: str, values: Mapping[str, float | None]) -> bytes:
 
 
 class _Values:
-    """A collector of values that are known already, so that no process-wide state of the library is used."""
+    """A collector of fixed values, because prometheus_client's own metrics keep process-wide state."""
 
     def __init__(self, cluster: str, values: Mapping[str, float | None]) -> None:
         self._cluster = cluster

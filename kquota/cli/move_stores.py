@@ -71,7 +71,7 @@ class _MoveStores:
 
     @contextmanager
     def hold(self, holding: Hold) -> Iterator[None]:
-        """Lock the cluster against every other kquota that writes. Raises Busy."""
+        """Lock the cluster against every other kquota that writes. Raises Busy if another kquota holds the lock."""
         with ExitStack() as stack:
             stack.enter_context(self.runs.hold(holding.doing, take_over=holding.take_over))
             if self.fence is not None:
@@ -81,7 +81,7 @@ class _MoveStores:
 
 @contextmanager
 def _move_stores(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Iterator[_MoveStores]:
-    """Open the stores, in the user's XDG state folder or in `state_dir`. Raises Busy.
+    """Open the stores, in the user's XDG state folder or in `state_dir`. Raises Busy if another kquota holds the lock.
 
     While a command is `holding` the cluster, no other kquota can write.
     """
@@ -194,8 +194,8 @@ def moves(at: world.Where, state_dir: Path | None) -> Iterator[tuple[MoveCluster
 def running(
     at: world.Where,
 ) -> Iterator[tuple[Mapping[TopicPartition, PartitionReplicas], Callable[[], Sequence[Run]]]]:
-    """Open the running moves, and a reader of the open runs. Through the controllers, it reads only the journals of
-    this host.
+    """Open the running moves, and a reader of the open runs. Through the controllers, the reader sees only the journals
+    of this host.
     """
     root = folders.state(os.environ)
     with ExitStack() as stack:

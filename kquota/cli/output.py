@@ -68,7 +68,7 @@ class Answer(Part):
     INDENT: ClassVar[int | None] = None
     SEPARATORS: ClassVar[tuple[str, str] | None] = None
     ASCII: ClassVar[bool] = False
-    """True if the JSON document is compact and escapes all characters outside ASCII."""
+    """True if the JSON document escapes all characters outside ASCII."""
     TABBED: ClassVar[bool] = False
     """True if tabs separate the columns of the text, as in some of Kafka's tools."""
 
@@ -83,7 +83,7 @@ class Answer(Part):
         raise NotImplementedError
 
     def needs(self) -> Iterable[str]:
-        """Lines for stderr with --quiet, in addition to errors and warnings: messages that need action."""
+        """Return the lines that --quiet prints in addition to errors and warnings: messages that need action."""
         return ()
 
     def rows(self) -> Iterable[Row]:
@@ -137,7 +137,7 @@ def _needed(answer: Answer) -> int:
 
 
 def _shown(answer: Answer, output: Output, *, watched: bool = False) -> int:
-    """Print an answer. Flush one that is `watched` at once, because the next one may come much later."""
+    """Print an answer. Flush stdout if `watched`, because the next answer may come much later."""
     for line in answer.notes if output is Output.text else (*answer.notes, *answer.data_notes):
         say(line)
     if output is Output.text or not answer.interim:

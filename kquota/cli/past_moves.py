@@ -37,7 +37,8 @@ _RECORD_SECONDS: Final = 60.0
 
 
 def with_course(stage: move_stores.Stage, prepared: Prepared, expected: Pace | None, reason: str | None) -> Prepared:
-    """Return `prepared` with the expected time in the record of a new run, or the rate change in that of a running run.
+    """Return `prepared` with the expected time in the record of a new run, or the rate change in the record of a
+    continued run.
 
     `expected` is as for `keep_start`. `reason` is the reason for the change.
     """
@@ -94,7 +95,7 @@ def keep_start(
 
 
 def keep_look(stage: move_stores.Stage, found: Verification, began: datetime, watch: MoveWatch | None = None) -> None:
-    """Record the result of a check of a run that began at `began` and has just ended, and the readings of `watch`."""
+    """Record the result of a check and the readings of `watch`. The check began at `began` and has just ended."""
     run = found.run
     if run is None:
         return
@@ -114,7 +115,7 @@ def keep_look(stage: move_stores.Stage, found: Verification, began: datetime, wa
 
 
 def _keep_course(stage: move_stores.Stage, run: Run, found: Verification, watch: MoveWatch | None) -> None:
-    """Record the readings, at intervals while the run is open, and how it ended."""
+    """Record the readings, at intervals while the run is open, and the verdict of an ended run."""
     latest = stage.runs.latest(run)
     before, course = latest.course, with_readings(latest, watch).course
     if latest.finished is not None:

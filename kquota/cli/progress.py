@@ -15,7 +15,7 @@ from kquota.measure import human_duration
 
 @contextmanager
 def sending(count: int) -> Iterator[Callable[[int], None]]:
-    """Yields a function that is called after each batch with the number of written entities."""
+    """Yield a function to call after each batch with the number of written entities."""
     sent = 0
     try:
         with _bar(count) as advance:
@@ -36,7 +36,7 @@ def sending(count: int) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def _bar(count: int) -> Iterator[Callable[[int], None]]:
-    """Return a bar on stderr if stderr is a terminal."""
+    """Yield a function that advances a bar on stderr. Without a terminal, the function does nothing."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -50,8 +50,8 @@ def _bar(count: int) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def stages() -> Iterator[Callable[[int, int, int], None] | None]:
-    """Yields a function for Spark's latest stage: its number, completed tasks and all tasks. Yields None without a
-    terminal.
+    """Yield a function to call with the number of Spark's latest stage, its completed tasks and all its tasks. Yield
+    None without a terminal.
     """
     if not sys.stderr.isatty():
         yield None
@@ -74,8 +74,8 @@ _LONG_SECONDS: Final = 0.5
 
 
 def throttled() -> Callable[[float], None]:
-    """Return a function that is called for each wait while a broker throttles this client. Sometimes it prints a line
-    to show progress.
+    """Return a function to call before each wait while a broker throttles this client. The function reports a longer
+    wait, at most every 10 s.
     """
     printed_at = -_EVERY_SECONDS
 
@@ -90,9 +90,10 @@ def throttled() -> Callable[[float], None]:
 
 @contextmanager
 def waiting(count: int) -> Iterator[Callable[[int, float], None]]:
-    """Yields a function that is called before each wait for a quota, with the completed topics and the seconds to wait.
+    """Yield a function to call before each wait for a quota, with the number of completed topics and the seconds to
+    wait.
 
-    On a terminal it shows a bar with rate and remaining time, otherwise it occasionally prints a line.
+    On a terminal, the function shows a bar with rate and remaining time, otherwise it prints a line at most every 10 s.
     """
     if sys.stderr.isatty():
         with _waiting_bar(count) as show:
@@ -129,7 +130,7 @@ def _waiting_bar(count: int) -> Iterator[Callable[[int, float], None]]:
 
 @contextmanager
 def lasting(what: str, seconds: float) -> Iterator[Callable[[float], None]]:
-    """Yields a function that receives the elapsed seconds of a task with a known duration, and shows a bar."""
+    """Yield a function to call with the elapsed seconds of a task of `seconds`. On a terminal, it shows a bar."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -144,9 +145,9 @@ def lasting(what: str, seconds: float) -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def downloading() -> Iterator[Callable[[str, float | None], None]]:
-    """Yields a function that receives a step and the share of it that is done, or None if the share is unknown.
+    """Yield a function to call with a step and the completed fraction of the step, or None if the fraction is unknown.
 
-    On a terminal it shows a bar, otherwise it prints one line for each new step.
+    On a terminal, the function shows a bar, otherwise it prints one line for each new step.
     """
     if not sys.stderr.isatty():
         seen: set[str] = set()
@@ -169,8 +170,8 @@ def downloading() -> Iterator[Callable[[str, float | None], None]]:
 
 @contextmanager
 def live() -> Iterator[Callable[[Iterable[str]], None]]:
-    """Yields a function that shows lines on the terminal of stdout. They replace the previous lines, and are removed at
-    the end.
+    """Yield a function that shows lines on the terminal of stdout. Each call replaces the previous lines. The end of
+    the block removes the last lines.
     """
     from rich.console import Console
     from rich.live import Live

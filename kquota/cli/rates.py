@@ -8,9 +8,9 @@ from kquota.cli.contract import say
 from kquota.measure import ByteRate, byte_rate, human_rate
 
 NO_THROTTLE: Final = "-1"
-"""The value with which kafka-reassign-partitions sets no throttle.
+"""The value for no throttle in kafka-reassign-partitions.
 
-Kafka's tool also accepts every other negative number, and 0, under which a copy never ends.
+Kafka's tool also accepts every other negative number, and 0, although a copy never ends with 0.
 """
 # Warn below this number, because a low rate without a unit is usually in megabytes.
 _BARE: Final = 100_000
@@ -37,7 +37,7 @@ def warn_if_low(given: str, text: str, rate: float, what: str) -> None:
 
 
 def any_throttle(text: str | None, option: str) -> ByteRate | None:
-    """Like `throttle`, but returns None for the value that sets no throttle. Raises Invalid, naming `option`."""
+    """Return the rate like `throttle`, or None if `text` is None or NO_THROTTLE. Raises Invalid, naming `option`."""
     if text is None:
         return None
     if text.strip() == NO_THROTTLE:

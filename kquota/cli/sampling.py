@@ -42,7 +42,8 @@ def listed(cluster: LogDirs, brokers: Collection[BrokerId], topics: Collection[s
 
 
 def sampled(cluster: LogDirs, before: Listed, seconds: float) -> Sampled:
-    """Return the write rates since `before`. This takes `seconds` plus the time of the answers. Raises Unreachable.
+    """Return the write rates since `before`. The measurement takes `seconds` plus the time of the answers. Raises
+    Unreachable if a broker does not answer.
 
     The interval is measured between the readings of the sizes, because the details take equally long in both readings.
     """

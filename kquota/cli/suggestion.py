@@ -60,7 +60,7 @@ def _is_hidden(annotation: object) -> bool:
 
 
 def _connection(path: list[str], taken: Set[str], rest: list[str], environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield the options of the running command that the suggested one also takes, or else a placeholder."""
+    """Yield the running command's options that the suggested command also takes, or else a placeholder."""
     for name, value in _given.items():
         option = f"--{name.replace('_', '-')}"
         replaced = name == CONTROLLERS and path[0] in _CONTROLLERS_ALONE

@@ -10,7 +10,7 @@ from kquota.settings.resource import Resource
 from kquota.terms import ENTITY_TYPES, Default
 
 COLUMNS: Final = tuple(kind[:-1] for kind in ENTITY_TYPES)
-"""The columns of the function `columns`, in their order."""
+"""The headings for the values of `columns`, in the same order."""
 
 
 def aligned(rows: Sequence[Sequence[object]], heads: Sequence[str], left: Container[int] = ()) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kquota.cli.metrics_file import MetricsFile
 
 GRACE_SECONDS: Final = 3.0
-"""The time for a command to close its connections after its time has passed. Then the process ends."""
+"""The maximum number of seconds in which a command can close its connections after --timeout. Then the process ends."""
 
 
 class TimedOut(BaseException):
@@ -30,7 +30,8 @@ class TimedOut(BaseException):
 def carried_out(asked: Any, work: Callable[[], int]) -> int:
     """Do the work of a command with these options, and return its exit code.
 
-    Raises TimedOut after --timeout, and Invalid or Refused before the work if --textfile cannot be written.
+    Raises TimedOut after --timeout. Raises Invalid or Refused, before the work, if --quiet, --timeout or --textfile
+    cannot be used.
     """
     quiet: bool = getattr(asked, "quiet", False)
     with quieten(quiet):
@@ -65,7 +66,9 @@ def _carried_out(asked: Any, work: Callable[[], int], quiet: bool) -> int:
 
 
 def _unless_busy(work: Callable[[], int]) -> Callable[[], int]:
-    """Return the work for --quiet. It prints no error for a lock of another kquota, because the next run repeats it."""
+    """Return the work for --quiet. A lock of another kquota causes no error message, because the next run repeats the
+    work.
+    """
 
     def done() -> int:
         try:
@@ -81,7 +84,7 @@ def _asks(asked: Any) -> bool:
 
 
 def _metrics(asked: Any) -> MetricsFile:
-    """Return the file, which can be written. Raises Refused without the library, and Invalid for a wrong path."""
+    """Return the file of --textfile. Raises Refused without the library, Invalid for a path that cannot be written."""
     try:
         module = importlib.import_module("kquota.cli.metrics_file")
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The reason why a move can never finish, in words: for an estimate, and for the refusal to start such a move."""
+"""The reason why a move can never finish, as text for an estimate and for the refusal to start such a move."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kquota.pace.waves import Waves
 
 
 def why_never(judged: Pace | Waves) -> str:
-    """Return which broker's copies can never catch up, with its numbers, and the throttle that the move needs."""
+    """Return the broker whose copies can never catch up, its rates, and the throttle that the move needs."""
     return f"{never_because(judged)}; the move can finish with a throttle {throttle_needed(judged)}"
 
 
 def never_because(judged: Pace | Waves) -> str:
-    """Return which broker's copies can never catch up, with its numbers."""
+    """Return the broker whose copies can never catch up, and its rates."""
     share = judged.bottleneck
     assert share is not None
     wave = f"in {named_wave(judged)} " if isinstance(judged, Waves) else ""
@@ -29,7 +29,7 @@ def never_because(judged: Pace | Waves) -> str:
 
 
 def throttle_needed(judged: Pace | Waves) -> str:
-    """Return the throttle that a move without an end needs, for example `above 6 MB/s`."""
+    """Return the throttle that a move needs to finish, as text, for example `above 6 MB/s`."""
     if judged.least_throttle is not None:
         return f"above {human_rate(judged.least_throttle)}"
     assert judged.bottleneck is not None

@@ -61,7 +61,7 @@ def where(options: Connection, *, both: bool = False, alone: str | None = None) 
 
 @contextmanager
 def wire(at: Where) -> Iterator[Wire]:
-    """Open a connection to the brokers. Raises Invalid if only a ZooKeeper is given."""
+    """Open a connection to the brokers. Raises Invalid if no address of a broker is given."""
     with wire_of(at, login(at)) as opened:
         yield opened
 
@@ -94,7 +94,7 @@ def login(at: Where) -> Security | None:
 
 
 def brokers(at: Where) -> str:
-    """Return the addresses of the brokers. Raises Invalid if only a ZooKeeper is given."""
+    """Return the addresses of the brokers. Raises Invalid if no address of a broker is given."""
     if at.bootstrap is None:
         raise Invalid("this command needs the brokers. Give --bootstrap-server HOST:PORT")
     return at.bootstrap
@@ -116,7 +116,7 @@ def controllers(at: Where) -> Iterator[ControllerConfigs]:
 
 @contextmanager
 def znodes(at: Where) -> Iterator[Znodes]:
-    """Open a session with the cluster's ZooKeeper. Raises Invalid if only brokers are given."""
+    """Open a session with the cluster's ZooKeeper. Raises Invalid if no ZooKeeper is given."""
     if at.zookeeper is None:
         raise Invalid("this command needs ZooKeeper. Give --zookeeper HOST:PORT")
     from kquota.stores.zookeeper.znodes import Znodes
@@ -152,8 +152,9 @@ UsageReader: TypeAlias = "Callable[[], list[BrokerMetrics | Unreachable]]"
 
 
 def usage_reader(metrics: str | None, prometheus: str | None) -> UsageReader:
-    """Return a reader of these exporters, separated by commas, or of a Prometheus server. Raises Invalid, and Refused
-    without the library.
+    """Return a reader of the exporters in `metrics` (URLs separated by commas), or of a Prometheus server.
+
+    Raises Invalid for an invalid URL, Refused if a library is missing.
     """
     try:
         from kquota.stores import exporters
@@ -169,9 +170,11 @@ def usage_reader(metrics: str | None, prometheus: str | None) -> UsageReader:
 def usage_history(
     prometheus: str, directory: Path, cluster_id: str, times: tuple[datetime, datetime, timedelta]
 ) -> int:
-    """Write the metrics of a Prometheus server as usage snapshots. `times` are the first time, the last and the step.
+    """Write the metrics of a Prometheus server as usage snapshots. `times` are the first time, the last time and the
+    step.
 
-    Returns the number of rows. Raises Invalid, Unreachable, and Refused without the library.
+    Returns the number of rows. Raises Invalid for an invalid URL, Unreachable if the server does not answer, Refused if
+    a library is missing.
     """
     try:
         from kquota.stores import prometheus as server
@@ -187,7 +190,7 @@ def usage_history(
 
 
 def must_carry(at: Where, entity: Entity) -> None:
-    """Raise Invalid for an entity that cannot have a quota on this connection. This needs no open connection."""
+    """Raise Invalid for an entity that cannot have a quota on this connection. The check opens no connection."""
     if at.zookeeper is not None:
         from kquota.stores.zookeeper.quotas import must_carry
 
@@ -249,7 +252,7 @@ def topics(at: Where) -> Iterator[library.Cluster]:
 
 @contextmanager
 def elections(at: Where) -> Iterator[Elections]:
-    """Open the leaders of a cluster."""
+    """Open the leader elections of a cluster."""
     from kquota.stores.admin.elections import WireElections
 
     with wire(at) as opened:
@@ -258,7 +261,10 @@ def elections(at: Where) -> Iterator[Elections]:
 
 @contextmanager
 def record(options: Connection, state_dir: Path | None) -> Iterator[Sharing]:
-    """Open a cluster whose shared record is created, read or deleted, over its brokers, and its ZooKeeper if given."""
+    """Open the shared record of a cluster, to create, read or delete the record.
+
+    Uses the brokers and, if given, ZooKeeper. Raises Invalid for --record none.
+    """
     from kquota.stores.record import choose
     from kquota.stores.record.sharing import Sharing
     from kquota.stores.state.runs import RunFiles
@@ -275,7 +281,7 @@ def record(options: Connection, state_dir: Path | None) -> Iterator[Sharing]:
 
 
 def completion_file(named: Sequence[str]) -> CompletionFile:
-    """Return the cached names that completions offer for the cluster of these options."""
+    """Return the file with the cached names that completions offer for the cluster `named` by options."""
     from kquota.stores.state.completion import completion_file
 
     return completion_file(os.environ, named)

@@ -18,11 +18,14 @@ from kquota.settings.resource import BROKERS, TOPICS
 from kquota.terms import BrokerId
 
 SECONDS: Final = 2.0
-"""The longest time in seconds that a TAB waits for the cluster. KQUOTA_COMPLETE_SECONDS overrides it."""
+"""The maximum number of seconds that a TAB waits for the cluster. KQUOTA_COMPLETE_SECONDS overrides it."""
 
 
 def run(options: CompleteOptions) -> Lines:
-    """Print the names. If the cluster does not answer in time, print the cached names."""
+    """Return the names of topics and the ids of brokers. If kquota cannot read the cluster, return the cached lines.
+
+    A signal ends the process if the cluster takes longer than `SECONDS`.
+    """
     connection = options.connection
     if not names_a_cluster(connection):
         return Lines(lines=(), code=FAILED)
@@ -51,7 +54,7 @@ def _end_in_time() -> None:
 
 
 def _found(connection: Connection) -> tuple[list[str], list[BrokerId]] | None:
-    """Return the names of the topics and the brokers, or None if the cluster does not answer."""
+    """Return the names of topics and the ids of brokers, or None after an error."""
     try:
         with world.configs(world.where(connection)) as configs:
             topics = [str(topic.name) for topic in configs.resources(TOPICS)]

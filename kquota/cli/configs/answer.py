@@ -26,7 +26,7 @@ def name_of(resource: Resource) -> str | None:
 
 
 def named_resource(resource: Resource) -> Mapping[str, str | int | None]:
-    """Return the type and the name of a resource for JSON: a broker id as a number, the default of all as null."""
+    """Return the type and the name of a resource for JSON: a broker id as a number, the broker defaults as null."""
     name = name_of(resource)
     return {resource.kind[:-1].replace("-", "_"): int(name) if name is not None and resource.of_broker else name}
 

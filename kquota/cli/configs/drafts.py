@@ -22,7 +22,7 @@ _WINDOW: Final = f"{SAMPLES} x {SAMPLE_MS // 1_000} s"
 def today(given: Mapping[str, str], option: str) -> Mapping[str, str]:
     """Return the pairs under Kafka's current names, and report each replaced name on stderr.
 
-    Raises Invalid for a name that has no current equivalent.
+    Raises Invalid for a name that has no current equivalent, and for a rate that is given under both names.
     """
     for key, value in given.items():
         _must_have_shipped(key, value, given.get(CONTROLLER_MUTATION_RATE, given.get(_RATE)), option)

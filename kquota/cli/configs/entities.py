@@ -61,7 +61,7 @@ def _must_be_types(types: Sequence[str]) -> None:
 
 
 def must_be_in_zookeeper(entities: Named) -> None:
-    """Raise Invalid for a type that ZooKeeper does not have."""
+    """Raise Invalid for an entity type that has no configs in ZooKeeper."""
     for kind in entities:
         if not ENTITIES[kind].in_zookeeper:
             known = ", ".join(name for name, row in ENTITIES.items() if row.in_zookeeper)
@@ -72,7 +72,7 @@ def must_be_in_zookeeper(entities: Named) -> None:
 
 
 def must_be_described_together(entities: Named) -> None:
-    """Raise Invalid if a name is missing that kafka-configs needs to describe entities of this type."""
+    """Raise Invalid for a type without a name if kafka-configs describes entities of this type only by name."""
     for kind, name in entities.items():
         if isinstance(name, Every) and not ENTITIES[kind].described_together:
             short = ENTITIES[kind].short
@@ -80,7 +80,7 @@ def must_be_described_together(entities: Named) -> None:
 
 
 def must_be_named(entities: Named) -> None:
-    """Raise Invalid if a name is missing, as kafka-configs does before --alter."""
+    """Raise Invalid for a type without a name or default, as kafka-configs does before --alter."""
     missing = [kind for kind, name in entities.items() if isinstance(name, Every)]
     if not missing:
         return

@@ -27,7 +27,8 @@ def pairs(text: str) -> Mapping[str, str]:
     >>> pairs("a=1,b=[x,y=z],c=")
     {'a': '1', 'b': 'x,y=z', 'c': ''}
 
-    Raises Invalid, in Kafka's words, for text that is not a list of pairs, and for a repeated key.
+    Raises Invalid, in Kafka's words where Kafka has them, for text that is not a list of pairs, and for an empty,
+    invalid or repeated key.
     """
     found: dict[str, str] = {}
     for number, pair in enumerate(_without_trailing_blanks(_split(text, ",")), 1):
@@ -45,7 +46,9 @@ def pairs(text: str) -> Mapping[str, str]:
 
 
 def pairs_in(path: Path) -> Mapping[str, str]:
-    """Read the pairs in a Java properties file. Raises Invalid for an empty file and for a repeated or invalid key."""
+    """Read the pairs in a Java properties file. Raises Invalid for an unusable file, and for an invalid or repeated
+    key.
+    """
     found: dict[str, str] = {}
     for key, value in entries(path, "--add-config-file"):
         _must_be_a_key(key, "--add-config-file")
@@ -58,7 +61,7 @@ def pairs_in(path: Path) -> Mapping[str, str]:
 
 
 def keys(texts: Iterable[str]) -> tuple[str, ...]:
-    """Parse the values of --delete-config, for example `k,k`. Raises Invalid for an empty or repeated key."""
+    """Parse the values of --delete-config, for example `k,k`. Raises Invalid for an empty, invalid or repeated key."""
     found: list[str] = []
     for text in texts:
         named = [key.strip(_JAVA_TRIMS) for key in _without_trailing_blanks(text.split(","))]

@@ -16,7 +16,7 @@ Described: TypeAlias = Mapping[Resource, Sequence[Entry]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigSynonym(Part):
-    """A source of a config, and the value there. `value` is None if it is secret or not set."""
+    """A source of a config, and the value that this source has. `value` is None if it is secret or not set."""
 
     source: str
     key: str

@@ -60,7 +60,7 @@ def describe(at: world.Where, kind: Kind, name: str | Default | None, everything
 
 
 def _existing(configs: Configs, resource: Resource) -> Described:
-    """Describe one resource. Brokers report defaults even for a group or a subscription that does not exist."""
+    """Describe one resource. Return {} for a missing group or subscription, for which brokers report only defaults."""
     found = configs.describe([resource])
     named_freely = resource.kind in (GROUPS, CLIENT_METRICS)
     if named_freely and not any(entry.dynamic for entry in found.get(resource, ())):
@@ -133,7 +133,7 @@ def _is_unread(at: world.Where, resource: Resource) -> bool:
 
 
 def _unwritten(configs: Configs, change: ConfigChange, *, unread: bool) -> Unwritten:
-    """Return the answer of a dry run, after the checks of a write. These checks need configs that can be read."""
+    """Return the answer of a dry run, after the checks of a write (no checks if kquota cannot read the configs)."""
     if not unread:
         actions.ready(configs, change)
     secret = change.resource.kind == BROKERS

@@ -51,8 +51,8 @@ class ScramRequest:
 def request(entities: Named, add: Mapping[str, str], delete: tuple[str, ...], option: str) -> ScramRequest:
     """Return the credentials that the options request. `option` is the option that contains `add`.
 
-    Raises Invalid, in Kafka's words where Kafka has them, for quotas in the same command, for the default user, and for
-    text that is not a credential.
+    Raises Invalid, in Kafka's words where Kafka has them, for an unknown mechanism, quotas in the same command, a
+    mechanism to add and to delete, the default user, text that is not a credential, and two different passwords.
     """
     if others := [key for key in (*add, *delete) if key not in MECHANISMS]:
         unknown = [key for key in others if key.startswith("SCRAM-")]
@@ -113,7 +113,7 @@ def alter(
 def _given(asked: ScramRequest, file: Path | None) -> str | None:
     """Return the password from a file, or None if no file contains a password.
 
-    Raises Invalid for two passwords, and for a password that the change does not need.
+    Raises Invalid for two passwords, and for a password that is not valid or that the change does not need.
     """
     if file is None:
         if asked.password is not None:

@@ -24,7 +24,7 @@ class PartitionElection(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionAnswer(Answer):
-    """The result for each partition, sorted by topic and number. `lines` are the text output."""
+    """The result for each partition, sorted by topic and partition. `lines` are the text output."""
 
     election_type: str
     partitions: tuple[PartitionElection, ...]

@@ -69,7 +69,11 @@ class LogDirsShown(Answer):
 
 
 def run(options: LogDirsOptions) -> Answer:
-    """Run the action. Raises Invalid unless exactly one action is given, and for options that it does not accept."""
+    """Run the action.
+
+    Raises Invalid unless exactly one action is given, and for an option that the action does not accept. Raises Refused
+    for an unknown broker.
+    """
     if [options.describe, options.snapshot is not None, options.compact is not None].count(True) != 1:
         raise Invalid("give exactly one of --describe, --snapshot DIR and --compact DIR")
     if options.compact is not None:

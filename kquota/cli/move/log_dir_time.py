@@ -55,7 +55,7 @@ def shown(pace: LogDirPace) -> LogDirTimeShown:
 
 
 def broker_settings(connection: Connection, works: Iterable[LogDirWork]) -> BrokerSettings:
-    """Return the configs of the brokers in `works`. If the cluster does not answer, warn and return no configs."""
+    """Return the configs of the brokers in `works`. If kquota cannot read them, warn and return no configs."""
     brokers = sorted({work.broker for work in works})
     try:
         with world.configs(world.where(connection)) as configs:

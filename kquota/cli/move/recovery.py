@@ -36,7 +36,7 @@ class RunRecovered(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered(Answer):
-    """The result for each run. For an abort, it describes the rollback."""
+    """The result for each run. For an abort, the result describes the rollback."""
 
     runs: tuple[RunRecovered, ...]
 
@@ -83,8 +83,8 @@ def _recover(options: RecoveryOptions, verb: str) -> Recovered:
 
 
 def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequence[BrokerId]) -> None:
-    """Ask before an abort on a terminal, and always before a takeover of another owner's run. Raises Refused for any
-    answer except yes.
+    """Without --yes, ask before an abort on a terminal, and before every takeover of the lock. Raises Refused for any
+    answer except yes, Invalid for a takeover without a terminal.
     """
     asks = not options.yes and (options.take_over or (verb == "abort" and confirmation.has_terminal()))
     if not asks:
@@ -108,7 +108,9 @@ def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequ
 
 
 def _chosen(runs: Runs, options: RecoveryOptions, verb: str) -> list[Run]:
-    """Return the selected open runs. Raises Refused if none is selected, Invalid if the selection is not clear."""
+    """Return the selected open runs, by default all. Raises Refused if the named run or plan has no open run, Invalid
+    for an abort of several runs.
+    """
     unfinished = runs.unfinished()
     moving = [each for each in unfinished if each.purpose is Purpose.MOVE]
     ids = ", ".join(each.id for each in moving) or "none"

@@ -23,7 +23,7 @@ from kquota.watch.view import WatchedMoveView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterShown(Part):
-    """The process that began a run, or that wrote it last."""
+    """The process that began a run, or that last wrote its record."""
 
     owner: Owner = hidden()
     user: str
@@ -34,7 +34,7 @@ class WriterShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRate(Part):
-    """A rate of a run that differs from its throttle, in bytes per second."""
+    """A broker's rate that differs from the throttle of its run, in bytes per second."""
 
     setting: Setting = spread()
     rate: ByteRate
@@ -95,7 +95,7 @@ class OpenRuns(Answer):
             yield from run.lines()
 
     def needs(self) -> Iterator[str]:
-        """Yield the runs that were interrupted, with the commands that continue or undo them."""
+        """Yield a warning for each run that was interrupted or whose throttle is left over, with the next command."""
         for run in self.runs:
             if run.state is RunState.ENDED and run.holds_throttle:
                 verify = suggested("reassign-partitions --verify --all-runs")

@@ -22,7 +22,7 @@ from kquota.watch.observation import Observed, WatchPorts
 from kquota.watch.view import WatchedMoveView
 
 _SETTLING_SECONDS: Final = 15.0
-"""The time between two changes, because the throughput of a quota window (11 s) must first show the last change."""
+"""The minimum seconds between two changes. The throughput of a quota window (11 s) must first show the last change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ def following(
 ) -> Iterator[MovePace]:
     """Yield the pace of an open run whose throttle is now `rate`. `fresh` means that no copy has begun.
 
-    Raises Invalid if the lowest throttle is not below the highest one, and over ZooKeeper with `protects`.
+    With `rules.protects`, raises Invalid over ZooKeeper, and if the lowest throttle is not below the highest one.
     """
     if not rules.protects:
         yield DuePace(setter=setter, rules=rules, runs=ports.runs, clock=ports.clock)
@@ -101,7 +101,7 @@ def following(
 
 
 def _moment(text: str, now: datetime) -> datetime:
-    """Return the time of --deadline. A time without a zone is local. Raises Invalid for a time that has passed."""
+    """Return the time of --deadline. A time without a zone is local. Raises Invalid for an invalid or past time."""
     if "-" not in text:
         return now + timedelta(seconds=duration(text, "--deadline"))
     try:

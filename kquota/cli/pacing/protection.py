@@ -28,18 +28,18 @@ from kquota.watch.reading import shrunk
 _LOWEST_SHARE: Final = 10
 """Without --min-rate, the lowest throttle is the highest one divided by this number."""
 _LEAST_SECONDS: Final = 1.0
-"""The shortest time between two readings, because each window needs enough writes."""
+"""The minimum number of seconds between two readings, because each window needs enough writes."""
 _READ_SECONDS: Final = 2.0
-"""The time between two readings. It is short, because slow clients wait until a reading lowers the throttle."""
+"""The seconds between two readings. The interval is short, because slow clients wait for a lower throttle."""
 _REPORT_SECONDS: Final = 10.0
-"""The time between two readings of the exporters, because a reading costs a broker some CPU."""
+"""The minimum number of seconds between two readings of the exporters, because a reading costs a broker some CPU."""
 _MILLISECONDS: Final = 1_000
 
 
 def bounds_of(rate: ByteRate | None, bounds: RateBounds) -> tuple[ByteRate, ByteRate]:
     """Return the lowest and the highest throttle of a run. `rate` is its throttle now or at its start, None if unknown.
 
-    Raises Invalid if the lowest one is not below the highest one.
+    Raises Invalid if the highest throttle is unknown or not above the lowest one.
     """
     high = rate if bounds.high is None else bounds.high
     if high is None:
@@ -124,7 +124,7 @@ class _Reports:
 
 @dataclass(slots=True, kw_only=True)
 class ProtectedPace:
-    """Implements `MovePace`: sets the throttle after each reading, if the clients require or allow another one."""
+    """Implements `MovePace`: sets a lower throttle if clients require it, or a higher one if they allow it."""
 
     setter: RateSetter
     runs: Runs

@@ -79,7 +79,7 @@ class RateSetter:
 
 
 def throttled(runs: Runs, run: str | None) -> Run | None:
-    """Return the run of this id if it is open, has a throttle, and is not paused."""
+    """Return the run with this id if the run is open, has a throttle, and is not paused, otherwise None."""
     found = next((one for one in runs.unfinished() if one.id == run), None)
     return None if found is None or found.rate is None or found.paused else found
 

@@ -127,7 +127,7 @@ def named(change: str) -> str:
 
 
 def summary(found: Difference) -> tuple[str, ...]:
-    """Return the protected entities that --prune keeps although `owns:` covers them, and the number of changes."""
+    """Return notes: protected entities that --prune keeps although `owns:` covers them, and the number of changes."""
     kept = [f"warning: --prune keeps protected entities: {few(found.kept, _SHOWN)}"] if found.kept else []
     if not found.changes:
         return (*kept, "nothing to change")
@@ -136,7 +136,7 @@ def summary(found: Difference) -> tuple[str, ...]:
 
 
 def words(entity: Entity | Resource) -> str:
-    """Return an entity, broker or topic in words. `default` follows the kind."""
+    """Return an entity, broker or topic as text. The name of a default entity is `default`."""
     return " ".join(f"{kind[:-1]} {'default' if name is DEFAULT else repr(name)}" for kind, name in entity.parts())
 
 

@@ -45,7 +45,7 @@ class LevelShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityShown(Part):
-    """The request capacity of each broker in percent of a thread. None means that the brokers are unknown."""
+    """The request capacity of each broker in percent of a thread. None means unknown."""
 
     capacity: Mapping[str, int | None] | None
 
@@ -73,7 +73,7 @@ class KeyShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained(Answer):
-    """All keys that can apply to a client, an IP or both. `asked` has the keys that the user gave."""
+    """All keys that can apply to a client, an IP or both. `asked` has the requested user, client-id and IP."""
 
     HEADER = ("key", "level", *COLUMNS, "value", "state")
     INDENT = 2
@@ -159,7 +159,10 @@ def run(options: ExplainOptions) -> Answer:
 
 
 def _client(user: str | None, client_id: str | None, ip: str | None) -> Client | None:
-    """Return the client of the options. Raises Invalid if they name none."""
+    """Return the client of the options, or None if only --ip is given.
+
+    Raises Invalid if the options name neither a client nor an IP, for an empty user, and for an invalid IP.
+    """
     if user is None and client_id is None and ip is None:
         raise Invalid(
             "no client is given. Give --user, --client-id or both, or give --ip. To check all quotas, give --all"

@@ -104,7 +104,7 @@ def _diff_command(options: ApplyOptions) -> str:
 
 
 def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
-    """Ask for confirmation. Raises Refused without it, Conflict if the quotas changed in the meantime."""
+    """Ask for confirmation. Raises Refused without a confirmation, Conflict if the quotas changed before it."""
     for one in changed(found.changes[: confirmation.MOST_SHOWN]):
         for line in one.lines():
             print(printable(line), file=sys.stderr)

@@ -24,7 +24,7 @@ _INDENT: Final = " " * 11
 
 
 def whom(client: Client) -> str:
-    """Return the client in words."""
+    """Return the client as text."""
     user = "any user that no quota names" if client.user is None else f"user {client.user!r}"
     if client.client_id is None:
         return f"{user}, any client-id that no quota names"
@@ -174,7 +174,7 @@ def _in_the_cluster(answer: KeyAnswer, cluster: Capacity) -> str:
 
 
 def _capacity(answer: KeyAnswer, cluster: Capacity) -> str:
-    """Describe the share of a broker's threads (KIP-124). Brokers may differ."""
+    """Describe the quota as a share of a broker's threads (KIP-124), as a range if brokers differ."""
     brokers = cluster.brokers or ()
     capacities = sorted(one.request_capacity for one in brokers if one.request_capacity is not None)
     mosts = [one.request_most for one in brokers if one.request_most is not None]
@@ -230,7 +230,7 @@ def _exceptions(entities: Sequence[Entity]) -> str:
 
 
 def level(rung: Rung, answer: KeyAnswer) -> str:
-    """Return a level in words: its entity, or the kind of entity that could be set there."""
+    """Return a level as text: its entity, or the kind of entity that could be set on this level."""
     if rung.entity is not None:
         return str(rung.entity)
     if len(answer.rungs) < len(LEVELS):

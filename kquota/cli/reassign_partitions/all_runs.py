@@ -31,7 +31,7 @@ class RunVerified(Part):
 
     @property
     def code(self) -> int:
-        """1 if the state is unknown or replicas are elsewhere, 8 if moves run or a throttle is not restored yet."""
+        """1 if the state is unknown or replicas are not those of the plan, 8 if moves run or a throttle is pending."""
         if self.verified is None:
             return FAILED
         return self.verified.code if self.written else self.verified.code or NOT_YET

@@ -81,7 +81,7 @@ class Cancelled(Answer):
 
 
 def cancelled(done: Cancellation, notes: tuple[str, ...]) -> Cancelled:
-    """Return the answer. Here it is no failure if replicas are not those of the plan, because --cancel undoes moves."""
+    """Return the answer. Replicas that are not those of the plan are no failure, because --cancel undoes moves."""
     found = done.verification
     return Cancelled(
         done=done,

@@ -90,7 +90,7 @@ def would_execute(found: Prepared) -> WouldExecute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executed(Answer):
-    """The answer of --execute, printed like kafka-reassign-partitions. Without a started move it has no last line."""
+    """The answer of --execute, printed like kafka-reassign-partitions. If no move started, the last line is missing."""
 
     done: Execution = hidden()
     log_dir_throttle: ByteRate | None = hidden()
@@ -210,7 +210,9 @@ def _in_full(rate: ByteRate) -> str:
 
 
 def _must_keep_up(log_dirs: LogDirs | None, prepared: Prepared) -> Pace | None:
-    """Raise Refused if a copy can never catch up under the throttle of the run. Return the pace if it is known."""
+    """Raise Refused if a copy can never catch up under the throttle of the run. Return the pace, or None if it is
+    unknown or nothing is throttled.
+    """
     rate = None if prepared.run is None else prepared.run.rate
     if rate is None or (prepared.applied.throttle is None and not prepared.changes):
         return None

@@ -54,7 +54,10 @@ class PlanProposed(Answer):
 
 
 def run(at: world.Where, options: ReassignOptions) -> PlanProposed:
-    """Read the replicas of the topics, and propose a plan. Nothing is written. Raises Invalid and Refused."""
+    """Read the replicas of the topics, and propose a plan. Nothing is written.
+
+    Raises Invalid for an invalid file or broker list, Refused for an unknown topic or a dead broker.
+    """
     brokers = broker_list(options.broker_list or "")
     # `run` has already refused --generate without a file.
     file = options.topics_to_move_json_file or Path()
@@ -151,7 +154,7 @@ def _racks(found: Snapshot, brokers: Sequence[BrokerId], *, rack_aware: bool) ->
 
 
 def topics_to_move(path: Path) -> tuple[str, ...]:
-    """Read the topics from a file, a pipe or stdin (`-`), and sort them. Raises Invalid."""
+    """Read the topics from a file, a pipe or stdin (`-`), and sort them. Raises Invalid for an unusable file."""
     return parse_topics(*text_file.read(path, "a topics-to-move JSON file"))
 
 

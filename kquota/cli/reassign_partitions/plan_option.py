@@ -28,7 +28,7 @@ def plan(at: Where, options: ReassignOptions) -> Plan:
 
 
 def timeout(options: ReassignOptions) -> float:
-    """Return the timeout in seconds. As in Kafka, a bare number is milliseconds. Raises Invalid."""
+    """Return the timeout in seconds. As in Kafka, a bare number is milliseconds. Raises Invalid for an invalid time."""
     text = options.timeout or _TIMEOUT
     if text.isascii() and text.isdigit() and len(text) <= _LONGEST:
         return int(text) / 1000

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def run(at: world.Where, options: ReassignOptions, watch: MoveWatch | None = None) -> Verified:
     """Report the state of the plan, and restore the throttles of ended moves.
 
-    It also records the readings of `watch`.
+    Also record the readings of `watch`. Raises Invalid for --preserve-throttles together with --clear-all.
     """
     if options.preserve_throttles and options.clear_all:
         raise Invalid("--preserve-throttles restores nothing and --clear-all removes everything. Give only one of them")
@@ -99,7 +99,9 @@ class Verified(Answer):
 
 
 def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
-    """Return the answer. The exit code is 0 for done, 8 for moving, pending or unknown, 1 for other replicas."""
+    """Return the answer. The exit code is 0 for done, 8 for moving, pending or unknown, 1 if replicas are not those of
+    the plan.
+    """
     left = found.pending or found.unknown or found.unread
     code = NOT_YET if left or found.verdict is Progress.IN_PROGRESS else DONE
     partitions = (

@@ -26,7 +26,7 @@ def _log_dirs(broker: SandboxBroker | None) -> dict[str, object] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerShown(Part):
-    """A ZooKeeper server or a broker. `pid` is None if it is not running."""
+    """A ZooKeeper server or a broker. `pid` is None if the server is not running."""
 
     server: str
     broker: SandboxBroker | None = spread(_of_broker)
@@ -72,7 +72,7 @@ class Sandboxes(Answer):
 
 
 def status(options: SandboxStatusOptions) -> Sandboxes:
-    """Return the named sandbox, or all of them."""
+    """Return the named sandbox, or all sandboxes. The exit code is 1 if the named sandbox is not running."""
     name = options.name
     found = [c for each in ([name] if name else places.names()) if (c := cluster.find(each)) is not None]
     none = f"there is no sandbox {name}" if name else "no sandbox exists"
@@ -118,7 +118,7 @@ def _addresses(found: Sandbox) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartedSandbox(Sandboxes):
-    """The sandbox that was started. Without text, because a note on stderr describes it."""
+    """The sandbox that was started. The answer has no text, because a note on stderr describes the sandbox."""
 
     def text(self) -> Iterator[str]:
         yield from ()
@@ -155,7 +155,7 @@ def _property(text: str) -> tuple[str, str]:
 
 
 def env(options: EnvOptions) -> Lines:
-    """Return the lines that set the variables. Without a running sandbox there are none, and the exit code is 1."""
+    """Return the lines that set the variables. Without a running sandbox, return no lines and exit code 1."""
     found = cluster.find(options.name)
     if found is None or not found.running:
         hint = f"sandbox {options.name} is not running. Start it with: kquota sandbox up {options.name}"

@@ -24,7 +24,7 @@ class Pending(Part):
 
 
 def pending(why: Mapping[Setting, str]) -> tuple[Pending, ...]:
-    """Return the pending settings in their order."""
+    """Return the pending settings, sorted, with their reasons."""
     return tuple(Pending(setting=setting, why=text) for setting, text in sorted(why.items()))
 
 

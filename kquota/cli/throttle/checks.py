@@ -12,7 +12,7 @@ from kquota.throttle.standing import Standing
 
 
 def seconds_of(sample: str) -> float:
-    """Return how long --sample measures, in seconds. 0 means that nothing is measured. Raises Invalid."""
+    """Return the seconds in --sample. 0 means that nothing is measured. Raises Invalid for an invalid time."""
     return 0.0 if sample.strip() in ("0", "0s") else duration(sample, "--sample")
 
 

@@ -17,8 +17,8 @@ from kquota.throttle.throughput import MeasuredFlow, starved
 
 
 def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | None:
-    """Return the throughput of listed replicas. If it is unknown, print the reason on stderr and return None. With 0
-    seconds, nothing is measured.
+    """Return the throughput of listed replicas. Return None if there are no lists, if `seconds` is 0, and, after a
+    message on stderr, if kquota cannot measure.
     """
     if not standing.lists or not seconds:
         return None

@@ -115,8 +115,8 @@ class DescribedTopics(Answer):
 def listed(at: world.Where, options: TopicsOptions, *, describe: bool) -> Answer:
     """Return topic names, or topics with their partitions.
 
-    Raises Refused for an unknown --topic-id. With `describe` and without --if-exists, raises Refused also for a name
-    that matches no topic.
+    Without --if-exists, raises Refused for an unknown --topic-id and, with `describe`, for a name that matches no
+    topic.
     """
     with world.topics(at) as stage:
         found = matching(stage.topics.topics(None, moves=describe), options.topic)
@@ -149,7 +149,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def must_match(names: Sequence[str] | None, found: Collection[Topic], if_exists: bool) -> None:
-    """Raise Refused, in Kafka's words, for a name that matches no topic."""
+    """Raise Refused, in Kafka's words, for a name that matches no topic, unless `if_exists` is set."""
     for name in () if if_exists else names or ():
         if not matching(found, [name]):
             raise Refused(f"Topic '{name}' does not exist as expected")
@@ -158,7 +158,7 @@ def must_match(names: Sequence[str] | None, found: Collection[Topic], if_exists:
 def _of_id(found: list[Topic], options: TopicsOptions) -> list[Topic]:
     """Return the topic with the id of --topic-id, or all topics without this option.
 
-    Raises Refused for an unknown id, for which Kafka's tool shows all topics.
+    Without --if-exists, raises Refused for an unknown id. Kafka's tool shows all topics instead.
     """
     if options.topic_id is None:
         return found

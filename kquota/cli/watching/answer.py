@@ -22,12 +22,12 @@ from kquota.watch.view import DestinationView, SlowestCopy, WatchedBroker, Watch
 
 _WIDTH: Final = 80
 _NO_DRIFT: Final = 5.0
-"""Seconds. A smaller drift is not shown."""
+"""The minimum drift that is shown, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowestShown(Part):
-    """The copy of a destination that is expected to end last."""
+    """The copy to a destination that is expected to end last."""
 
     partition: TopicPartition = spread()
     left: int | None
@@ -195,10 +195,11 @@ def _wrapped(line: str) -> list[str]:
 def answer(
     found: Observed, plan: str | None, *, lines: bool = False, unknown: bool = False, restores: bool = False
 ) -> MovesWatched:
-    """Return one reading as an answer. With `restores`, it leaves out leftover throttles that the command restores.
+    """Return one reading as an answer. With `restores`, the answer leaves out leftover throttles that the command
+    restores.
 
-    The exit code is 8 while moves run, if a throttle is left over, or if some runs are `unknown`. It is 1 if the moves
-    have ended, but replicas are not where the plan puts them.
+    The exit code is 8 while moves run, if a throttle is left over, or if some runs are `unknown`. The exit code is 1 if
+    the moves have ended, but replicas are not those of the plan.
     """
     moves = tuple(_move(move, plan) for move in found.view.moves)
     runs = [move.run for move in moves if not move.moving or move.run is not None]
@@ -223,7 +224,7 @@ def answer(
 
 
 def _named(symptom: object, plan: str | None, runs: list[str]) -> MoveNamed:
-    """Return the move to which a symptom belongs: that of its own run, otherwise the only run that is watched."""
+    """Return the move of a symptom: the move of the symptom's own run, otherwise of the only watched run."""
     own = getattr(symptom, "run", None)
     return MoveNamed(run=own or (runs[0] if len(runs) == 1 and not hasattr(symptom, "run") else None), plan=plan)
 

@@ -1,4 +1,4 @@
-"""The symptoms of a move without progress, in words: the problem, and the command that helps."""
+"""The symptoms of a move without progress as text: the problem, and the command that helps."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class MoveNamed:
 
 
 def shown(symptom: Symptom, named: MoveNamed) -> SymptomShown:
-    """Return a symptom in words. Its `values` have the names of the symptom's fields."""
+    """Return a symptom as text. Its `values` have the names of the symptom's fields."""
     return SymptomShown(
         finding=_NAMES[type(symptom)], what=_what(symptom), do=_do(symptom, named), values=_values(symptom)
     )
@@ -177,7 +177,10 @@ def _starved(symptom: StarvedCopies) -> str:
 
 
 def _raise(symptom: StarvedCopies, named: MoveNamed) -> str:
-    """Return a command that doubles the rate, or the rate of followers and writes if that is higher, to two digits."""
+    """Return a command that sets twice the rate, or twice the follower traffic and writes if their sum is higher.
+
+    The rate is rounded to two digits. For an unknown move, return `throttle show`.
+    """
     enough = max(symptom.rate, symptom.followers + symptom.written) * 2
     rate = exact_rate(ByteRate(int(f"{enough:.1e}".partition("e")[0].replace(".", "")) * 10 ** max(0, _digits(enough))))
     if not named.known:

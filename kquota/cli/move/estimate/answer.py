@@ -210,7 +210,7 @@ class SizesUsed(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRates(Part):
-    """The sources of the write rates. The first source with a rate wins.
+    """The sources of the write rates. For each broker or partition, the first source with a rate is used.
 
     `brokers_without_partitions` have a rate that kquota could not assign to partitions.
     """
@@ -233,8 +233,8 @@ class Assumed(Part):
 
 
 def assumed(measured: Measured, *, live: bool) -> Assumed:
-    """Return the assumptions. On a `live` cluster no broker is assumed to be empty, because an empty broker reports
-    that it is.
+    """Return the assumptions. On a `live` cluster no broker is assumed to be empty, because each broker reports its
+    replicas.
     """
     return Assumed(
         leaders=measured.leaders_assumed,

@@ -62,7 +62,7 @@ class GivenInputs:
         return rates | dict(self.by_hand)
 
     def covers(self, holding: Collection[BrokerId]) -> bool:
-        """True if no rate must be measured: a history is given, or --bytes-in of each broker in `holding`."""
+        """True if kquota need not measure rates: a history is given, or --bytes-in for each broker in `holding`."""
         return bool(self.history) or self.bytes_in().keys() >= set(holding)
 
 
@@ -82,8 +82,8 @@ class Inputs:
     `files` contain the sizes that are not in a rolled history, `waiting` the snapshots of a history that are not rolled
     yet. `brokers` and `volumes` also include brokers without replicas. `cordons` are known only on a live cluster.
     `sampled` is in bytes per second. `running` has the running moves of a live cluster, or None if they are unknown.
-    `files` do not contain the `copies` of these moves, because they are not complete. `enforcement` is that of the live
-    brokers.
+    `files` do not contain the `copies` of these moves, because they are not complete. `enforcement` has the throttle
+    settings of the live brokers.
     """
 
     source: str
@@ -102,7 +102,9 @@ class Inputs:
 
 
 def asked(options: EstimateOptions) -> GivenInputs:
-    """Parse the options. Raises Invalid for an invalid rate, time or size, and for an option that requires another."""
+    """Parse the options. Raises Invalid for an invalid rate, time or size, for an option without the option that it
+    requires, and for a broker in two files.
+    """
     window, assumed, rates = options.history_window, options.assume_size, options.bytes_in or ()
     for option, value in (("--history-window", window), ("--cluster-id", options.cluster_id)):
         if value is not None and not options.history:
@@ -144,7 +146,8 @@ def is_live(asked: GivenInputs, connection: Connection) -> bool:
 
 
 def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
-    """Gather the inputs. Raises Invalid for two sources of sizes, and without a source.
+    """Gather the inputs. Raises Invalid for two sources of sizes, and without a source. Raises Refused for a plan that
+    does not fit the cluster.
 
     Sizes come from the named cluster, otherwise from --log-dirs, otherwise from the newest snapshot of the history.
     Rates come from --bytes-in, otherwise from the history, otherwise from a measurement on the live cluster.
@@ -242,7 +245,7 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
 
 
 def _must_be_visible(moves: MoveCluster, described: Collection[LogDir], plan: Plan | PlanFiles) -> None:
-    """Warn of topics that Kafka hides from this user. Raises Refused if one of them is in the plan.
+    """Warn of topics that Kafka hides from this user. Raises Refused if a hidden topic is in a JSON plan.
 
     Brokers report the sizes of a hidden topic, but its leaders and write rates are unknown.
     """
@@ -293,7 +296,7 @@ def dead_among(wanted: Collection[int], brokers: Collection[int]) -> None:
 
 
 def _broker_settings(at: world.Where) -> tuple[Mapping[str, str | None], ...]:
-    """Return the configs of each live broker, or none if they do not answer."""
+    """Return the configs of each live broker. If kquota cannot read the configs, warn and return none of them."""
     try:
         with world.configs(at) as configs:
             described = configs.describe(configs.resources(BROKERS))
@@ -304,7 +307,7 @@ def _broker_settings(at: world.Where) -> tuple[Mapping[str, str | None], ...]:
 
 
 def _skip_remote(settings: Collection[Mapping[str, str | None]]) -> bool:
-    """True if new replicas of tiered topics copy only what remote storage does not have (KIP-1023)."""
+    """True if, on every broker, new replicas of tiered topics copy only data that remote storage lacks (KIP-1023)."""
     skipping = sum(one.get(SKIPS_TIERED) == "true" for one in settings)
     if 0 < skipping < len(settings):
         say(

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from kquota.spark.reader import Reader
 
 _ENTRY: Final = 64
-"""The approximate bytes of one partition in a plan."""
+"""The approximate size of one partition in a plan, in bytes."""
 _PACKED: Final = 10
-"""The compression ratio: the approximate bytes of compressed text that hold as much as one byte of Parquet."""
+"""The approximate number of bytes of compressed text that hold as much as one byte of Parquet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calculated:
-    """A move's sums, the known write rates of each broker with their percentiles, and the moves inside brokers.
+    """A move's sums, the known write rates of each broker with their percentiles, and the moves `within` brokers.
 
     `running` is None if it is unknown which moves are running.
     """
@@ -62,9 +62,10 @@ class Job:
 def begun(
     asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path, engine: Engine
 ) -> Iterator[Job]:
-    """Yield the job. For a live cluster, Spark starts while kquota reads the cluster, because such a job is small.
+    """Yield the job. For a live cluster without a history, Spark starts while kquota reads the cluster, because such a
+    job is small.
 
-    For other sizes, Spark starts later.
+    Otherwise, Spark starts later.
     """
     if asked.history or not is_live(asked, connection):
         yield Job(engine=engine, scratch=scratch)

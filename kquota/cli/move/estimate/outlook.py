@@ -53,11 +53,10 @@ def outlook(
     volumes: Sequence[Volume] = (),
     errors: ErrorBand = OF_THE_MODEL,
 ) -> Outlook:
-    """Return the outlook of a pace, with the disks and waves that the job found, and the write rates of each broker.
+    """Return the outlook of `move`, from the sums of the job and the write rates of each broker.
 
-    `volumes` are reported by live brokers. They replace the volumes that the sizes contain, because they are
-    more complete.
-    `errors` are the errors of past estimates, or of the model.
+    Live brokers report `volumes`, which replace the less complete volumes in the sizes. `errors` are the errors of past
+    estimates, or of the model.
     """
     busy = {broker: rate for broker, rate in bytes_in.items() if rate.mean > 0}
     waves = in_waves(measured.waves, move) if measured.waves else None
@@ -129,7 +128,7 @@ def why_full(found: Outlook) -> str:
 
 
 def disk_lines(found: Outlook) -> Iterator[str]:
-    """Yield each volume that receives copies, at the moment when it is fullest."""
+    """Yield the brokers with unknown disk sizes, then each volume that receives copies, at its fullest."""
     known = [(room.least, room) for room in found.rooms if room.least is not None]
     if untold := sorted({room.broker for room in found.rooms if room.usable is None}):
         yield f"Disk         not checked on {named_brokers(untold)}, because the sizes do not contain disk sizes"

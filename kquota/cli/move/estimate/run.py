@@ -116,7 +116,7 @@ def estimate(
     """Make the estimate from a move's sums, the operator's limits and the errors of past estimates.
 
     `within` are the moves between log dirs of one broker, which another throttle limits. Raises Refused if no throttle
-    is known.
+    is given and none is known to meet the deadline.
     """
     measured, busiest, live = found.measured, found.measured.max_bytes_in, inputs.source == CLUSTER
     chosen = limits.chosen(asked, measured.works, enforcement)
@@ -170,7 +170,7 @@ def _fetch(asked: Limits, enforcement: Enforcement, throttle: ByteRate, brokers:
 
 
 def _others(judged: Pace | Waves) -> tuple[Pace | Waves, ...]:
-    """Estimate the same move under other throttles, from half to five times this one.
+    """Estimate the same move under other throttles, from half to five times this throttle.
 
     If the move never finishes with this throttle, kquota uses the smallest throttle with which it finishes instead.
     """
@@ -181,8 +181,8 @@ def _others(judged: Pace | Waves) -> tuple[Pace | Waves, ...]:
 
 
 def cordon_remarks(cordons: Iterable[Cordon], measured: Measured) -> Iterator[str]:
-    """Yield warnings about brokers that receive copies although their log dirs are cordoned. Kafka does not refuse
-    this.
+    """Yield notes about cordoned log dirs on brokers that receive copies, and warnings about copies into such log dirs,
+    because Kafka does not refuse these copies.
     """
     receiving = {arrival.broker for arrival in measured.arrivals}
     yield from cordon_notes(cordon for cordon in cordons if cordon.broker in receiving)

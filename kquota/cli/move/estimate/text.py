@@ -98,7 +98,7 @@ def kip_lines(kip: MoveTime) -> Iterator[str]:
 
 
 def share_lines(pace: Pace) -> list[str]:
-    """Yield a table of the bytes that each broker sends and receives."""
+    """Return the lines of a table with the bytes that each broker sends and receives."""
     heads = ("broker", "", "copies", "bytes", "followers", "for copies", "writes", "time")
     rows = [
         (

@@ -37,7 +37,7 @@ class MoveVerdict:
 
     @property
     def late(self) -> bool | None:
-        """True if the deadline is missed. None without a deadline, or if it is unknown."""
+        """True if the deadline is missed. None without a deadline, or if the expected time is unknown."""
         if self.deadline is None:
             return None
         seconds = self.judged.seconds
@@ -62,7 +62,7 @@ class MoveVerdict:
 
     @property
     def outside(self) -> str | None:
-        """The operator's limit that the move breaks. None if it breaks no limit, or if this is unknown."""
+        """The operator's limit that the move breaks. None if the move breaks no known limit."""
         if self.window.empty:
             return why_empty(self.window)
         if self.late:

@@ -55,7 +55,7 @@ class LeaderShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePlanned(Part):
-    """A partition of the plan. None means that the size is unknown."""
+    """A partition of the plan. `size` and `bytes` are None if the size is unknown."""
 
     partition: TopicPartition = spread()
     before: Replicas
@@ -112,7 +112,7 @@ class LeftShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePlan(Answer):
-    """The plan, or None if there is nothing to do. `sizes` is the source of the sizes."""
+    """The answer of `move plan`. `plan` is None if there is nothing to do. `sizes` is the source of the sizes."""
 
     sizes: str
     plan: Plan | None = key(form=plan_document)

@@ -42,7 +42,7 @@ def explain(
 ) -> None:
     """Print the explanation: the answer first, then the tables. Long tables are cut unless `everything` is set.
 
-    `file` receives the plan. None means that stdout does not go to a file.
+    `file` is the file that receives the plan from stdout, or None if there is no such file.
     """
     most = sys.maxsize if everything else FIRST
     for line in (*_answer(found), *_unknown(cluster, goal, found), *_remarks(cluster, goal, found, most)):
@@ -206,7 +206,7 @@ def _answer(found: Planned) -> Iterator[str]:
 
 
 def _terms(least: Least) -> str:
-    """Return the largest term of the lower bound, in words."""
+    """Return the largest term of the lower bound as text."""
     if least.bytes == least.forced:
         return "new replicas for drain, replication factor or racks"
     if least.bytes == least.lack:

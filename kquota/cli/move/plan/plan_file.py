@@ -34,5 +34,5 @@ def plan_file(output: Output) -> str | None:
 
 
 def saving(file: str | None) -> str:
-    """Return the words before a next step that needs the plan in a file."""
+    """Return the words that tell the operator to save the plan, or nothing if `file` already has the plan."""
     return f"save the plan in {UNSAVED}, then " if file is None else ""

@@ -20,10 +20,10 @@ from kquota.terms import BrokerId
 NOT_RECORDED: Final = "not recorded"
 UNDONE: Final = "undone"
 _SHOWN: Final = 15
-"""The maximum number of readings in the text. JSON and TSV have all."""
+"""The maximum number of readings in the text. JSON and TSV have all readings."""
 _CLOSE: Final = 0.1
 _CLOSE_SECONDS: Final = 10.0
-"""The end of a run is close to the end of its copies within this share of its time, or within these seconds."""
+"""The end of a run counts as seen up to this delay after its last copies: a fraction of its time, or seconds."""
 _ENDS: Final = {Progress.DONE.value: "done", Progress.ELSEWHERE.value: "ended elsewhere"}
 
 
@@ -31,9 +31,9 @@ _ENDS: Final = {Progress.DONE.value: "done", Progress.ELSEWHERE.value: "ended el
 class RunSummary(Part):
     """One run, in bytes, bytes per second and seconds. None means unknown or not recorded.
 
-    `outcome` is `open`, `done`, `ended elsewhere` (the replicas were not those of the plan), `undone`, or
-    `ended` if the record does not show how. `error` is (actual - expected) / expected. It is None if no command saw the
-    end of the copies, because the run can then have ended long after them.
+    `outcome` is `open`, `done`, `ended elsewhere` (the replicas were not those of the plan), `undone`, or `ended` if
+    the record does not show how. `error` is (actual - expected) / expected. It is None if no command saw the end of the
+    copies, because the recorded end can then be long after the copies.
     """
 
     run: str
@@ -106,7 +106,7 @@ class RunsListed(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerReported(Part):
-    """The copies to one broker: expected and actual bytes, and seconds from the start to the end of the last one."""
+    """The copies to one broker: expected and actual bytes, and seconds from the start to the end of the last copy."""
 
     broker: BrokerId
     expected_bytes: int | None = key("bytes_expected")
@@ -130,7 +130,7 @@ class ReadingReported(Part):
 class ChangeReported(Part):
     """A change of the throttle, in bytes per second; None means no throttle. `by` and `reason` may be missing.
 
-    `settings` are the rates that changed, if these were not all.
+    `settings` has the changed rates if only some rates changed.
     """
 
     time: datetime
@@ -152,7 +152,7 @@ class ChangeReported(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport(Answer):
-    """How a run went. `partitions` is None if its plan is not kept."""
+    """The report of one run. `partitions` is None if the record has no plan."""
 
     HEADER: ClassVar = ("time", "seconds", "bytes_copied", "bytes_left", "throughput")
 

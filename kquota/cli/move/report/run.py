@@ -12,7 +12,7 @@ from kquota.reassign.run import Purpose
 
 
 def run(options: ReportOptions) -> RunsListed | RunReport:
-    """Report a run or list all. Raises Refused for a run that is not on record, Invalid for --report without a run."""
+    """Report a run or list all. Raises Refused for an unknown or unreadable run, Invalid for --report without a run."""
     if options.report is not None:
         if options.run is None:
             raise Invalid("--report writes the page of one run. Give RUN")

@@ -21,7 +21,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 _SHOWN: Final = 5
 _EVERY_SECONDS: Final = 10.0
-"""Seconds between two readings of all partitions, because a reading is expensive on a large cluster."""
+"""The minimum number of seconds between two readings of all partitions, because a reading is expensive."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class ClusterHealth:
         return self._reason
 
     def damage(self) -> str | None:
-        """Return the partitions that have become unhealthy, as `trouble` does. An unknown state does not count."""
+        """Return the newly unhealthy partitions as text, or None. Unlike in `trouble`, ignore an unknown state."""
         self.trouble()
         return _named(self._found) if self._found else None
 

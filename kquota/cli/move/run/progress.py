@@ -15,7 +15,7 @@ from kquota.watch.observation import MoveWatch, WatchPorts
 
 _READ_SECONDS: Final = 5.0
 _READ_SHARE: Final = 0.2
-"""The largest share of the time for readings, because a reading of a large cluster takes seconds."""
+"""The maximum fraction of the time that readings take, because a reading of a large cluster takes seconds."""
 _TELL_SECONDS: Final = 10.0
 
 
@@ -34,9 +34,10 @@ class RunProgress:
         self._next, self._reported = -math.inf, ports.clock.monotonic()
 
     def step(self, *, ended: bool = False) -> None:
-        """Read the cluster if the last reading is old or the moves have `ended`. Print one every `_TELL_SECONDS`.
+        """Read the cluster if the last reading is old or the moves have `ended`. Print a reading at most every
+        `_TELL_SECONDS`.
 
-        A failed reading is printed and does not end the move.
+        A failed reading causes a warning and does not end the move.
         """
         now = self._ports.clock.monotonic()
         if self.watch is None if ended else now < self._next:

@@ -91,7 +91,7 @@ class _TroubleError(Exception):
 def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
     """Run the whole move. Raises Refused, before anything is written, if a check fails.
 
-    Raises the errors of --execute and --verify.
+    Also raises the errors of --execute and --verify.
     """
     followed = rules(options.pacing, options.connection)
     asked = _asked(options, followed)
@@ -170,7 +170,9 @@ def _started(
     progress: RunProgress,
     pacing: _Pacing | None,
 ) -> str | WouldExecute | None:
-    """Check, throttle and submit all waves. Return the id of the run, or None if every partition is in place."""
+    """Check, throttle and submit all waves. Return the run id, None if every partition is in place, or the answer of a
+    dry run.
+    """
     hold = None if options.dry_run else move_stores.Hold(doing="move run", patient=True, later=True)
     with (
         move_stores.staged(at, options.state_dir, hold) as stage,

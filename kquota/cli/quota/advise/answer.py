@@ -25,10 +25,10 @@ _SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisedClient(Part):
-    """One client and key: its use on the broker where it is highest, its limits, and the predicted throttle time.
+    """One client and key: its use on the broker where the use is highest, its limits, and the predicted throttle time.
 
-    The throttle time covers the window of the advice. It is None if the proposed limit is not lower than the current
-    limit, or if the client never exceeded the proposed limit.
+    The throttle time covers the window of the advice. It is None if the proposed limit does not throttle the client, or
+    if kquota does not predict the time.
     """
 
     key: str

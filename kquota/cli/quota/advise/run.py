@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kquota.spark.usage import UsageJob
 
 _MOST_PREDICTED: Final = 10_000
-"""The number of clients whose throttle time kquota predicts: the clients that exceeded their proposed limits most."""
+"""The maximum number of clients whose throttle time kquota predicts. Clients furthest above the limits come first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

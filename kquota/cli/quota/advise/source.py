@@ -32,7 +32,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MeasuredTime(NamedTuple):
-    """The cluster whose use was measured, and the begin and the end of the measurement."""
+    """The cluster whose use was measured, and the start and the end of the measurement."""
 
     cluster_id: str
     begin: datetime
@@ -53,7 +53,8 @@ class UseSource:
     engine: Engine
 
     def opened(self, stack: ExitStack, cluster_id: str, scratch: Path) -> tuple[MeasuredTime, UsageJob]:
-        """Return the time and the Spark job of the measured use of this cluster. The Spark session ends with `stack`.
+        """Return the measured time of this cluster, and the Spark job that reads its use. The Spark session ends with
+        `stack`.
 
         Raises Invalid if the source has no reading of this cluster.
         """
@@ -119,7 +120,9 @@ class UseSource:
 
 
 def prometheus(given: AdviseOptions) -> str:
-    """Return the address of Prometheus, or "" with another source. Raises Invalid unless one source is given."""
+    """Return the address of Prometheus, or "" with another source. Raises Invalid unless exactly one source is given,
+    and for --compact without --usage.
+    """
     kinds = {"--usage": given.usage, "--trace": given.trace, "--prometheus": given.source.prometheus}
     sources = [option for option, value in kinds.items() if value]
     if len(sources) > 1:
@@ -136,10 +139,11 @@ def prometheus(given: AdviseOptions) -> str:
 
 
 def trace_keys(trace: TraceFiles, given: Sequence[str] | None) -> list[str]:
-    """Return the keys for which a trace has a column. `bytes` counts for producers, unless `given` has
+    """Return the keys for which a trace has a column. The column `bytes` counts for producers, unless `given` has
     `consumer_byte_rate`.
 
-    Raises Invalid for a given key without a column, and for the byte rates of producers and consumers together.
+    Raises Invalid for a given key without a column, for a trace without a column for any key, and for the byte rates of
+    producers and consumers together.
     """
     if given and {PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE} <= set(given):
         raise Invalid(

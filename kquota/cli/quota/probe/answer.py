@@ -68,7 +68,7 @@ class QuotaShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeShown(Part):
-    """A load, and its quotas."""
+    """A load, the quota that the load tests, and other quotas that may throttle the client."""
 
     client: ClientShown
     load: LoadShown

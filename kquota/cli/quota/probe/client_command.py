@@ -22,7 +22,7 @@ from kquota.probe.behavior import GRACE_SECONDS, ClientBehavior, Honors
 BOOTSTRAP: Final = "{bootstrap}"
 TOPIC: Final = "{topic}"
 _STOP_SECONDS: Final = 5.0
-"""The time for a client to end after SIGTERM."""
+"""The maximum number of seconds that kquota waits for a client to end after SIGTERM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,9 @@ def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
 
 
 def shown(command: str, topic: str | None, exit_code: int | None, one: ClientBehavior) -> ClientJudged:
-    """Return the answer. The exit code is 0 if the client honors throttle times, and 8 if it does not."""
+    """Return the answer. The exit code is 0 if the client honors throttle times, 8 if it ignores them, and 1 if it
+    failed or no verdict is possible.
+    """
     codes = {Honors.YES: DONE, Honors.NO: NOT_YET, Honors.UNKNOWN: FAILED}
     return ClientJudged(
         command=command,

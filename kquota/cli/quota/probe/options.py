@@ -39,7 +39,7 @@ _LOADS: Final[Mapping[str, Kind | None]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedLoad:
-    """The parsed options. `kind` is None for --find-limit and --clean-up. Other fields are None for their defaults."""
+    """The options, parsed. `kind` is None for --find-limit, --client-command, --clean-up. Missing options are None."""
 
     kind: Kind | None
     rate: float | None
@@ -103,7 +103,7 @@ _INSTEAD: Final[Mapping[type[KquotaError], str]] = {
 
 @contextmanager
 def named_by_options() -> Iterator[None]:
-    """A context in which errors name the options of the command."""
+    """Make errors of this block name the options of the command."""
     try:
         yield
     except KquotaError as error:

@@ -171,20 +171,20 @@ def _clean_up(who: ProbeLogins, *, dry_run: bool) -> Answer:
 
 @dataclass(slots=True)
 class Made:
-    """The topics of a probe, named before they are created. `left` has the topics that could not be removed."""
+    """The topics of a probe, named before they are created. `left` is True if a topic could not be removed."""
 
     names: list[str] = field(default_factory=list)
     left: bool = False
 
     def complain(self, error: KquotaError) -> None:
-        """Print the reason that a topic could not be removed."""
+        """Print the reason why a topic could not be removed."""
         self.left = True
         complain(str(worded(error)))
 
 
 @contextmanager
 def _removed(who: ProbeLogins, made: Made) -> Iterator[None]:
-    """A context that always removes all topics at the end, and reports problems on stderr."""
+    """Remove all topics of the probe at the end of this block, also after an error, and report problems on stderr."""
     try:
         with probe.removed(
             who, made.names, removing=lambda: say("removing the topics of the probe"), left=made.complain

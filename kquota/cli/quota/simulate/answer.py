@@ -76,8 +76,8 @@ class RoundShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed(Answer):
-    """Topics under a mutation rate. `sought` is true if kquota searched for the smallest rate. `items` are the
-    partitions by topic.
+    """Topics under a mutation rate. `sought` is true if kquota searched for the smallest rate. `items` has the number
+    of partitions of each topic.
     """
 
     ASCII = True
@@ -141,7 +141,7 @@ def deployed(found: Deploy, items: Sequence[int], held: Quotas, rate: float, mod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streamed(Answer):
-    """A client with a steady load."""
+    """The figures of a client with a steady load."""
 
     ASCII = True
 
@@ -165,7 +165,7 @@ class StreamShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traced(Answer):
-    """The clients of a trace. The text shows those with the longest waits first."""
+    """The clients of a trace. The text shows the clients with the longest waits first."""
 
     ASCII = True
 
@@ -273,7 +273,7 @@ def _steady(flow: Flow) -> str:
 
 
 def client_name(stream: TraceStream) -> str:
-    """Return a client in words. Unknown parts are left out."""
+    """Return a client as text. Unknown parts are left out."""
     who = "/".join(part for part in (stream.user, stream.client_id) if part) or "the client"
     return printable(f"{who} on broker {stream.broker}" if stream.broker else who)
 

@@ -40,7 +40,7 @@ _MOST_SAMPLES: Final = 3_600
 
 
 class Arithmetic(StrEnum):
-    """The arithmetic for mutations: that of Kafka's releases, or that of a draft of KIP-599."""
+    """The arithmetic for mutations, from Kafka's releases or from a draft of KIP-599."""
 
     shipped = "shipped"
     draft_even = "draft-even"
@@ -61,7 +61,7 @@ LIMITS: Final = {
     for key, row in sorted(QUOTA_KEYS.items(), key=lambda item: item[1].model is not Model.BUCKET)
     if row.simulated is not None
 }
-"""An option for each simulated quota key. The option for `--topics`, the first load, comes first."""
+"""An option for each simulated quota key. The mutation rate comes first, because --topics is the first load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ from kquota.terms import SAMPLES
 
 MOST_REQUESTS: Final = 2_000_000
 _MUCH: Final = 20_000_000
-"""Above this many bytes of text, reading them takes longer than starting Spark."""
+"""The maximum bytes of text that kquota reads without Spark. More bytes take longer to read than Spark to start."""
 
 
 def run(options: SimulateOptions) -> Answer:

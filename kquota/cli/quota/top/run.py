@@ -76,7 +76,7 @@ _LEFT: Final = frozenset({0, 1, 6, 7})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopClients(Answer):
-    """All clients with a quota metric, nearest to their limit first, and the controller's queue (KIP-599)."""
+    """All clients with a quota metric, nearest to their limit first, and the wait in the controller queue (KIP-599)."""
 
     HEADER = (
         "key",

@@ -90,9 +90,10 @@ def _cleared(
 
 
 def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[Run], list[Run]]:
-    """Return the throttle runs to end: by default those that this user began on this host, and the other open ones.
+    """Return the throttle runs to end: `run`, or by default the runs of this user on this host. By default, also return
+    the other open throttle runs.
 
-    Raises Refused for a run that does not exist, or that moves partitions.
+    Raises Refused for a run that is not open, or that moves partitions.
     """
     throttles = [one for one in open_runs if one.purpose is Purpose.THROTTLE]
     if run is None:
@@ -155,7 +156,7 @@ def _disclose(standing: Standing) -> None:
 
 
 def _ask(ports: Ports, changes: Sequence[Change], dead: Sequence[BrokerId]) -> None:
-    """Ask for one confirmation. Raises Refused without it, and Conflict if something changed in the meantime."""
+    """Ask for one confirmation. Raises Refused without a confirmation, Conflict if a throttle changed before it."""
     confirmation.show([*difference(changes), *(f"broker {broker}: every rate: unknown -> unset" for broker in dead)])
     confirmation.must_agree("remove all of them, also those of other tools and users?")
     confirmation.must_still_be(tuple(changes), _every(actions.read(ports)), "the throttles")

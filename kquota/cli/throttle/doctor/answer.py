@@ -52,7 +52,7 @@ def _correct_list(of: Finding) -> str:
 
 
 def _alter_side(of: Finding) -> str:
-    """Return the command that gives both sides the same rate. If only one side has a rate, it is that rate."""
+    """Return the command that gives both sides the same rate. If only one side has a rate, the command uses it."""
     rates = {setting.key: values[0] for setting, values in of.values.items()}
     unset = [side for side in REPLICATION_RATES if side not in rates]
     config = f"{unset[0]}={next(iter(rates.values()))}" if len(unset) == 1 else "KEY=RATE"
@@ -163,9 +163,10 @@ def examination(
     hidden: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> Examination:
-    """Return the answer. `sightings` has the time when doctor first saw each leftover, or None if that is not recorded.
+    """Return the answer. `sightings` has the time when doctor first saw each leftover. None means that kquota could not
+    record these times.
 
-    The exit code is 8 if something is unknown, because it may be a leftover.
+    The exit code is 8 for a finding, for a pending value, and for an unknown rate or list, which may be a leftover.
     """
     first = {} if sightings is None else sightings.first
     findings = (

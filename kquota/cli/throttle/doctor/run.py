@@ -103,14 +103,14 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
 
 
 def _dead(standing: Standing, changes: Sequence[Change], older_than: float) -> tuple[BrokerId, ...]:
-    """Return the dead brokers whose rates --fix removes. With `older_than` there are none, because the age of an
+    """Return the dead brokers whose rates --fix removes. With `older_than`, return no brokers, because the age of an
     unknown rate is unknown.
     """
     return () if older_than else doctor_rates.removable_unread(standing.after(changes))
 
 
 def _must_know_all_runs(ports: Ports) -> None:
-    """Raise Refused if a run that is not visible on this host may need an apparent leftover."""
+    """Raise Refused if kquota cannot read all runs, because an unread run may need an apparent leftover."""
     if ports.alone is not None and ports.hidden:
         raise Refused(ports.alone, ". Nothing was removed, because a run of another host may need these throttles")
     if unreadable := ports.runs.unreadable:
@@ -125,7 +125,7 @@ def _changes(ports: Ports, older_than: float) -> tuple[Change, ...]:
 
 
 def _ask(changes: Sequence[Change], dead: Sequence[BrokerId], again: Callable[[], Sequence[Change]]) -> None:
-    """Ask for one confirmation. Raises Refused without it, and Conflict if something changed in the meantime."""
+    """Ask for one confirmation. Raises Refused without a confirmation, Conflict if a throttle changed before it."""
     for line in _proposal(changes, dead):
         say(line)
     confirmation.must_agree("remove them?")

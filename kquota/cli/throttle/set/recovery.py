@@ -33,7 +33,7 @@ _EVERY_SECONDS: Final = 2.0
 def recover(
     at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, *, once: bool, force: bool
 ) -> Generator[Recovering]:
-    """Throttle the replicas that are out of sync, and stop throttling each one that is in sync again. Yields an
+    """Throttle the replicas that are out of sync, and stop throttling each replica that is in sync again. Yield an
     answer for each check.
 
     Raises Refused, unless `force` is set, if the broker can never catch up at this rate.

@@ -210,7 +210,7 @@ def adjusted(options: SetOptions, become: Callable[[Run], Run]) -> ThrottleSet:
 
 
 def _changed_rates(run: Run, after: Run) -> Mapping[ByteRate, set[tuple[BrokerId, Side]] | None]:
-    """Return each new rate and the sides that it limits. None is every side of the move."""
+    """Return each new rate and the sides that it limits. None means every side of the move."""
     if not after.broker_rates:
         return {} if after.rate is None else {after.rate: None}
     found: dict[ByteRate, set[tuple[BrokerId, Side]]] = {}
@@ -222,7 +222,10 @@ def _changed_rates(run: Run, after: Run) -> Mapping[ByteRate, set[tuple[BrokerId
 
 
 def _only(run: Run, asked: _Asked) -> tuple[Setting, ...]:
-    """Return the rates of the run to change, or none for all. Raises Refused for a broker without such a rate."""
+    """Return the rates of the run to change, or an empty tuple for all rates.
+
+    Raises Refused for a run without a move, for a paused run, and for a broker without such a rate.
+    """
     if not asked.brokers and not asked.sides:
         return ()
     if run.purpose is not Purpose.MOVE:

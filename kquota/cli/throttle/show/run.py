@@ -96,7 +96,7 @@ class Selection:
 
     @cached_property
     def _wanted(self) -> frozenset[Where] | None:
-        """The places where rates are shown. None means everywhere."""
+        """The brokers whose rates are shown. None means all brokers and the broker defaults."""
         if self.brokers:
             return frozenset(self.brokers)
         return frozenset(broker for _, broker in self._replicas) if self.topics else None

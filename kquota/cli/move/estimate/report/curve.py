@@ -15,8 +15,8 @@ from kquota.pace.window import Window
 _POINTS: Final = 60
 _FEWEST: Final = 12
 _VISITS: Final = 1_500_000
-"""The limit that keeps the curve within a few seconds. Each point is a simulation, and its cost grows with the square
-of the links.
+"""The maximum cost of a curve, so that it takes only a few seconds. Each point is a simulation whose cost is the square
+of the number of links.
 """
 _FAR: Final = 6
 

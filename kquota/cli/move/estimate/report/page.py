@@ -60,9 +60,10 @@ def page(ticket: Ticket) -> str:
 
 
 def environment(package: str, functions: Iterable[Callable[..., object]]) -> Environment:
-    """Return the environment of a package's templates and the shared ones. Templates call `functions` by name.
+    """Return the Jinja environment with the templates of a package and the shared templates. Templates call `functions`
+    by name.
 
-    Templates escape every value. A name that is unknown raises an error.
+    Templates escape every value. An unknown name raises an error.
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 

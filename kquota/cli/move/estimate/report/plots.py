@@ -77,9 +77,7 @@ class Plot:
 
 
 def stored(held: Sequence[BrokerBytes], disks: Mapping[int, int]) -> Plot:
-    """Draw the bytes on each broker before and after the move as bars. A line marks the size of its disks, if it is
-    known.
-    """
+    """Draw the bytes on each broker before and after the move as bars. A line marks a known disk size."""
     with _plot("stored", "Bytes stored on each broker, before and after the move") as drawing:
         sets = {"before": [h.before for h in held], "after": [h.after for h in held]}
         known = [(n, disks[h.broker]) for n, h in enumerate(held) if h.broker in disks]
@@ -168,7 +166,7 @@ def time(curve: ThrottleCurve, band: Band | None) -> Plot:
 def course(readings: Sequence[tuple[float, float]], throttles: Sequence[tuple[float, float]], end: float) -> Plot:
     """Draw the throughput of a run in steps until `end` seconds, with its throttle if it has one.
 
-    `readings` are the end of an interval and its rate, `throttles` the time from which a rate applied.
+    `readings` has the end and the rate of each interval, `throttles` the start and the rate of each throttle.
     """
     with _plot("course", "Throughput of the run over time") as drawing:
         axes = drawing.axes
@@ -191,7 +189,7 @@ def course(readings: Sequence[tuple[float, float]], throttles: Sequence[tuple[fl
 
 
 def compared(brokers: Sequence[int], expected: Sequence[float], actual: Sequence[float]) -> Plot:
-    """Draw the seconds until the last copy to each broker was expected to end, and ended, as bars."""
+    """Draw the expected and the actual seconds until the last copy to each broker ended, as bars."""
     with _plot("compared", "Expected and actual end of the copies to each broker") as drawing:
         axes = drawing.axes
         for label, values, color, shift in (("expected", expected, _FIRST, -0.2), ("actual", actual, _SECOND, 0.2)):

@@ -30,7 +30,7 @@ _FAR: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticket:
-    """The contents of a page: an estimate and its limits, the plan's name, the options that name the cluster.
+    """The contents of a page: an estimate and its limits, the plan's name, and the options that name the cluster.
 
     `remarks` are the rows that were left out and the assumptions. `made` is the time of the report. `runnable` is true
     if reassign-partitions accepts the plan.
@@ -118,14 +118,14 @@ def unchecked(found: Outlook, most: int) -> str:
 
 
 def carried(answer: Estimate) -> Carried:
-    """Return the sides of brokers, the slowest first. The plots contain at most `_MOST` brokers."""
+    """Return the plots of at most `_MOST` brokers, and the sides of all brokers, the slowest first."""
     pace = answer.pace
 
     def done(share: Share) -> float | None:
         return pace.ends.get((share.broker, share.side))
 
     def takes(share: Share) -> tuple[bool, float, int]:
-        """The sort key of a side. If rates are unknown, it assumes that nothing is written."""
+        """The sort key of a side. If write rates are unknown, the key assumes that nothing is written."""
         seconds = share.least_seconds if (end := done(share)) is None else end
         return share == pace.bottleneck, math.inf if share.finishes is False else seconds, -share.broker
 

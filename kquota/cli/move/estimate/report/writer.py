@@ -34,7 +34,8 @@ class Wanted:
 
 
 def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | None:
-    """Return the requested page, or None if no page is requested. Call this before slow work starts.
+    """Return the requested page, or None if no page is requested. Call this function before the job, to report errors
+    early.
 
     Raises Invalid for a path that cannot hold a page, Refused if a library is missing.
     """
@@ -48,8 +49,8 @@ def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | No
 
 
 def knowing(wanted: Wanted | None, plan: Plan | PlanFiles) -> Wanted | None:
-    """Return the page after the plan is opened. Only `move estimate` reads JSON lines and Parquet, so such a plan is
-    not runnable.
+    """Return the requested page with the name of the opened plan. A plan in JSON lines or Parquet is not runnable,
+    because only `move estimate` reads these formats.
     """
     if wanted is None or isinstance(plan, Plan):
         return wanted
@@ -57,7 +58,7 @@ def knowing(wanted: Wanted | None, plan: Plan | PlanFiles) -> Wanted | None:
 
 
 def write(wanted: Wanted, answer: Estimate, asked: Limits, remarks: Iterable[str]) -> None:
-    """Write the page, and report its path on stderr. Raises Refused if it cannot be written.
+    """Write the page, and report its path on stderr. Raises Refused if the page cannot be written.
 
     `remarks` are the rows that were left out and the assumptions.
     """

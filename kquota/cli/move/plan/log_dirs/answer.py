@@ -37,7 +37,7 @@ class ReplicasShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirPlanned(Part):
-    """A log dir before and after the moves. `closed` is the reason why the plan ignores it."""
+    """A log dir before and after the moves. `closed` is the reason why the plan ignores the log dir, or None."""
 
     log_dir: str
     closed: str | None
@@ -49,7 +49,7 @@ class LogDirPlanned(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirPlan(Answer):
-    """The plan for one broker, or None if there is nothing to do. `sizes` is the source of the sizes."""
+    """The answer for one broker. `plan` is None if there is nothing to do. `sizes` is the source of the sizes."""
 
     sizes: str
     broker: BrokerId

@@ -30,7 +30,7 @@ def explain_log_dirs(
 ) -> None:
     """Print the explanation: the answer first, then the tables. Long tables are cut unless `everything` is set.
 
-    `file` receives the plan. None means that stdout does not go to a file.
+    `file` is the file that receives the plan from stdout, or None if there is no such file.
     """
     most = sys.maxsize if everything else FIRST
     for line in (*_answer(found), *_remarks(found), *cordon_notes(cordons)):
