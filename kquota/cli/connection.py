@@ -110,9 +110,9 @@ ThroughControllers: TypeAlias = Annotated[Connection, Only(*REACHING, CONTROLLER
 _ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file")
 ADDRESSES: Final = ("bootstrap_server", "zookeeper")
 METRICS: Final = ("metrics", "prometheus")
-"""The two sources of metrics. They are options of only some commands, and also keys of config.toml."""
+"""The two sources of metrics. Only some commands have these options, which are also keys of config.toml."""
 ThroughBrokers: TypeAlias = Annotated[Connection, Only(*(name for name in REACHING if name not in _ON_ZOOKEEPER))]
-"""For commands that work only through the brokers. They have no option for ZooKeeper."""
+"""For commands that work only through the brokers, and have no option for ZooKeeper."""
 
 MovesThroughBrokers: TypeAlias = Annotated[
     Connection, Only(*(name for name in (*REACHING, _RECORD) if name not in _ON_ZOOKEEPER))

@@ -62,7 +62,7 @@ def _printable_columns(line: str) -> str:
 
 
 def document(answer: Writable) -> str:
-    """Return one JSON document for scripts. Control characters are escaped, because they could control a terminal."""
+    """Return one JSON document for scripts. Escape control characters, because a name must not control a terminal."""
     written = answer.document()
     if not written.isascii() or "\x7f" in written:
         written = _UNUSUAL.sub(_escaped, written)

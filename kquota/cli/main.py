@@ -73,7 +73,8 @@ app = typer.Typer(
 
 
 COMMANDS: Final = (*SUMMARIES, "complete")
-"""Every command and group. Only the given one is imported, because importing all is noticeably slow."""
+"""Every command and group. Only the given command is imported, because the import of all commands is noticeably slow.
+"""
 
 
 def register(name: str) -> None:

@@ -48,7 +48,7 @@ def spread(form: Form | None = None, **more: Any) -> Any:
 
 
 def hidden(**more: Any) -> Any:
-    """Declare a field that is not in JSON. It is used for the text, the notes or the exit code."""
+    """Declare a field that is not in JSON, but is needed for the text, the notes or the exit code."""
     return field(metadata={"hidden": True}, **more)
 
 

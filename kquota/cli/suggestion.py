@@ -14,7 +14,7 @@ from kquota.cli import app_of
 from kquota.cli.connection import ADDRESSES, CONTROLLERS, variable
 
 PLACEHOLDER: Final = "HOST:PORT"
-"""The placeholder for the address of the brokers if this command does not have it."""
+"""The placeholder for the address of the brokers if the running command does not have the address."""
 _STATE_DIR: Final = "state_dir"
 _CONTROLLERS_ALONE: Final = ("configs", "reassign-partitions")
 """The commands in which --bootstrap-controller replaces the brokers, so a suggestion with brokers leaves it out."""

@@ -24,7 +24,7 @@ GRACE_SECONDS: Final = 3.0
 
 
 class TimedOut(BaseException):
-    """The time of the command has passed. It is not an Exception, so that no retry catches it."""
+    """The time of the command has passed. TimedOut is not an Exception, so that no retry catches it."""
 
 
 def carried_out(asked: Any, work: Callable[[], int]) -> int:

@@ -133,7 +133,7 @@ def znodes(at: Where) -> Iterator[Znodes]:
 
 @contextmanager
 def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[Principals]:
-    """Open the cluster's client quotas. `warned` receives values that cannot be read. By default they go to stderr."""
+    """Open the cluster's client quotas. `warned` receives messages about unreadable values, by default to stderr."""
     tell = warned or warn
     if at.zookeeper is not None:
         from kquota.stores.zookeeper.quotas import ZooKeeperQuotas
@@ -288,7 +288,7 @@ def completion_file(named: Sequence[str]) -> CompletionFile:
 
 
 def unseen(alone: KquotaError | None) -> tuple[str, ...]:
-    """Return a note if runs of other hosts are not visible. `alone` is the reason, or None if they are visible."""
+    """Return a note if runs of other hosts are not visible. `alone` is the reason, or None if all runs are visible."""
     return () if alone is None else (f"note: kquota cannot see runs of other hosts: {worded(alone)}",)
 
 

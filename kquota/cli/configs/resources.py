@@ -142,7 +142,7 @@ def _unwritten(configs: Configs, change: ConfigChange, *, unread: bool) -> Unwri
 
 
 def _remarks(resource: Resource, altered: Altered, release: tuple[int, ...] | None) -> Iterator[str]:
-    """Yield the keys that were not set, and the values that now apply instead of the deleted ones."""
+    """Yield the keys that were not set, and the values that now apply instead of deleted values."""
     for absent in altered.absent:
         yield f"{resource}: {absent} was not set; nothing to delete"
     for entry in altered.behind:

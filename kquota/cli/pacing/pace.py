@@ -157,7 +157,7 @@ class DuePace:
 
 def _copying(move: WatchedMoveView) -> Copying | None:
     """Return the copies to the destination that ends last. Until kquota has measured them, assume that each destination
-    receives at its whole throttle. Return None if that is also unknown.
+    receives at its whole throttle. Return None if the throttles are also unknown.
     """
     if move.seconds_left and (last := move.last) is not None and last.left and last.seconds_left:
         return Copying(left=last.left, net=last.left / last.seconds_left, written=last.written)

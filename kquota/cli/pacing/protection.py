@@ -26,7 +26,7 @@ from kquota.watch.observation import Observed, WatchPorts
 from kquota.watch.reading import shrunk
 
 _LOWEST_SHARE: Final = 10
-"""Without --min-rate, the lowest throttle is the highest one divided by this number."""
+"""Without --min-rate, the lowest throttle is the highest throttle divided by this number."""
 _LEAST_SECONDS: Final = 1.0
 """The minimum number of seconds between two readings, because each window needs enough writes."""
 _READ_SECONDS: Final = 2.0
@@ -97,7 +97,7 @@ class _Reports:
     unreported: str | None = None
 
     def new(self) -> list[BrokerTimes]:
-        """Return the reading that has ended since the last call, if any, and begin the next one when it is due."""
+        """Return the reading that has ended since the last call, if any, and begin the next reading when due."""
         found: list[BrokerTimes] = []
         if self.running is not None and self.running.done():
             found, self.unreported = self.running.result()

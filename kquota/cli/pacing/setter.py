@@ -85,7 +85,8 @@ def throttled(runs: Runs, run: str | None) -> Run | None:
 
 
 def in_turn(work: Callable[[], _Result]) -> _Result:
-    """Do the work, and try again while another command holds the lock, because `move run` releases it between writes.
+    """Do the work, and try again while another command holds the lock, because `move run` releases the lock between
+    writes.
 
     Raises Busy after `_TURN_SECONDS`.
     """

@@ -183,7 +183,7 @@ class EntityUndone(Part):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied(Answer):
     """The entities that were changed, and the entities that were not. `confirmed` is True if the operator already saw
-    the changes at the prompt. The text then does not repeat them.
+    the changes at the prompt. The text then does not repeat the changes.
     """
 
     INDENT = 2

@@ -43,8 +43,8 @@ class QuotaCluster:
 def opened(
     connection: Connection, *, with_configs: bool, unreadable: Callable[[str], None] | None = None
 ) -> Iterator[QuotaCluster]:
-    """Open a connection to the cluster. `unreadable` receives a message for each quota that cannot be read, and prints
-    it on stderr by default.
+    """Open a connection to the cluster. `unreadable` receives a message for each quota that cannot be read. By default,
+    kquota prints the message on stderr.
     """
     at = world.where(connection)
     with world.quotas(at, unreadable) as quotas, world.configs(at) if with_configs else nullcontext() as configs:

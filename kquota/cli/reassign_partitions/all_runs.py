@@ -1,4 +1,4 @@
-"""`reassign-partitions --verify --all-runs`: verify all open runs, and restore the throttles of ended ones."""
+"""`reassign-partitions --verify --all-runs`: verify all open runs, and restore the throttles of ended runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kquota reassign-partitions`: check the options, and carry out the one action."""
+"""`kquota reassign-partitions`: check the options, and carry out the given action."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ class RecordUnshared(Answer):
 
 
 def unshare(options: UnshareOptions) -> RecordUnshared:
-    """Delete the topic. Raises Refused while a run is open, or if the operator does not confirm."""
+    """Delete the topic. Raises Refused while a run is open or without a confirmation, Invalid without a terminal."""
     asks = not (options.yes or options.dry_run)
     if asks:
         confirmation.must_have_terminal()

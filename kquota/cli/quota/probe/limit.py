@@ -19,9 +19,10 @@ from kquota.terms import CONTROLLER_MUTATION_RATE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldShown(Part):
-    """The highest rate that the controller sustained for topics of one size, or None if it sustained no rate.
+    """The highest `rate` that the controller sustained for topics of one size, or None if the controller sustained no
+    rate.
 
-    `stopped_at` is the next rate, and `why` is the reason that the controller did not sustain it.
+    `stopped_at` is the next rate, and `why` is the reason why the controller did not sustain the next rate.
     """
 
     partitions_per_topic: int

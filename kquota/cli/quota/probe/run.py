@@ -125,7 +125,7 @@ def _limit(
 
 
 def _own_client(options: ProbeOptions, command: str, seconds: float) -> Answer:
-    """Run the operator's own client. Its topic exists only if the command names it."""
+    """Run the operator's own client. kquota creates a topic only if the command contains {topic}."""
     client_command.must_run(command)
     who = world.logins(world.where(options.connection), None)
     client_command.must_be_plain("PLAINTEXT" if who.security is None else who.security.protocol)

@@ -171,7 +171,7 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
     """Simulate a trace. kquota leaves out rows that are not valid, and reports them on stderr.
 
     Raises Invalid for files that are not a trace, for a trace without a valid row, and for a quota whose column is
-    missing in a header.
+    missing from a header.
     """
     where = engine(given.spark_master, given.spark_remote, given.conf)
     with local_files.workspace() as scratch:

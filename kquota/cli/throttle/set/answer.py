@@ -51,7 +51,7 @@ def throttle_set(
     notes: tuple[str, ...] = (),
     alone: KquotaError | None = None,
 ) -> ThrottleSet:
-    """Return the answer. `alone` is the reason why other hosts do not see the run, or None if they do."""
+    """Return the answer. `alone` is the reason why other hosts do not see the run, or None."""
     return ThrottleSet(
         run=None if held.run is None or dry_run else held.run.id,
         record=record,
