@@ -35,7 +35,8 @@ class ElectionResults:
     """The results of the elections so far. `outcomes` has None for each elected leader, otherwise the reason.
 
     `unknown` are the partitions of a request without an answer. `left` are the partitions whose election was not
-    requested. `unsettled` are those that were unhealthy, or still lacked their new leader, when the elections stopped.
+    requested. `unsettled` are the partitions that were unhealthy, or still lacked their new leader, when the elections
+    stopped.
     """
 
     outcomes: dict[TopicPartition, Failure | None] = field(default_factory=dict)

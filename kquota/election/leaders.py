@@ -94,7 +94,7 @@ def _first_unknown(broker: BrokerId | None) -> int:
 
 
 def unhealthy(partitions: Mapping[TopicPartition, Partition]) -> frozenset[TopicPartition]:
-    """Return the partitions without a leader, and those with an out-of-sync replica that is not being added."""
+    """Return the partitions without a leader, or with an out-of-sync replica that is not being added."""
     return frozenset(name for name, state in partitions.items() if state.leader is None or state.under_replicated)
 
 

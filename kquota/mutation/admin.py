@@ -39,11 +39,12 @@ def create_topics(
     """Create topics. Topics that the controller mutation quota rejects are sent again for `timeout` seconds.
 
     `timeout` defaults to default.api.timeout.ms, 60 s. With `validate_only`, the controller only checks the request,
-    and Kafka 4 counts this against the quota.
+    and Kafka 4 counts the check against the quota.
 
     Raises QuotaViolatedException, with the time to wait and the `results` of all topics, if topics are still rejected
     after `timeout`. Without `retry_quota_violated`, the first rejection raises it. Any other error concerns one topic
-    and is in the results. Raises Refused for a topic that is listed twice. Source: KIP-599.
+    and is in the results. Raises Refused for a topic that is listed twice, Invalid for a `timeout` that is not above 0,
+    and Unreachable without an active controller. Source: KIP-599.
 
         with kquota.connect("localhost:9092") as cluster:
             results = create_topics(cluster, [Creation(topic="orders", partitions=12, replication_factor=3)])

@@ -28,7 +28,7 @@ def collide(topic: str) -> bool:
 
 
 def count(number: int | None, where: str, most: int = HIGHEST_ID) -> int | None:
-    """Return a number of partitions or replicas. Raises Invalid, naming `where`, unless it is from 1 to `most`."""
+    """Return `number` unchanged. Raises Invalid, naming `where`, unless it is None or from 1 to `most`."""
     if number is not None and not 1 <= number <= most:
         raise Invalid(f"{where} {number}: write a number from 1 to {most}")
     return number

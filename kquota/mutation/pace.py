@@ -20,7 +20,7 @@ MOST_ITEMS: Final = 100
 _MOST_MUTATIONS: Final = 2_000
 """The maximum number of mutations in one request, because a KRaft controller writes at most 10,000 records for it."""
 _PERIOD: Final = 1.0
-"""In seconds. Topics that cost less time than this are sent together, larger topics one by one."""
+"""The cost of a topic in seconds below which topics are sent together. Larger topics are sent one by one."""
 BURST_SECONDS: Final = SAMPLES * SAMPLE_MS / 1_000
 """The seconds of its rate that a full bucket holds, with Kafka's defaults of controller.quota.window.num and
 controller.quota.window.size.seconds.
@@ -228,9 +228,7 @@ class MutationPace:
         return self._learned if most / 3 <= self._learned <= most else most
 
     def _behind(self, now: float, mutations: int) -> float:
-        """Return the seconds that this client waits behind the others, so that the client with the smallest share goes
-        first.
-        """
+        """Return the seconds that this client waits so that clients with a smaller share of the bucket go first."""
         assert self._zero is not None
         if (rate := self._whole_rate) is None:
             # A client that had no tokens does not wait, because it would lose to clients that know when to send.

@@ -77,15 +77,15 @@ class MutationCluster(Protocol):
 
     @property
     def checked(self) -> Topics:
-        """The same topics, for which the controller only checks requests (ValidateOnly). Deletions cannot be checked.
+        """The same topics, but the controller only checks requests (ValidateOnly). Deletions cannot be checked.
 
-        According to KIP-599, this is free. Kafka 4 counts it against the quota, and can reject it.
+        According to KIP-599, such requests are free. Kafka 4 counts them against the quota, and can reject them.
         """
         ...
 
     @property
     def timeout(self) -> float:
-        """The seconds for which rejected topics are sent again, unless a call has its own timeout."""
+        """The seconds after which rejected topics are not sent again, unless a call has its own timeout."""
         ...
 
     def mutation_rate(self) -> float | None:

@@ -14,7 +14,7 @@ Brokers = tuple[BrokerId, ...]
 class Partition:
     """One partition. `leader` is None if there is no leader. `elr` and `last_known_elr` are None before Kafka 4.0.
 
-    `elr` is the eligible leader replicas (KIP-966), and `last_known_elr` those that were last in sync. During a
+    `elr` is the eligible leader replicas (KIP-966), and `last_known_elr` the replicas that were last in sync. During a
     reassignment, `replicas` has all old and new replicas, including those in `adding` and `removing`.
     """
 
@@ -37,7 +37,7 @@ class Partition:
 
     @property
     def replication_factor(self) -> int:
-        """The number of replicas without those that are being added, as Kafka's tool counts them."""
+        """The number of replicas, without replicas that are being added, as in Kafka's tool."""
         return len(self.replicas) - len(self.adding)
 
 

@@ -14,11 +14,11 @@ from typing import Final
 from kquota.terms import REPLICATION_RATES, SAMPLE_MS, SAMPLES
 
 QUICK_SECONDS: Final = 0.3
-"""Time of a move whose copies all pass at once: for the controller, one or two fetches, and joining the ISR."""
+"""The seconds of a move whose copies all pass at once: for the controller, one or two fetches, and joining the ISR."""
 START_SECONDS: Final = 1.5
-"""Time for the start, for the pause after the copies that pass at once, for the last fetch, and for joining the ISR."""
+"""The seconds for the start, the pause after the copies that pass at once, the last fetch, and joining the ISR."""
 TURNOVER_SECONDS: Final = 1.6
-"""Time that is lost while the second quota window replaces the first, because the first one began with a burst."""
+"""The seconds lost while the second quota window replaces the first, because the first one began with a burst."""
 AT_ONCE_SECONDS: Final = 1.0
 """The bytes of this many seconds of a throttle pass at once, because the first sample counts as whole from its start.
 """

@@ -1,5 +1,5 @@
-"""Streams that share ports. Each stream runs as fast as its busiest port allows. When one ends, the others get its
-share.
+"""Streams that share ports. Each stream runs as fast as its busiest port allows. When a stream ends, the other streams
+get its share of the ports.
 
 The shares are max-min fair, like those of Kafka's fetchers, which take turns until a throttle is spent. The code is
 pure and has no units.
@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 Port: TypeAlias = Hashable
 
 MOST_STREAMS: Final = 400
-"""The largest number of streams that are simulated, because the cost is their number squared.
+"""The maximum number of streams that kquota simulates, because the cost grows with the square of the number.
 
 With more streams, the busiest port rarely waits for another: with 200 streams, less than 1 % of the time.
 """
@@ -62,7 +62,7 @@ def run(streams: Sequence[Stream], capacity: Mapping[Port, float], at_once: Mapp
 def _flow(
     left: dict[int, float], streams: Sequence[Stream], capacity: Mapping[Port, float], until: float = math.inf
 ) -> dict[int, float]:
-    """Return the end of each stream that ends before `until`. `left` keeps the remaining amounts of the others."""
+    """Return the end of each stream that ends before `until`. `left` keeps the remaining amounts of other streams."""
     ended, now = {}, 0.0
     while left and now < until:
         flowing = rates({n: streams[n].ports for n in left}, capacity)

@@ -22,7 +22,7 @@ WORTH: Final = 0.05
 EVEN_SHARE: Final = 20
 """If brokers finish together, the lowest rate is at least the highest rate divided by this number."""
 _SOON: Final = 1.0
-"""The fewest seconds with which a throttle is calculated, even if the deadline is nearer."""
+"""The minimum seconds until the deadline that the calculation uses, even if the deadline is nearer."""
 _MOST: Final = 2**62
 _SPAN: Final = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
 _ELSE: Final = "else"
@@ -52,11 +52,11 @@ class Copying:
 
 
 def landing_rate(now: ByteRate, copying: Copying, until: float, bounds: RateBounds) -> ByteRate:
-    """Return the throttle with which a move ends `until` seconds from now.
+    """Return the throttle under which a move ends `until` seconds from now.
 
     Under the throttle `now`, the copies receive `net` + `written`. kquota assumes that this rate is proportional to the
     throttle, so the caller repeats the calculation as the move proceeds. After the deadline, the result is the upper
-    bound, or `now` without an upper bound.
+    bound, or `now` without an upper bound. If no bytes arrive, the result is `now`, within the bounds.
     """
     if until <= 0:
         return bounds.clamp(now if bounds.high is None else bounds.high)
@@ -76,10 +76,10 @@ class Incoming:
 
 
 def even_rates(rate: ByteRate, copies: Mapping[BrokerId, Incoming]) -> dict[BrokerId, ByteRate]:
-    """Return the follower rate of each broker with which all copies end at the same time, in bytes per second.
+    """Return the follower rates, in bytes per second, under which the copies to all brokers end at the same time.
 
-    The broker whose copies take longest gets `rate`. Raises ValueError with the id of a broker whose copies never end
-    under `rate`.
+    The broker whose copies take longest gets `rate`. Raises ValueError with the broker id if the copies to a broker
+    never end under `rate`.
     """
     seconds = 0.0
     for broker, copy in copies.items():

@@ -82,7 +82,7 @@ class LogDirPace:
 
 
 def log_dir_throttle(settings: Mapping[str, str | None], key: str) -> int | None:
-    """Return the throttle in the configs of a broker. None if it sets no limit or is unknown."""
+    """Return the throttle in the configs of a broker. None if the throttle sets no limit or is unknown."""
     rate = _number(settings, key)
     return None if rate is None or rate >= UNLIMITED else rate
 

@@ -16,14 +16,14 @@ from typing import Final
 from kquota.measure import ByteRate
 
 ENOUGH: Final = 5
-"""The fewest past moves from which the band is calculated. With fewer, the error of the model is used."""
+"""The minimum number of past moves for the error band. With fewer moves, kquota uses the error of the model."""
 MOST_USED: Final = 50
-"""The number of newest moves that are used, because clusters change."""
+"""The maximum number of past moves that an estimate uses. Only the newest count, because clusters change."""
 MOST_KEPT: Final = 200
 _CERTAIN: Final = 0.1
-"""The largest fraction of an actual time that may lie between its two bounds."""
+"""The maximum difference between the two bounds of an actual time, as a fraction of the upper bound."""
 _LEAST_SPREAD: Final = 0.02
-"""The smallest standard deviation that is used, because the next error can differ from a few equal errors."""
+"""The minimum standard deviation that kquota uses, because the next error can differ from a few equal errors."""
 _Z: Final = 1.6449
 _OF_NORMAL: Final = 1.4826
 """The ratio of the standard deviation of normal errors to their median absolute deviation."""

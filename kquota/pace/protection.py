@@ -30,17 +30,18 @@ CALM_SECONDS: Final = 15.0
 CAUTIOUS_SECONDS: Final = 90.0
 CAUTION: Final = 0.9
 CAUTIOUS_STEP: Final = 0.05
-"""From the share `CAUTION` of the throttle that was too high last time, an increase needs `CAUTIOUS_SECONDS`, and is
-at most the share `CAUTIOUS_STEP` of that throttle.
+"""At or above the share `CAUTION` of the throttle that was too high last time, an increase needs `CAUTIOUS_SECONDS` of
+calm, and is at most the share `CAUTIOUS_STEP` of that throttle.
 """
 STEPS: Final = 20
 """The number of the smallest increases from the lowest throttle to the highest."""
 SLOW_SHARE: Final = 0.05
 """The share of the time in which writes may be slow, because bursts of clients also make writes slow."""
 FORGIVEN_SECONDS: Final = 15.0
-"""A slow window may be such a burst only if the slow window before it is longer ago than this time."""
+"""A slow window counts as a short client burst only if the previous slow window is longer ago than this time."""
 FORGIVEN_DEBT: Final = 2.5
-"""The seconds of slow windows, beyond `SLOW_SHARE` of the time, up to which another one leaves the throttle unchanged.
+"""The maximum seconds of slow windows, beyond `SLOW_SHARE` of the time, at which one more slow window leaves the
+throttle unchanged.
 """
 DECREASE: Final = 0.5
 SMALL_DECREASE: Final = 0.7
@@ -52,7 +53,7 @@ RELIEF_SECONDS: Final = 10.0
 
 
 class Pressure(enum.Enum):
-    """The state of the clients in one window, as the reason of a throttle."""
+    """The state of the clients in one window, as the reason for a throttle."""
 
     MEASURING = "the baseline is measured"
     CALM = "calm"

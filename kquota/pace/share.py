@@ -61,7 +61,7 @@ class Share:
         """The rate that the throttle must exceed, because otherwise the copies of this side never catch up.
 
         The sum is sufficient. A copy that has caught up is in sync and keeps using its write rate w. The last copy
-        therefore gets T - keep_up - (the w of all others), and must be faster than its own w.
+        therefore gets T - keep_up - (the w of all other copies), and must be faster than its own w.
         """
         return None if self.keep_up is None or self.writes is None else self.keep_up + self.writes
 

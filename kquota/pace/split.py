@@ -9,7 +9,7 @@ from itertools import accumulate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """The number of `waves`, or the most bytes of one wave, `in_flight`. Exactly one of them is given."""
+    """The number of `waves`, or the maximum bytes of one wave, `in_flight`. Exactly one of the two is set."""
 
     waves: int | None = None
     in_flight: int | None = None

@@ -65,8 +65,8 @@ def band(
 
 
 def together(bands: Iterable[Band | None]) -> Band | None:
-    """Return the band of moves that run one after the other, or None if one of them has none. It is too wide rather
-    than too narrow.
+    """Return the band of moves that run one after the other. The band is too wide rather than too narrow. None without
+    moves, or if a move has no band.
     """
     found = list(bands)
     known = [band for band in found if band is not None]

@@ -1,4 +1,4 @@
-"""Moves bytes from full brokers to empty ones until each is in a band around the mean, with as few bytes as possible.
+"""Moves as few bytes as possible from full brokers to empty ones, until each broker is in a band around the mean.
 
 The algorithm makes a move only if it brings the brokers as a whole closer to the band, and undoes a move that no longer
 helps. It therefore ends, and a second run on its result changes nothing. Followers move before leaders, and large
@@ -98,7 +98,7 @@ class _Scales:
                 held.sort()
 
     def relieve(self) -> bool:
-        """Move replicas from brokers above the band. Return True if one was moved."""
+        """Move replicas from brokers above the band. Return True if a replica was moved."""
         above = [broker for load, broker in reversed(self.ranking.ordered) if load > self.band.high]
         moved = False
         for broker in above:
@@ -107,7 +107,7 @@ class _Scales:
         return moved
 
     def feed(self, receivers: Collection[BrokerId]) -> bool:
-        """Move replicas to those of `receivers` that are below the band. Return True if one was moved."""
+        """Move replicas to the `receivers` below the band. Return True if a replica was moved."""
         below = [broker for load, broker in self.ranking.ordered if load < self.band.low and broker in receivers]
         moved = False
         for broker in below:
@@ -117,7 +117,7 @@ class _Scales:
         return moved
 
     def swap(self) -> bool:
-        """Exchange a replica for a smaller one of similar size. Return True if that helped."""
+        """Exchange a replica for a smaller one, if this helps. Return True if replicas were exchanged."""
         ordered = [broker for _, broker in self.ranking.ordered]
         load, band = self.draft.bytes, self.band
         pairs = [(of, to) for of in reversed(ordered) if load[of] > band.high for to in ordered[:_PARTNERS]]
@@ -137,7 +137,7 @@ class _Scales:
         return False
 
     def take_back(self) -> bool:
-        """Undo moves that later moves made unnecessary, the largest first. Return True if one was undone."""
+        """Undo moves that later moves made unnecessary, the largest first. Return True if a move was undone."""
         draft, band = self.draft, self.band
         made = [
             (p, destination, source)
@@ -162,8 +162,8 @@ class _Scales:
         source: BrokerId,
         destination: BrokerId,
     ) -> Iterator[tuple[int, int]]:
-        """Yield pairs of partitions whose exchange brings both brokers closer to the band, the smallest difference
-        first.
+        """Yield pairs of partitions whose exchange brings the two brokers together closer to the band, the smallest
+        difference first.
         """
         of, to, off = self.draft.bytes[source], self.draft.bytes[destination], self.band.off
         wanted = min(max(off(of), off(to)), (of - to) // 2)
@@ -211,7 +211,7 @@ class _Scales:
         return False
 
     def _receivers(self, p: int, source: BrokerId, clean: bool) -> Iterator[BrokerId]:
-        """Yield the brokers that can get a replica so that both brokers come closer to the band, the emptiest first."""
+        """Yield the brokers, the emptiest first, that can get the replica so that `_gains` is true."""
         for broker in self.ranking:
             if not self._gains(p, source, broker, clean):
                 return  # because all later brokers are fuller, and gain less
@@ -219,7 +219,7 @@ class _Scales:
                 yield broker
 
     def _gains(self, p: int, source: BrokerId, destination: BrokerId, clean: bool) -> bool:
-        """True if both brokers come closer to the band and, if `clean`, neither leaves it on the other side."""
+        """True if the two brokers together come closer to the band. With `clean`, neither may overshoot the band."""
         size, band = self.draft.sizes[p], self.band
         of, to = self.draft.bytes[source], self.draft.bytes[destination]
         if clean:

@@ -1,7 +1,7 @@
 """A search for the cheapest moves into the band, for few replicas. With many replicas, `balance` is close enough.
 
 The search is branch and bound. A branch ends when its bytes, plus the bytes that its log dirs still lack or hold in
-excess, reach those of the best answer so far. The number of steps is limited, so a cheaper answer may exist.
+excess, reach the bytes of the best answer so far. The number of steps is limited, so a cheaper answer may exist.
 """
 
 from __future__ import annotations
@@ -94,7 +94,9 @@ class _Search:
             self.room[gains] = room - each.size if gains == destination else room + each.size
 
     def _missing(self) -> int:
-        """Return the fewest bytes that must still move: the total lack below the band, or the total excess above it."""
+        """Return the minimum number of bytes that must still move: the total lack below the band, or the total excess
+        above it.
+        """
         low, high = self.band.low, self.band.high
         lack = sum(low - load for load in self.loads.values() if load < low)
         return max(lack, sum(load - high for load in self.loads.values() if load > high))

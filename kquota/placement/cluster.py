@@ -29,7 +29,8 @@ class Disk:
 class Broker:
     """A broker that is alive or in the replicas of a partition. `disk` is None if it is unknown.
 
-    If some of its log dirs are cordoned, new replicas must fit on `open_disk`, the volumes of the other log dirs.
+    If some log dirs of the broker are cordoned, new replicas must fit on `open_disk`, the volumes of the other log
+    dirs.
     """
 
     rack: str | None = None
@@ -86,9 +87,9 @@ def cluster(
 ) -> ClusterLayout:
     """Return the cluster from one reading. `disk` replaces the reported size of every broker's volumes, in bytes.
 
-    The size of a partition is the size of its leader's log, because followers may lag. If that is unknown, it is the
-    largest log of its replicas. Stored snapshots do not contain cordons. If `log_dirs` come from a stored snapshot, the
-    cordons come from the `live` log dirs.
+    The size of a partition is the size of its leader's log, because followers may lag. If the leader's log is unknown,
+    the largest log of the replicas counts. Stored snapshots do not contain cordons. If `log_dirs` come from a stored
+    snapshot, the cordons come from the `live` log dirs.
     """
     log_dirs = list(log_dirs)
     cordoned = {found.broker: found for found in cordons(live or log_dirs)}
@@ -128,6 +129,8 @@ def _open(dirs: Iterable[LogDir], cordon: Cordon) -> list[LogDir]:
 
 
 def _volumes(dirs: Iterable[LogDir]) -> Disk | None:
-    """Return all volumes of one broker together, or None if one is unknown (Kafka before 3.3, a failed log dir)."""
+    """Return one broker's volumes together. None without log dirs, or if a volume is unknown (Kafka before 3.3,
+    failed).
+    """
     both = together((log_dir.volume_total, log_dir.volume_usable) for log_dir in dirs)
     return None if both is None else Disk(total=both[0], used=both[0] - both[1])

@@ -13,7 +13,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 
 class Why(enum.StrEnum):
-    """The goal for which a replica moves."""
+    """The goal that a replica moves for."""
 
     DRAIN = "drain"
     REPLICATION_FACTOR = "replication-factor"
@@ -80,15 +80,15 @@ class PlacementDraft:
         return len({self.racks[broker] for broker in replicas if broker in self.racks})
 
     def fits(self, p: int, broker: BrokerId) -> bool:
-        """True if the broker has room for a replica of `p` in addition to all replicas that it holds now."""
+        """True if the broker has room for a replica of `p` besides all its current replicas, or an unknown disk."""
         room = self.room[broker]
         if room is None or broker in self.now[p].replicas or not self.sizes[p]:
             return True
         return self.incoming[broker] + self.sizes[p] <= room
 
     def emptiest(self, p: int, barred: Collection[str | None] = ()) -> BrokerId | None:
-        """Return the broker with the least load for a replica of `p`, in a rack that is not barred. None if no broker
-        has room.
+        """Return the broker with the least load for a replica of `p`, in a rack that is not barred. None if no such
+        broker has room.
         """
         replicas = self.replicas[p]
         best: tuple[int, BrokerId] | None = None

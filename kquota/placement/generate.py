@@ -22,8 +22,9 @@ from kquota.terms import BrokerId, TopicPartition
 class Proposal:
     """The current and the proposed replicas of partitions.
 
-    `gaining` are the partitions that get a new replica and must copy it. The others keep their replicas, possibly in
-    another order. `mixed` has the topics with several replication factors, each factor with its number of partitions.
+    `gaining` are the partitions that get a new replica and must copy it. All other partitions copy nothing: they only
+    lose replicas or change their order. `mixed` has the topics with several replication factors, each factor with its
+    number of partitions.
     """
 
     current: Plan

@@ -42,7 +42,9 @@ class Goal:
 
 
 def check(goal: Goal, cluster: ClusterLayout) -> None:
-    """Raise Refused for brokers that do not exist, are dead or accept no replica, and Invalid for conflicting goals."""
+    """Raise Refused for brokers that do not exist, are dead or accept no replica, and Invalid for conflicting goals, or
+    if no broker is left for replicas.
+    """
     if unknown := sorted(goal.drain - set(cluster.brokers)):
         raise Refused(
             Parameter("drain"),

@@ -27,7 +27,7 @@ from kquota.sizes.replica import LogDir
 from kquota.terms import BrokerId, TopicPartition
 
 _MOST_PAIRED: Final = 100
-"""The largest number of moves for which kquota checks every pair of moves. More moves have too many pairs."""
+"""The maximum number of moves that kquota checks in pairs. More moves have too many pairs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ class LogDirsPlanned:
 def balanced(
     goal: LogDirGoal, log_dirs: Iterable[LogDir], partitions: Mapping[TopicPartition, PartitionReplicas]
 ) -> LogDirsPlanned:
-    """Return the moves between the log dirs of the goal's broker. `log_dirs` may include those of other brokers.
+    """Return the moves between the log dirs of the goal's broker. `log_dirs` may include log dirs of other brokers.
 
     Cordoned and offline log dirs are ignored. Raises Refused if fewer than two log dirs are left.
     """
@@ -249,7 +249,7 @@ def _capacity(load: int, room: int | None) -> int | None:
 
 
 def _band(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | None], tolerance: Fraction) -> BalanceBand:
-    """Return the band around the mean of the log dirs that can reach it.
+    """Return the band around the mean of the log dirs that can reach the band.
 
     The mean leaves out the other log dirs, and as many bytes as these can hold.
     """

@@ -1,4 +1,4 @@
-"""The fewest bytes that any plan for the goal must copy."""
+"""The minimum number of bytes that any plan for the goal must copy."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kquota.terms import BrokerId
 class Forced:
     """The bytes of new replicas for drain, replication factor and racks, and the replicas that each broker may keep.
 
-    The planner chooses which replicas a lower replication factor or a rack removes. `most` includes all replicas that
-    it could remove, and `fewest` includes none of them.
+    The planner chooses the replicas to remove for a lower replication factor or for racks. `most` includes all replicas
+    that the planner could remove, and `fewest` includes none of them.
     """
 
     bytes: int
@@ -29,7 +29,8 @@ class Least:
     """The lower bound: the largest of its terms, in bytes. The term of a goal that is not set is 0.
 
     `forced` is the total size of the new replicas that drain, replication factor and racks require. `lack` is the
-    number of bytes that brokers lack below the band. `excess` is the bytes that they hold above it, plus `forced`.
+    number of bytes that brokers lack below the band. `excess` is the number of bytes that brokers hold above the band,
+    plus `forced`.
     """
 
     forced: int

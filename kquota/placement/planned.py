@@ -82,14 +82,14 @@ class BrokerChange:
 
     @property
     def disk_worst(self) -> float | None:
-        """The used fraction of the disk when all copies are complete and no old replica is deleted yet."""
+        """The used fraction of the disk with all copies complete and no old replica deleted, or None if unknown."""
         if self.disk is None or not self.disk.total:
             return None
         return (self.disk.used + self.incoming) / self.disk.total
 
     @property
     def disk_after(self) -> float | None:
-        """The used fraction of the disk after the old replicas are deleted."""
+        """The used fraction of the disk after the old replicas are deleted, or None if it is unknown."""
         if self.disk is None or not self.disk.total:
             return None
         return max(0, self.disk.used + self.after.bytes - self.before.bytes) / self.disk.total

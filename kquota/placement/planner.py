@@ -1,4 +1,4 @@
-"""Turns goals into a plan: first replication factors, drains and racks, then the balance of bytes.
+"""Plans moves that reach the goals: first replication factors, drains and racks, then the balance of bytes.
 
 Large partitions come first, and small ones then even out the differences. Each new replica goes to the emptiest broker
 that racks and disks allow. The same input always gives the same plan.
@@ -183,7 +183,7 @@ def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
 
 
 def _even(draft: PlacementDraft, goal: Goal, movable: Sequence[int]) -> BalanceBand | None:
-    """Add brokers and balance by bytes. Return the band that the brokers should reach."""
+    """Add brokers and balance by bytes. Return the band that the brokers should reach, or None without these goals."""
     if not goal.add and not goal.balance:
         return None
     band = BalanceBand.around([draft.bytes[broker] for broker in goal.destinations], goal.tolerance)

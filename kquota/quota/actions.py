@@ -91,9 +91,7 @@ BATCH: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The entities whose limits were replaced, and the others with the reason. Both are in the order of the
-    replacements.
-    """
+    """The entities whose limits were replaced, and all other entities with the reason. Both keep the given order."""
 
     done: tuple[Entity, ...]
     undone: Mapping[Entity, str] = field(default_factory=dict)
@@ -104,8 +102,8 @@ def apply(
 ) -> Outcome:
     """Write the replacements in batches, then read until all of them are visible.
 
-    Entities are independent: a failure of one does not stop the others. Only a lost connection stops the work. The
-    remaining entities are then reported as undone, and the caller can safely apply the document again. `on_sent`
+    Entities are independent: a failed entity does not stop the other entities. Only a lost connection stops the work.
+    The remaining entities are then reported as undone, and the caller can safely apply the document again. `on_sent`
     receives the number of entities sent after each batch. Each item of `attempts` allows one more read. Raises Invalid,
     before any write, for a name that the connection cannot carry.
     """

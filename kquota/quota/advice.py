@@ -16,8 +16,8 @@ from kquota.quota.usage import QuotaBucket
 from kquota.quota_keys import QUOTA_KEYS, Model
 
 _LEAST: Final[Mapping[Model, float]] = {Model.RATE: 100_000.0, Model.SHARE: 1.0, Model.BUCKET: 1.0}
-"""The smallest limit that is proposed. Under 100 kB/s, ten seconds of quota are less than Kafka's default for the
-largest batch (1 MB), so such a batch is always delayed.
+"""The minimum limit that kquota proposes, by model. Under 100 kB/s, ten seconds of quota are less than Kafka's default
+for the largest batch (1 MB), so such a batch is always delayed.
 """
 _DIGITS: Final = 2
 """The significant digits of a proposed limit, because a measured use is not exact."""
@@ -146,7 +146,7 @@ class KeyTotal:
 
     @property
     def share(self) -> float | None:
-        """The sum of the limits as a share of the capacity."""
+        """The sum of the limits as a share of the capacity, or None if the capacity is unknown."""
         return None if self.capacity is None else self.limits / self.capacity
 
 

@@ -53,7 +53,7 @@ class Throttling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The entities that change, in display order, and those that pruning keeps because they are protected."""
+    """The entities that change, in display order, and the protected entities that pruning keeps."""
 
     replacements: tuple[Replacement, ...]
     kept: tuple[Entity, ...] = ()

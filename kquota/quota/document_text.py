@@ -121,7 +121,7 @@ class _Reading:
             self._refuse(at, str(error))
 
     def _entity(self, entity: Entity) -> None:
-        """Read the limits of one entity and, for a user, those of its clients."""
+        """Read the limits of one entity and, for a user, the limits of its clients."""
         whose = str(entity)
         allowed = quotas_of([kind for kind, _ in entity.parts()])
         nests = entity.user is not None and entity.client_id is None
@@ -238,7 +238,7 @@ def as_json(document: Document) -> str:
 
 
 _Tree = dict[str, Any]
-"""The nested keys of a document. A value is another tree, the number of a limit, or the text of a throttle."""
+"""The nested keys of a document. A value is another tree, a limit as a number, or a throttle as text."""
 
 
 def _tree(limits: Mapping[Entity, Limits]) -> _Tree:

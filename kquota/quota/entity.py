@@ -12,7 +12,7 @@ from kquota.terms import CLIENTS, DEFAULT, IPS, USERS, Default
 Name: TypeAlias = str | Default
 
 _LONGEST: Final = 32_767
-"""The largest size in bytes of a name in Kafka's protocol. A broker closes the connection for a longer name."""
+"""The maximum size of a name in Kafka's protocol, in bytes. A broker closes the connection for a longer name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

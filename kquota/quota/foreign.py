@@ -19,7 +19,7 @@ from kquota.quota.yaml_source import Source, YamlNode
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", re.A)
 _LONGEST: Final = 400
-"""The largest length of a number, in characters. A double needs at most 327 without an exponent."""
+"""The maximum length of a number, in characters. A double needs at most 327 without an exponent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,8 @@ _LONG_MAX: Final = float(2**63 - 1)
 def value(key: str, text: str, named: str | None = None) -> float:
     """Parse one limit. A byte rate can have a unit. Error messages begin with `named`, or with the key.
 
-    Raises Invalid for 0, a negative number, NaN, infinity and fractions of a byte.
+    Raises Invalid for text that is not a number, for 0, negative numbers, NaN and infinity, and for a fraction or a
+    number that is too large if Kafka stores the limit as a whole number.
     """
     row, name = QUOTA_KEYS[key], named or key
     if row.in_bytes:
@@ -101,7 +102,7 @@ class Replacement:
 
     @property
     def change(self) -> QuotaChange:
-        """Return the keys to set and the keys to delete. Raises Invalid if nothing changes."""
+        """The keys to set and the keys to delete. Raises Invalid if nothing changes."""
         keys = list(self.differing())
         return QuotaChange(
             entity=self.entity,

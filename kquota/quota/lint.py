@@ -24,7 +24,7 @@ _KAFKAS_BATCH: Final = 1_048_588
 class LintedValue:
     """One limit to check, with all quotas and the settings of the brokers for comparison.
 
-    `clients_of_default_user` are the client-ids for which the default user has a limit with the same key.
+    `clients_of_default_user` are the client-ids that have a limit with the same key under the default user.
     """
 
     entity: Entity
@@ -81,8 +81,8 @@ def _stand_in(quotas: Quotas, entity: Entity, key: str, client_ids: Iterable[str
     """Return the entity that would give every client the same limit from the same bucket if this limit were removed.
     None if the removal would change the limit or the bucket of any client.
 
-    `client_ids` are the client-ids for which the default user has a limit with this key, because there another limit
-    may apply. The same limit in another bucket is a change, because clients then share that bucket.
+    `client_ids` are the client-ids that have a limit with this key under the default user, because such a limit may
+    apply instead. The same limit in another bucket is a change, because clients then share that bucket.
     """
     if entity.ip is not None:
         default = Entity(ip=DEFAULT)

@@ -38,10 +38,10 @@ class ClusterQuotas(Protocol):
         ...
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
-        """Make each replacement independently, without changing other keys. Return the reasons for those that failed.
-        Over ZooKeeper, a replacement is made only if its `before` is still current at that moment. The Admin API has no
-        such condition. Raises Unreachable if the answer was lost. It is then unknown whether all or part of this batch
-        was written.
+        """Make each replacement independently, without changing other keys. Return the reason for each failed
+        replacement. Over ZooKeeper, a replacement is made only if its `before` is still current when the write arrives.
+        The Admin API has no such condition. Raises Unreachable if the answer was lost. It is then unknown whether all
+        or part of this batch was written.
         """
         ...
 
@@ -53,7 +53,7 @@ report them.
 
 
 class Principals(ClusterQuotas, Protocol):
-    """The users and their credentials, the release of Kafka, and the id of the cluster."""
+    """The client quotas of a cluster with its users, their credentials, the Kafka release and the cluster id."""
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
         """Return the users of this name, or all users, with their limits and their SCRAM credentials."""
@@ -75,5 +75,5 @@ class Principals(ClusterQuotas, Protocol):
         ...
 
     def cluster_id(self) -> str:
-        """Return the id of the cluster, which is the same over brokers and over ZooKeeper."""
+        """Return the cluster id, which is the same over brokers and over ZooKeeper."""
         ...

@@ -70,7 +70,7 @@ class Rung:
 
 
 def level_of(entity: Entity) -> int:
-    """Return the level, 1 to 8, of an entity with users and client-ids."""
+    """Return the level, 1 to 8, of an entity with a user, a client-id or both."""
     return LEVELS.index((_part(entity.user), _part(entity.client_id))) + 1
 
 

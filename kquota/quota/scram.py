@@ -26,7 +26,7 @@ MECHANISMS: Final[Mapping[str, ScramMechanism]] = {
     "SCRAM-SHA-512": ScramMechanism(code=2, algorithm="sha512"),
 }
 DEFAULT_ITERATIONS: Final = 4096
-"""The iterations if none are given, as in kafka-configs."""
+"""The number of iterations if the operator gives none, as in kafka-configs."""
 FEWEST_ITERATIONS: Final = 4096
 MOST_ITERATIONS: Final = 16384
 _SALT_BYTES: Final = 24
@@ -56,7 +56,7 @@ class ScramKeys:
 
 
 def scram_keys(mechanism: str, iterations: int, password: str) -> ScramKeys:
-    """Derive the keys with a new salt. Raises Invalid for a password that brokers refuse, without repeating it."""
+    """Derive the keys with a new salt. Raises Invalid as `must_be_a_password` does."""
     must_be_a_password(password)
     salt = os.urandom(_SALT_BYTES)
     salted = hashlib.pbkdf2_hmac(MECHANISMS[mechanism].algorithm, password.encode(), salt, iterations)
@@ -64,7 +64,7 @@ def scram_keys(mechanism: str, iterations: int, password: str) -> ScramKeys:
 
 
 def must_be_a_password(password: str) -> None:
-    """Raise Invalid for a password that is empty or not valid UTF-8, without repeating it."""
+    """Raise Invalid for a password that is empty or not valid UTF-8. The message does not contain the password."""
     if not password:
         raise Invalid("the password is empty")
     try:

@@ -33,7 +33,7 @@ _RESOURCE_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-
 _LONGEST_NAME: Final = 253
 _TLS_PREFIX: Final = "CN="
 _TLS: Final = ("tls", "tls-external")
-"""The authentication types for which the Kafka user is named `CN=` and the name of the resource."""
+"""The authentication types with which Strimzi names the Kafka user `CN=` plus the resource name."""
 
 
 def write(document: Document) -> ForeignText:

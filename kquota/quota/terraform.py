@@ -22,7 +22,7 @@ ONE: Final = "kafka_quota"
 TWO: Final = "kafka_quota_composite"
 """The resource type for a user with a client-id, in newer releases of the provider."""
 DEFAULT_ID: Final = "entity-default"
-"""The name of a default entity in the id of a resource. The resource itself leaves the name out."""
+"""The name of a default entity in a resource id. The resource itself has no name for a default entity."""
 _LABEL: Final = re.compile(r"[^A-Za-z0-9_-]+", re.A)
 _LONGEST_LABEL: Final = 40
 _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}

@@ -63,7 +63,7 @@ class Usage:
 
     @property
     def worst(self) -> BucketUse:
-        """The reading with the highest use. A throttled reading comes before all others."""
+        """The reading with the highest use. A throttled reading comes before readings that are not throttled."""
         return max(self.readings, key=lambda one: (one.throttled, one.used or 0.0))
 
     @property

@@ -17,13 +17,15 @@ from kquota.terms import FULL_SAMPLES_MS
 USAGE_VERSION: Final = 1
 """The version of the line format, which is the first key of each line."""
 LONGEST_SECONDS: Final = 3_600
-"""The maximum number of seconds that one reading covers, because it says little about a longer time before it."""
+"""The maximum number of seconds that one reading covers, because a reading says little about earlier use."""
 _FIRST_SECONDS: Final = FULL_SAMPLES_MS // 1_000
 """The seconds that the first reading covers: the quota window, over which brokers measure."""
 
 
 def weight(time: datetime, before: datetime | None) -> int:
-    """Return the seconds that a reading at `time` covers: those since the reading `before`, at most an hour."""
+    """Return the seconds that a reading at `time` covers: at most an hour since the reading `before`, or the quota
+    window without it.
+    """
     if before is None:
         return _FIRST_SECONDS
     return max(1, min(LONGEST_SECONDS, int((time - before).total_seconds())))

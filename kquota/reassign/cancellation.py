@@ -21,7 +21,8 @@ from kquota.terms import SEEN_SECONDS, TopicPartition
 class Cancellable:
     """The running moves of a plan, and the replicas to submit for each of them.
 
-    The replicas are those before the move. If they are unknown, None lets the cluster restore them (KIP-455).
+    `targets` has the replicas before each move. None means that they are unknown, and that the cluster restores them
+    (KIP-455).
     """
 
     plan: Plan
@@ -71,8 +72,8 @@ def cancel(
     preserve: bool = False,
     timeout: float = log_dir_actions.TIMEOUT,
 ) -> Cancellation:
-    """Cancel the moves, also between log dirs, wait until this is visible, and restore the throttle unless `preserve`
-    is set.
+    """Cancel the moves, also between log dirs, wait until their end is visible, and restore the throttle unless
+    `preserve` is set.
 
     Partitions that the run has not submitted yet are never submitted. Raises Incomplete for moves that the cluster did
     not cancel, and Unknown if the end of the moves does not become visible in time.

@@ -1,7 +1,7 @@
 """The course of a run for its report: what was expected, readings while it moved, and each change of its throttle.
 
-It is recorded in the run, so every host that shares the record can read it. It only informs people: nothing that kquota
-writes to a cluster depends on it.
+The run records its course, so every host that shares the record can read it. The course only informs people: nothing
+that kquota writes to a cluster depends on it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class CourseReading:
 class BrokerCourse:
     """The copies to one broker: their bytes, and when the last copy ended. None means unknown.
 
-    `expected` is the end in seconds from the start of the run. `ended` is the first reading without a copy to it.
+    `expected` is the expected end, in seconds from the start of the run. `ended` is the time of the first reading in
+    which all copies to the broker were complete.
     """
 
     broker: BrokerId
@@ -49,7 +50,7 @@ class BrokerCourse:
 class RateChange:
     """A change of the throttle of a run, in bytes per second. None means no throttle. `by` and `reason` may be unknown.
 
-    `settings` are the rates that changed. It is empty if all rates changed.
+    `settings` are the rates that changed, or empty if all rates changed.
     """
 
     at: datetime
@@ -62,7 +63,9 @@ class RateChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """The course of one run. `expected` is in seconds from its start, `verdict` the state at its end, if known."""
+    """The course of one run. `expected` is in seconds from the start, and `verdict` is the state at the end. None means
+    unknown.
+    """
 
     expected: float | None = None
     brokers: tuple[BrokerCourse, ...] = ()
@@ -76,12 +79,12 @@ class Course:
 
     @property
     def copied(self) -> int | None:
-        """The bytes on the destinations in the last reading that knows them."""
+        """The bytes on the destinations in the last reading with known bytes, or None if no reading has them."""
         return next((one.copied for one in reversed(self.readings) if one.copied is not None), None)
 
     @property
     def expected_bytes(self) -> int | None:
-        """The bytes to copy as known at the start; None if they are unknown for a broker."""
+        """The bytes to copy as known at the start, or None without brokers, or if the bytes of a broker are unknown."""
         found = [one.expected_bytes for one in self.brokers]
         known = [size for size in found if size is not None]
         return sum(known) if known and len(known) == len(found) else None
@@ -118,8 +121,8 @@ EMPTY: Final = Course()
 def thinned(readings: Sequence[CourseReading]) -> tuple[CourseReading, ...]:
     """Return at most `MOST_READINGS` of these readings (oldest first), always with the first and the last reading.
 
-    If there are more than half of this number, the kept readings are at least an even share of the time apart. Only the
-    last reading can be closer.
+    If there are more than `MOST_READINGS` / 2 readings, kept readings are at least 1 / (`MOST_READINGS` - 2) of the
+    whole time apart. Only the last reading can be closer.
     """
     if len(readings) <= MOST_READINGS // 2:
         return tuple(readings)

@@ -66,8 +66,9 @@ def carry_out(
     Returns when all moves are submitted. Before each wave except the first, `report` receives the number of waiting
     partitions. While `hold_back` returns a reason, no further wave is submitted. `noted` adds readings to the record
     before a wave. Each wait for the next wave is inside a `between` block, in which other processes may change the run.
-    `wait` replaces the clock's wait there. Moves between log dirs follow, within `timeout` seconds, because a broker
-    creates a submitted replica only after a while. A second call changes nothing except a rate that differs.
+    `wait` replaces the clock's sleep in this block. Moves between log dirs start last, within `timeout` seconds,
+    because a broker creates a submitted replica only after a while. A second call changes nothing except a rate that
+    differs.
 
     Raises Refused or the error of the cluster if a step failed and every write was restored, Incomplete if a setting is
     still set, and Unknown if a write did not become visible.
@@ -136,7 +137,7 @@ def _held_back(hold_back: Callable[[], str | None], before: str | None, report: 
 
 
 def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Throttle and submit the first wave. After an error, restore the throttle, unless a move has started."""
+    """Throttle and submit the first wave. Restore the throttle of a new run if an error proves that no move started."""
     world, resumed = prepared.world, prepared.known is not None
     todo = {move.partition: move.target for move in prepared.wave if not move.submitted}
     try:
@@ -233,7 +234,7 @@ def _handed_over(
 
 
 def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
-    """Submit the moves, and return the refusals. Raises Unknown unless all other moves become visible in time."""
+    """Submit the moves, and return the refusals. Raises Unknown if the accepted moves do not become visible in time."""
     if not todo:
         return {}
     lost: KquotaError | None = None

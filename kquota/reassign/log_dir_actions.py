@@ -13,14 +13,16 @@ from kquota.reassign.port import Clock, ReplicaDirs
 from kquota.terms import ReplicaId
 
 TIMEOUT: Final = 10.0
-"""The seconds in which brokers must begin, as in Kafka's --timeout. A broker creates a new replica only after a while.
+"""The maximum seconds to wait until brokers begin to move replicas, as in Kafka's --timeout. A broker creates a new
+replica only after a while.
 """
 _STEP: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """The replicas that have `begun` to move now, those that brokers refused, and those that did not begin in time.
+    """The replicas that have `begun` to move now, replicas that brokers `refused`, and replicas that did not begin in
+    time.
 
     Replicas that were already in their log dir, or already moving there, are in none of these groups. `waiting` has the
     reasons.
@@ -62,11 +64,12 @@ def announce(dirs: ReplicaDirs, wanted: Wanted, reading: LogDirReading) -> None:
 def start(
     dirs: ReplicaDirs, clock: Clock, wanted: Wanted, timeout: float = TIMEOUT, before: LogDirReading | None = None
 ) -> Started:
-    """Ask brokers to move every wanted replica into its log dir, and wait up to `timeout` seconds until it begins.
+    """Ask brokers to move every wanted replica into its log dir, and wait up to `timeout` seconds until all moves
+    begin.
 
     A second call changes nothing, because replicas that are in place or moving are not requested again. The wait
     includes replicas that do not exist yet, but ends if only replicas of silent brokers are left. `before` is the
-    reading of `check`. It shows which replicas begin to move now.
+    reading of `check`, which shows the replicas that begin to move now.
     """
     return _ask(dirs, clock, wanted.keys(), lambda reading: log_dirs.unasked(wanted, reading), timeout, before)
 

@@ -129,7 +129,9 @@ def unasked(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
 
 
 def back(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
-    """Return the wanted replicas that are being copied, with their current log dir. Requesting it ends the copy."""
+    """Return the wanted replicas that are being copied, with their current log dir. A request for this log dir ends the
+    copy.
+    """
     active = {replica: reading.place(replica) for replica in wanted}
     return {
         replica: place.current
@@ -219,7 +221,7 @@ def _progress(state: LogDirState, *, moving: bool, held: bool) -> Progress:
 
 
 def must_have_brokers(plan: Plan) -> None:
-    """Raise Invalid for a plan with log dirs if kquota uses only ZooKeeper, with the words of Kafka 2.8.
+    """Raise Invalid, in the words of Kafka 2.8, for a plan with log dirs. Call this if kquota uses only ZooKeeper.
 
     Without brokers, nothing could be checked, moved or verified, and a replica could end in a log dir that the plan
     does not allow.
@@ -234,7 +236,7 @@ def must_have_brokers(plan: Plan) -> None:
 
 
 def throttle_set(rate: ByteRate) -> str:
-    """Return Kafka's line about the rate, in bytes per second."""
+    """Return Kafka's line about the throttle of moves between log dirs, in bytes per second."""
     return f"The replica-alter-dir throttle limit was set to {rate} B/s"
 
 

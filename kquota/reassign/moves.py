@@ -19,7 +19,7 @@ Replicas = tuple[BrokerId, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReplicas:
-    """The replicas of a partition. During a move, `replicas` has old and new ones together (KIP-455).
+    """The replicas of a partition. During a move, `replicas` has the old and the new replicas (KIP-455).
 
     `leader` is None if the partition has none.
     """
@@ -47,7 +47,7 @@ class PartitionReplicas:
 
 
 class Move(NamedTuple):
-    """The move of one partition. `sources` are all replicas before it, `destinations` only the new ones.
+    """The move of one partition. `sources` are all replicas before the move, `destinations` only the new replicas.
 
     `submitted` is true if the cluster is already moving the partition to this `target`.
     """
@@ -75,7 +75,9 @@ def _move(name: TopicPartition, now: PartitionReplicas, target: Replicas) -> Mov
 
 
 def rollback(plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas]) -> Plan:
-    """Return the plan with the current replicas, or those before a running move, of each partition of `plan`."""
+    """Return the rollback plan: for each partition of `plan`, its current replicas or the replicas before its running
+    move.
+    """
     return Plan(targets={name: partitions[name].before for name in plan.targets})
 
 
@@ -113,7 +115,7 @@ def carried(
     writes: Mapping[TopicPartition, float | None],
     left: Mapping[ReplicaId, int | None] = MappingProxyType({}),
 ) -> Work:
-    """Return the work of `moving`: the sums of the Spark job (`spark.estimate`), without a JVM. A test compares them.
+    """Return the work of `moving`: the sums of the Spark job (`spark.estimate`), without a JVM. A test compares both.
 
     `sizes` are the bytes of the leaders, `writes` are bytes per second. A partition that is missing from `writes` has
     an unknown rate. A partition without a leader is left out, because it cannot be copied. `left` has the bytes that

@@ -19,7 +19,7 @@ from kquota.reassign.strict_json import Value, brief, cut, repeated
 from kquota.terms import HIGHEST_ID, BrokerId, ReplicaId, TopicPartition, wrong_topic_name
 
 ANY: Final = "any"
-"""The name in place of a log dir that lets the broker choose one."""
+"""The word in place of a log dir in a plan. It means that the broker chooses the log dir."""
 _ANY_TOO: Final = f',"{ANY}"'
 _FIELDS: Final = ("topic", "partition", "replicas", "log_dirs")
 _KNOWN: Final = frozenset(_FIELDS)
@@ -88,9 +88,10 @@ def plan_hash(plan: Plan) -> str:
 
 
 def of_record(document: Any) -> Plan:
-    """Return the plan from the JSON object of `Plan.text`, also if its entries are those of `plain_entry`.
+    """Return the plan from the JSON object of `Plan.text`, also if `plain_entry` has already read its entries.
 
-    The plan may be empty. Raises Invalid for any other object.
+    The plan may be empty. Raises Invalid for an entry that is not valid or is repeated, and KeyError without
+    `partitions`.
     """
     topics: dict[str, str] = {}
     targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
@@ -187,8 +188,9 @@ _Target: TypeAlias = tuple[TopicPartition, tuple[BrokerId, ...], Mapping[Replica
 def plain_entry(entry: dict[str, Any], topics: dict[str, str]) -> _Target | dict[str, Any]:
     """Return the target of an entry that is valid and plain, or any other entry unchanged.
 
-    A plan may have 100,000 entries. This function handles the valid ones quickly, and `_target` all others. A target
-    takes a fifth of the memory of its JSON object. `topics` caches the names that were already checked.
+    A plan may have 100,000 entries. This function handles valid entries quickly, and `_target` handles all other
+    entries. A target takes a fifth of the memory of its JSON object. `topics` caches the names that were already
+    checked.
     """
     topic, number, replicas = entry.get("topic"), entry.get("partition"), entry.get("replicas")
     log_dirs = entry.get("log_dirs")

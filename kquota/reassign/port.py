@@ -44,7 +44,7 @@ class Overwritten:
 
 
 class MoveCluster(Protocol):
-    """A cluster as a move sees it. Every method may raise Unreachable, after a bounded time."""
+    """The reads and writes of a move on one cluster. Every method may raise Unreachable, after a bounded time."""
 
     @property
     def largest_submission(self) -> int | None:
@@ -161,10 +161,10 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlteredLogDirs:
-    """The answers of brokers to a request for other log dirs. All other replicas are moving or in place.
+    """The answers of brokers to a request for other log dirs. Replicas in neither group are moving or in place.
 
     `absent` are replicas that their broker does not have yet. The broker remembers the request until it restarts, and
-    creates the replica in this log dir.
+    creates the replica in the requested log dir.
     """
 
     absent: frozenset[ReplicaId] = frozenset()

@@ -48,9 +48,9 @@ class Asked:
 class Prepared:
     """A plan that passed every check. Nothing is written yet. `changes` are the first writes.
 
-    `run` is None if there is nothing to do. `wave` has the moves to submit first, including those that are already
+    `run` is None if there is nothing to do. `wave` has the moves to submit first, including moves that are already
     running. `log_dirs` has the wanted log dirs of replicas that are not settled there, according to `reading`.
-    `applied` are the options. A throttle that would have no effect on this plan is None in them.
+    `applied` are the options, without a throttle that would have no effect on this plan.
     """
 
     world: World
@@ -108,7 +108,9 @@ def prepare_again(
     force: bool = False,
     sizes: Mapping[TopicPartition, int] = NO_SIZES,
 ) -> Prepared:
-    """Prepare a recorded run again, towards its goal. Topics that were deleted since it began are left out."""
+    """Prepare a recorded run again, towards its goal. Topics that were deleted or recreated since the run began are
+    left out.
+    """
     found = cluster.snapshot(run.goal.topics)
     deleted = {*recreated(run, found.topic_ids), *(set(run.goal.topics) - {name.topic for name in found.partitions})}
     targets = {
@@ -236,7 +238,9 @@ def _new(world: World, plan: Plan, back: Plan, found: Snapshot, asked: Asked) ->
 
 
 def _asked_for(run: Run, plan: Plan, moving: Sequence[Move], asked: Asked) -> Run:
-    """Return the run with the requested log dir rate and limits. Partitions that need no submission are handed over."""
+    """Return the run with the requested log dir rate and limits. Partitions that need no submission count as handed
+    over.
+    """
     return replace(
         run,
         log_dir_rate=asked.log_dir_throttle or run.log_dir_rate,

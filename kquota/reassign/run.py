@@ -224,14 +224,14 @@ def held_on(run: Run, brokers: Collection[BrokerId]) -> dict[Setting, Taken]:
 def without_topics(run: Run, topics: Collection[str]) -> Run:
     """Return the run without settings of `topics`, which were deleted.
 
-    New topics of these names do not belong to it.
+    A new topic of the same name does not belong to the run.
     """
     taken = {s: mine for s, mine in run.taken.items() if s.kind != "topic" or s.name not in topics}
     return replace(run, taken=taken)
 
 
 def recreated(run: Run, topic_ids: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the topics of the run that were deleted and created again since it began."""
+    """Return the topics of the run that were deleted and created again since the run began."""
     return tuple(t for t, known in run.topic_ids.items() if t in topic_ids and topic_ids[t] != known)
 
 
@@ -250,7 +250,7 @@ def on_new_topics(run: Run, topic_ids: Mapping[str, str], back: Plan) -> Run:
 
 
 def changed_by_others(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Setting, ...]:
-    """Return the rates of the run that another client has changed since. kquota leaves them unchanged."""
+    """Return the rates that another client has changed since the run set them. kquota leaves these rates unchanged."""
     return tuple(
         setting
         for setting, taken in run.taken.items()
@@ -259,7 +259,8 @@ def changed_by_others(run: Run, now: Mapping[Setting, str | None], others: Seque
 
 
 def replacing(run: Run, changes: Sequence[Change], others: Sequence[Run]) -> tuple[Run, ...]:
-    """Return the other open runs after `changes` of `run` replace a value that another client wrote over theirs.
+    """Return the other open runs after `changes` of `run` replace a value that another client had written over their
+    value.
 
     The last of these runs must restore this value, not the value that it found itself. For lists, this applies only to
     `*`.

@@ -61,7 +61,8 @@ def _left(own: Replica, leader: Replica) -> int | None:
     """Return the difference of the sizes, because a follower stores the same batches as its leader.
 
     Equal offsets mean that nothing is left. If the follower is behind by offsets but not smaller, for example because
-    the log of the leader was compacted, each missing offset counts with the mean size.
+    the log of the leader was compacted, each missing offset counts with the mean size. The result is None if a required
+    offset is unknown.
     """
     missing = leader.size - own.size
     if leader.end_offset is None or own.end_offset is None:
@@ -112,7 +113,7 @@ class MoveUnderWay:
 
     @property
     def unknown(self) -> int:
-        """The number of copies for which the remaining bytes are unknown."""
+        """The number of copies whose remaining bytes are unknown."""
         return sum(copy.left is None for copy in self.copies.values())
 
 

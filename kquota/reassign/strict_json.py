@@ -21,11 +21,13 @@ _SMALL: Final = 1_000_000
 _SHORTEST_OBJECT: Final = 10
 _LONGEST_OBJECT: Final = 10_000
 _MOST_KEPT: Final = 100
-"""The objects of one document that are kept although they could not be shortened. The first errors are among them."""
+"""The maximum number of objects that are kept although they could not be shortened. These include the first invalid
+objects, which the error message names.
+"""
 
 
 class _Dropped:
-    """The place of an object that was not kept, to save memory."""
+    """The placeholder for an object that `load` drops to save memory."""
 
 
 _DROPPED: Final = _Dropped()
@@ -55,7 +57,9 @@ class Value:
         return self.value
 
     def field(self, name: str, default: object = None) -> Value:
-        """Return one field, or `default` if the field is missing. Raises Invalid if there is no default either."""
+        """Return one field, or `default` if the field is missing. Raises Invalid without a default, and as `fields`
+        does.
+        """
         fields = self.fields()
         if name not in fields and default is None:
             raise self.wrong(f"field {name!r} is missing. Example: {self.example}")
@@ -85,7 +89,7 @@ class Value:
         return self.value
 
     def numbers(self) -> Sequence[int]:
-        """Return a list of partition numbers or broker ids. Raises Invalid for any other item."""
+        """Return a list of partition numbers or broker ids. Raises Invalid for any other value or item."""
         found = self.list()
         for n, item in enumerate(found):
             if type(item) is not int or not 0 <= item <= HIGHEST_ID:
@@ -100,7 +104,8 @@ class Value:
 
 
 def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Value:
-    """Parse a JSON document. Raises Invalid with a message that begins with `where`, then line and column.
+    """Parse a JSON document. Raises Invalid with a message that begins with `where`, then line and column if there is
+    one place.
 
     `shorten` receives every object, inner ones first, and returns a replacement that needs less memory, or the object
     if it is not a valid entry. `root` is a key of the document itself, which `shorten` leaves as it is.

@@ -13,7 +13,7 @@ from kquota.terms import EVERY_REPLICA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """The value `prior` that others had set last, and the list entries or rates (`ours`) that the run wrote."""
+    """The value `prior` that other clients had set last, and the list entries or rates (`ours`) that the run wrote."""
 
     setting: Setting
     prior: str | None
@@ -84,7 +84,7 @@ def changed_by_another(taken: Taken, now: str | None, others: Sequence[Taken]) -
 
 
 def repeated(taken: Taken, now: str | None, others: Sequence[Taken]) -> Change | None:
-    """Return the write that repeats the old value, if a read without the values of the run may be stale."""
+    """Return a write of the current value if a read without the values of the run may be stale, otherwise None."""
     if not _maybe_unseen(taken, now, others) or restored_value(taken, now, others) != now:
         return None
     return Change(setting=taken.setting, before=now, after=now)

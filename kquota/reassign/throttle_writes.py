@@ -78,7 +78,7 @@ def read(cluster: MoveCluster, wanted: Wanted) -> dict[Setting, str | None]:
 
 
 def enforce(world: World, run: Run, wanted: Wanted, now: Mapping[Setting, str | None]) -> Run:
-    """Write `wanted` over `now`, and merge again if others write at the same time. Return the recorded run.
+    """Write `wanted` over `now`, and merge again if other clients write at the same time. Return the recorded run.
 
     Raises the error of the cluster, Unwitnessed if the cluster did not answer, Unknown if a write did not become
     visible in time, and Conflict after five attempts.
@@ -136,7 +136,7 @@ def release(world: World, run: Run, *, close: bool = True, certain: bool = False
 
 
 def release_ended(world: World, run: Run, ended: Collection[TopicPartition]) -> tuple[Released, Run]:
-    """Restore the list entries of partitions that have ended. Return the result and the run without them."""
+    """Restore the list entries of partitions that have ended. Return the result, and the run without these entries."""
     part = part_of(run, ended)
     if not part.taken:
         return Released(restored=()), run
@@ -187,9 +187,9 @@ def _leave_to(world: World, part: Run, other: Run) -> None:
 def _overwritten(world: World, part: Run, unread: Collection[Setting], others: Sequence[Run]) -> Released:
     """Restore settings of dead brokers through the controllers.
 
-    They cannot be read, so kquota assumes the last value of the run that differs from the prior value. A later value
-    that equals the prior value does not count, because the broker may have died before it was written. If another run
-    holds a setting, that run restores it.
+    These settings cannot be read, so kquota assumes the last value of the run that differs from the prior value. A
+    later value that equals the prior value does not count, because the broker may have died before this value was
+    written. If another run holds a setting, that run restores it.
     """
     dead = replace(part, taken={setting: part.taken[setting] for setting in unread})
     assumed = {
@@ -256,7 +256,9 @@ def write(world: World, changes: Sequence[Change]) -> Released:
 
 
 def _written(world: World, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
-    """Write lists, then rates, and read them back. Return an error for each that was not written or is not visible."""
+    """Write lists, then rates, and read them back. Return the errors of settings that were not written or are not
+    visible.
+    """
     errors: dict[Setting, KquotaError] = {}
     for batch in filter(None, lists_first(changes)):
         errors |= world.cluster.change(batch)

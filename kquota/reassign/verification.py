@@ -195,7 +195,7 @@ def _taken_back(run: Run, plan: Plan, look: _Look) -> bool:
 
 
 def _ended(runs: Runs, plan: Plan) -> Run | None:
-    """Return the last recorded run of this plan that has ended."""
+    """Return the last recorded run of this plan that has ended, or None if there is none."""
     of_plan = [
         run for run in runs.every() if run.finished is not None and plan.targets in (run.plan.targets, run.goal.targets)
     ]
@@ -268,8 +268,8 @@ def _settled(
 def _may_have_begun(seen: Snapshot, found: Iterable[PartitionStatus]) -> bool:
     """Return whether a partition without a running move has a replica that is not in sync.
 
-    A snapshot has the running moves from before its partitions. If a move begins in between, the partition already has
-    the new replicas, and can look as if its move had ended.
+    A snapshot reads the running moves before the partitions. If a move begins in between, the partition already has the
+    new replicas, and can look as if its move had ended.
     """
     at_rest = [seen.partitions.get(s.partition) for s in found if s.progress is not Progress.IN_PROGRESS]
     return any(now is not None and now.isr and set(now.replicas) - set(now.isr) for now in at_rest)
@@ -326,7 +326,7 @@ def _provable(world: World, plan: Plan, look: _Look, cancelled: Iterable[Move]) 
 
 
 def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfinished: Sequence[Run]) -> Verification:
-    """Clear all throttles, including those of other tools, as Kafka's --verify does, once all moves have ended."""
+    """Clear all throttles, including throttles of other tools, as Kafka's --verify does, once all moves have ended."""
     if seen.running:
         return replace(done, too_early=True)
     settings = [
@@ -371,7 +371,9 @@ def _of_released(
 
 
 def _foreign(staying: Mapping[Setting, str], run: Run | None) -> tuple[str, ...]:
-    """Return a note on throttles that stay set while a move is running, or that no recorded run holds."""
+    """Return a note on throttles that stay set and that no recorded open run holds. Empty if a run of the plan is
+    recorded.
+    """
     if not staying or run is not None:
         return ()
     return (f"no recorded open run holds these throttles: {named(staying)}. kquota leaves them unchanged",)

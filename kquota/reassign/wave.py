@@ -1,4 +1,4 @@
-"""The moves of a plan to submit next. Throttled lists and znodes have limited space, and operators set limits."""
+"""The moves of a plan to submit next. Throttled replica lists and znodes have limited space. Operators set limits."""
 
 from __future__ import annotations
 

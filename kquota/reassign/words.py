@@ -55,7 +55,7 @@ def current_assignment(rollback: Plan) -> str:
 
 
 def throttle_set(rate: ByteRate) -> str:
-    """Return the line about the rate, in bytes per second."""
+    """Return the line of --execute about the throttle rate, in bytes per second."""
     return f"The inter-broker throttle limit was set to {rate} B/s"
 
 

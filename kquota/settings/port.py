@@ -14,7 +14,7 @@ class Configs(Protocol):
 
     def resources(self, kind: Kind) -> tuple[Resource, ...]:
         """Return the topics, groups or subscriptions that exist, by name, or the brokers that are alive, by id (without
-        the default of all).
+        the broker default).
         """
         ...
 
@@ -29,8 +29,8 @@ class Configs(Protocol):
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
         """Return the entries of each resource, sorted by key.
 
-        The Admin API reports all entries in force, and ZooKeeper only those that are set there. A resource that does
-        not exist is left out. A resource without entries has (). The result may be stale.
+        The Admin API reports all entries in force, and ZooKeeper reports only the entries that are set there. A
+        resource that does not exist is left out. A resource without entries has (). The result may be stale.
         """
         ...
 

@@ -11,7 +11,7 @@ from kquota.settings.resource import Entry
 from kquota.terms import DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, THROTTLE_RATES
 
 DEFAULT_HAS_RATES: Final = (3, 9)
-"""Brokers before this release ignore a rate on the default of all brokers (KAFKA-10190)."""
+"""Brokers before this release ignore a rate in the broker default (KAFKA-10190)."""
 _TEXT: Final = re.compile(r"[0-9]{1,19}")
 
 

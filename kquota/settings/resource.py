@@ -24,7 +24,7 @@ from kquota.terms import (
 )
 
 THROTTLE_KEYS: Final[Mapping[Kind, tuple[str, ...]]] = {BROKERS: THROTTLE_RATES, TOPICS: THROTTLE_LISTS}
-"""The replication throttles that each kind can have (KIP-73, KIP-113)."""
+"""The throttle keys that each kind of resource can have (KIP-73, KIP-113)."""
 
 _BROKER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
@@ -61,7 +61,7 @@ class Resource:
 
     @property
     def order(self) -> tuple[str, bool, int, str]:
-        """The display order of resources: brokers by id, others by name, and the brokers' default last."""
+        """The display order of resources: brokers by id, other resources by name, and the broker default last."""
         return (self.kind, self.name is DEFAULT, int(str(self.name)) if self.of_broker else 0, str(self.name))
 
     def parts(self) -> Iterator[tuple[str, str | Default]]:
@@ -99,7 +99,7 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """The topic, the id of the broker in decimal, or `default` for all brokers."""
+        """The topic, the broker id in decimal, or `default` for all brokers."""
         name = self.resource.name
         return name.value if isinstance(name, Default) else name
 
@@ -128,8 +128,8 @@ class Synonym:
 class Entry:
     """One config of a resource that is in force. `value` is None if the broker does not report it, as for passwords.
 
-    `source` is Kafka's name (`DYNAMIC_TOPIC_CONFIG`, `STATIC_BROKER_CONFIG`, …). `dynamic` is true if it was set on
-    this resource itself. `synonyms` begins with the value in force.
+    `source` is Kafka's name (`DYNAMIC_TOPIC_CONFIG`, `STATIC_BROKER_CONFIG`, …). `dynamic` is true if the config was
+    set on this resource itself. `synonyms` begins with the value in force.
     """
 
     key: str

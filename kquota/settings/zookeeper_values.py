@@ -62,7 +62,9 @@ TOPIC: Final[Mapping[str, Callable[[str], bool]]] = {
     "segment.ms": _whole(1, _LONG),
     "unclean.leader.election.enable": _BOOLEAN,
 }
-"""The topic configs that every Kafka release from 2.4 to 3.9 has, with the values that every release accepts."""
+"""The topic configs that every Kafka release from 2.4 to 3.9 has, each with a check for the values that every release
+accepts.
+"""
 
 
 class NeedsBroker(Invalid):
@@ -70,7 +72,7 @@ class NeedsBroker(Invalid):
 
 
 def must_be_sound(change: ConfigChange) -> None:
-    """Raise Invalid for a value that is wrong, or that only a broker can check."""
+    """Raise Invalid for a value that brokers reject, and NeedsBroker for a value that only a broker can check."""
     for key, text in change.add.items():
         if key in THROTTLE_RATES or key in THROTTLE_LISTS:
             if value(change.resource, key, text) != text:
@@ -91,5 +93,5 @@ def must_be_sound(change: ConfigChange) -> None:
 
 
 def is_password(key: str) -> bool:
-    """True if the name of a broker's config suggests a secret. An unknown name counts as secret."""
+    """True if the name of a config suggests a secret. This includes configs that kquota does not know."""
     return _PASSWORD.search(key) is not None

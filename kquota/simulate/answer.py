@@ -104,7 +104,7 @@ class Flow:
     times of the first and of the longest wait.
 
     Steady rates are per second. They cover the time from the end of the second window, when the first burst is used up,
-    to the last request. They are None if that time is shorter than one window. `costs` names the kinds of cost of the
+    to the last request. They are None if this time is shorter than one window. `costs` names the kinds of cost of the
     requests: bytes, thread_ms, mutations. With `unfinished`, a fetch never gets an answer, or the waits exceed 30 days.
     """
 

@@ -59,7 +59,7 @@ _PERCENT_OF_A_NANOSECOND: Final = 100 / 1_000_000_000
 
 
 def delay_ms(observed: float, bound: float, window_ms: int) -> int:
-    """Return the delay X = (O - T) / T x W, in whole ms as Java rounds them. It is 0 if the bound is kept.
+    """Return the delay X = (O - T) / T x W, in whole ms as Java rounds them. It is 0 if O does not exceed T.
 
     O is `observed`, T is `bound` and W is `window_ms`. Source: KIP-124, QuotaUtils.
     """
@@ -109,7 +109,7 @@ class Throughput:
     rate: Rate = field(default_factory=Rate)
 
     def record(self, value: float, now: int) -> int:
-        """Count a request at `now`. Returns the ms for which its client is muted (its throttle_time_ms)."""
+        """Count a request at `now`. Returns how long the broker mutes the client, in ms (throttle_time_ms)."""
         self.rate.record(value, now)
         observed, window_ms = self.rate.observed(now)
         delay = delay_ms(observed, self.bound, window_ms)

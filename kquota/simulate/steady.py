@@ -14,7 +14,7 @@ _WINDOW: Final = FULL_SAMPLES_MS / 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottledTime:
-    """The seconds for which a client has to wait, the number of waits, and the seconds of the longest one.
+    """The total seconds that a client has to wait, the number of waits, and the seconds of the longest wait.
 
     With `unfinished`, delayed work is left at the end.
     """

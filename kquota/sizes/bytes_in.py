@@ -17,11 +17,11 @@ from kquota.sizes import prometheus
 from kquota.terms import BrokerId, is_id
 
 LARGEST: Final = 8_000_000
-"""The largest file in characters: enough for a hundred brokers in Prometheus with a value every ten minutes for two
-weeks.
+"""The maximum size of a file in characters, enough for a Prometheus answer with a hundred brokers and a value every ten
+minutes for two weeks.
 """
 ENOUGH: Final = 20
-"""The smallest number of rates from which kquota calculates percentiles."""
+"""The minimum number of rates from which kquota calculates percentiles."""
 _REST: Final = ("low", "high", "peak")
 _CSV: Final = "Write a header broker,bytes_in and lines like 1,3MB/s"
 _JSON: Final = 'Write {"1":"3MB/s"}, or [{"broker":1,"bytes_in":"3MB/s"}], or save a Prometheus query result'

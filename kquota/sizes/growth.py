@@ -10,7 +10,7 @@ from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import TopicPartition
 
 MOST: Final = 2**63 - 1
-"""The largest number of bytes that a column can hold. A larger result counts as unknown."""
+"""The maximum number of bytes that a column can hold. A larger result counts as unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

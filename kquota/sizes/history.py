@@ -15,8 +15,7 @@ from kquota.errors import Invalid, NextStep, Parameter
 from kquota.sizes.snapshot import STAMP
 
 VERSION: Final = 1
-"""The version of the columns and folders. It is in the name of the folder, `rolled/v1`, and in a column of every row.
-"""
+"""The version of the columns and folders, in the folder name (`rolled/v1`) and in a column of every row."""
 
 ROLLED: Final = f"rolled/v{VERSION}"
 """The subfolder with the batches of a history."""
@@ -76,7 +75,7 @@ class Listing:
     def of(self, asked: str | None) -> Listing:
         """Return the listing of the cluster `asked`, or of the only cluster if `asked` is None.
 
-        Raises Invalid if that cluster is missing, or if `asked` is None and there are several clusters.
+        Raises Invalid for an empty history, for an unknown cluster, and for several clusters without `asked`.
         """
         cluster = chosen(self.clusters(), asked)
         return replace(
@@ -105,7 +104,7 @@ class Listing:
 def chosen(clusters: Collection[str], asked: str | None) -> str:
     """Return the cluster `asked`, or the only cluster of a history if `asked` is None.
 
-    Raises Invalid if that cluster is missing, or if `asked` is None and there are several clusters.
+    Raises Invalid for an empty history, for an unknown cluster, and for several clusters without `asked`.
     """
     known = ", ".join(clusters)
     if not clusters:

@@ -14,7 +14,7 @@ class LogDirs(Protocol):
 
     @property
     def cluster_id(self) -> str:
-        """The id of the cluster."""
+        """The cluster id."""
         ...
 
     def brokers(self) -> Mapping[BrokerId, str | None]:

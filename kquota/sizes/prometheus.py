@@ -15,7 +15,7 @@ _IDS: Final = ("broker_id", "kafka_broker_id", "brokerid", "node_id", "broker", 
 _NAMES: Final = ("pod", "kubernetes_pod_name", "instance", "host", "hostname", "nodename")
 _TOPIC: Final = "topic"
 _HIGHEST: Final = 2.0**63
-"""The highest rate, in bytes per second. The sum of higher rates could exceed a float."""
+"""The maximum valid rate, in bytes per second. The sum of higher rates could exceed a float."""
 _SAVE: Final = "Save the answer of /api/v1/query or /api/v1/query_range"
 
 
@@ -37,8 +37,9 @@ def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
     """Return the values of each broker in order of time. The list is empty if all values are NaN.
 
     The series of a broker may differ only in the label `topic`. The series without this label is the total of the
-    broker. If there is no total, the result is the sum of the topics. Raises Invalid, naming `where`, for series that
-    differ in other labels, for a series without a label for the broker, and for a counter.
+    broker. If there is no total, the result is the sum of the topics. Raises Invalid, naming `where`, for an answer
+    that is neither a vector nor a matrix, for series that differ in other labels, for a series without a broker label,
+    for a counter, and for a rate that is not valid.
     """
     if answer.get("status", "success") != "success":
         raise Invalid(f"{where}: Prometheus answered: {answer.get('error') or answer['status']}. Query again")
@@ -84,7 +85,7 @@ def _broker(labels: Mapping[str, str], where: str) -> int:
 def _only_number(name: str) -> int | None:
     """Return the number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`.
 
-    None for an address or a name with two numbers.
+    None for an address, and for a name without exactly one number.
     """
     host = re.sub(r":[0-9]+$", "", name)
     if re.fullmatch(r"[0-9.]+\.[0-9.]+|.*:.*", host):

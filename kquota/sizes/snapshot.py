@@ -15,7 +15,9 @@ from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import BrokerId, TopicPartition
 
 VERSION: Final = 2
-"""Version 2 has `local_start_offset`. Rows of version 1 do not show whether a topic is tiered."""
+"""The version of the rows that kquota writes. Rows of version 1 have no `local_start_offset`, so they do not show
+whether a topic is tiered.
+"""
 VERSIONS: Final = (1, VERSION)
 """The snapshot versions that kquota reads."""
 STAMP: Final = "%Y-%m-%dT%H:%M:%SZ"

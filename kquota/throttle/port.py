@@ -19,7 +19,7 @@ class Memory(Protocol):
         """Return the sightings of the last `keep`, or None if there are none or kquota cannot parse them."""
 
     def keep(self, sightings: Sightings) -> None:
-        """Replace the kept sightings atomically. Raises Refused if they cannot be written."""
+        """Replace the stored sightings atomically. Raises Refused if `sightings` cannot be written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,7 +69,8 @@ def bring(
     rate: ByteRate | None,
     reason: str | None = None,
 ) -> HeldThrottle:
-    """Set `wanted`: record it, write lists before rates, and wait until each is visible. A second call changes nothing.
+    """Set `wanted`: record the run, write lists before rates, and wait until they are visible. A second call changes
+    nothing.
 
     Raises Refused if every write was restored, Incomplete if a setting is still set, Unknown if a write did not become
     visible, and the errors of the cluster.
@@ -126,7 +127,7 @@ def prepare_adjusted(cluster: MoveCluster, after: Run) -> HeldThrottle:
 
 
 def rates_of(run: Run) -> Wanted:
-    """Return the replication rates of a run. Raises Refused if it holds none."""
+    """Return the replication rates of a run. Raises Refused if the run has set no rate."""
     if run.rate is None or not run.rates_held:
         raise Refused(f"run {run.id} set no rate, so there is nothing to adjust. Nothing was written")
     return {setting: (str(run.rate_on(setting)),) for setting in run.rates_held}

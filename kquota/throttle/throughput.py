@@ -131,7 +131,7 @@ class Starved:
 
 
 def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
-    """Return brokers whose in-sync followers use over half of the leader rate, or whose others cannot catch up."""
+    """Return brokers whose in-sync followers use over half of the leader rate, or leave too little for the others."""
     found = []
     for broker in standing.brokers:
         limit = standing.rate(broker, LEADER_RATE)
@@ -148,7 +148,7 @@ def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
 def _rates(
     standing: Standing, names: Collection[TopicPartition], first: FlowReading, second: FlowReading, seconds: float
 ) -> dict[ReplicaId, float | None]:
-    """Return the growth rate of each replica's log. Replicas that are missing in a reading are left out."""
+    """Return the growth rate of each replica's log. Replicas that are missing from a reading are left out."""
     rates: dict[ReplicaId, float | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]

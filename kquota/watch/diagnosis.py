@@ -29,7 +29,7 @@ from kquota.watch.symptom import (
 from kquota.watch.view import WatchView
 
 _AT_THE_RATE: Final = 0.8
-"""The rate limits a copy that reaches this share of it, because copies reach a few percent less than the rate."""
+"""Copies that reach this share of the rate are limited by it, because throttled copies stay a few percent below it."""
 _NO_PROGRESS: Final = 0.02
 """The share of the rate below which a decrease of the remaining bytes does not count as progress."""
 _IDLE_SECONDS: Final = 3 * QUOTA_WINDOW

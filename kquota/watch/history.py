@@ -27,7 +27,7 @@ A throttled copy may receive the bytes of a whole window at once, and then none 
 _MOST_SAMPLES: Final = 240
 _ANCHOR_SECONDS: Final = 60.0
 _MOST_REPLICAS: Final = 100
-"""More than the number of copies that one partition can have."""
+"""A limit above the number of copies that one partition can have. More copies belong to several partitions."""
 
 
 class WatchedLink(NamedTuple):

@@ -46,7 +46,7 @@ def paces(history: WatchHistory) -> Mapping[WatchedLink, LinkPace]:
     """Return the sustained pace of each link. It is empty until a pace can be measured.
 
     A copy may receive the bytes of a whole quota window at once, so a measured rate above the throttle does not last.
-    It is therefore reduced to the throttles of the destination and the leader.
+    kquota therefore reduces the pace to the throttles of the destination and the leader.
     """
     since = window(history, max(_PACE_SECONDS, (history.reading.at - history.began) / 2))
     if since is None or history.now.at - since.at < _LEAST_SECONDS:
@@ -93,7 +93,7 @@ def sent_by(history: WatchHistory, since: WatchSample) -> dict[BrokerId, float]:
 def rates_since(
     before: Mapping[WatchedLink, float], now: Mapping[WatchedLink, float], seconds: float
 ) -> dict[WatchedLink, float]:
-    """Return totals per second between two samples."""
+    """Return the increase of each link's total between two samples, per second."""
     return {link: (total - before.get(link, 0.0)) / seconds for link, total in now.items()}
 
 

@@ -189,7 +189,9 @@ class MoveWatch:
         return WatchedMove(run=None, targets=plan.targets, log_dirs=log_dirs_of(plan))
 
     def _of_run(self, run: Run) -> WatchedMove:
-        """Return the move of a run. It has an expected time unless the throttle was changed or the run is undone."""
+        """Return the move of a run. It has an expected time if the run recorded one, unless the throttle was changed or
+        the run is being undone.
+        """
         expected = run.course.expected
         if expected is None or run.course.changes or run.aborting:
             return of_run(run)

@@ -13,7 +13,7 @@ class LogReader(Protocol):
     """The logs of replicas on one cluster's brokers. ZooKeeper does not store them."""
 
     def read(self, replicas: Collection[ReplicaId], ends: Collection[ReplicaId]) -> ReplicaLogs:
-        """Return the logs of `replicas`, with log end offsets only for those that are also in `ends`.
+        """Return the logs of `replicas`, with log end offsets only for replicas that are also in `ends`.
 
         Each broker gets at most one request for sizes and one for offsets, all at the same time. A broker that does not
         answer is in `silent`, with the reason. The result has all log dirs of each broker that has a replica in

@@ -21,7 +21,7 @@ class ReplicaLog(NamedTuple):
 
 
 class DirSpace(NamedTuple):
-    """The usable bytes of a log dir's volume (None below Kafka 3.3), and the error that makes it unusable, if any."""
+    """The usable bytes of a log dir's volume (None before Kafka 3.3), and the error that makes it unusable, if any."""
 
     usable: int | None
     error: str | None
@@ -31,8 +31,8 @@ class DirSpace(NamedTuple):
 class ReplicaLogs:
     """The logs that brokers reported. `futures` are copies between the log dirs of one broker (KIP-113).
 
-    A replica that is missing in `logs` has no log on its broker, unless the broker is in `silent`, with the reason why
-    its logs are unknown.
+    A replica that is missing from `logs` has no log on its broker, unless the broker is in `silent`, with the reason
+    why its logs are unknown.
     """
 
     logs: Mapping[ReplicaId, ReplicaLog] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class BrokerRates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleReading:
-    """The throttle of the watched topics. A broker that is missing in `rates` did not report them, so they are unknown.
+    """The throttle of the watched topics. If a broker is missing from `rates`, its rates are unknown.
 
     `leaders` and `followers` are the throttled replicas, with each `*` replaced by all replicas of its topic.
     """
@@ -77,12 +77,12 @@ class WatchReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedMove:
-    """A move to watch. `run` is the id of its run, or None if no run of it is recorded here.
+    """A move to watch. `run` is the id of its run, or None if no run is recorded here.
 
     `sources` are the replicas before the move, as far as they are known. `submitted` are the partitions that were
     submitted, or None if this is unknown. `expected_seconds` is the expected time from the first reading, if it is
-    known. `open` is true while the run has values to restore. `paused` is true while its run
-    is paused. `log_dirs` are the log dirs that the plan names.
+    known. `open` is true while the run has values to restore. `paused` is true while the run is paused. `log_dirs` are
+    the log dirs that the plan names.
     """
 
     run: str | None
@@ -214,6 +214,7 @@ def offsets_behind(own: ReplicaLog | None, leader: ReplicaLog | None) -> int | N
 
 def _left(copied: int | None, leader: ReplicaLog | None, lag: int | None) -> int | None:
     """Return the bytes that the copy lacks: the difference of the logs, because a follower copies batches unchanged.
+    None if the bytes are unknown.
 
     Retention and compaction can make the log of the leader smaller. In this case, the result is the lag in offsets
     times the mean size of an offset in the log of the leader.

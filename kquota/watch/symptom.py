@@ -70,7 +70,7 @@ class NotStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastPartition:
-    """The only partition of a move that remains after all others are done."""
+    """The only partition of a move that is not done."""
 
     run: str | None
     partition: TopicPartition

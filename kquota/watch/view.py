@@ -74,7 +74,7 @@ class WatchedMoveView:
 
     @property
     def last(self) -> DestinationView | None:
-        """The destination that is expected to end last, or None if no time left is known."""
+        """The destination that is expected to end last, or None if no remaining time is known."""
         known = [lane for lane in self.destinations if lane.seconds_left is not None]
         return max(known, key=lambda lane: lane.seconds_left or 0.0) if known else None
 
@@ -82,7 +82,8 @@ class WatchedMoveView:
     def least_seconds(self) -> float | None:
         """The seconds for the missing bytes if every copy uses the whole throttle of its destination.
 
-        None if a copy is not throttled, or if its missing bytes are unknown. One reading is enough for this time.
+        None if no copy is left, if a copy is not throttled, or if its missing bytes are unknown. One reading is enough
+        for this time.
         """
         found = [_at_throttle(lane) for lane in self.destinations if lane.done < lane.copies]
         known = [seconds for seconds in found if seconds is not None]
@@ -288,7 +289,7 @@ def _brokers(history: WatchHistory) -> Iterable[WatchedBroker]:
 
 
 def total(values: Iterable[float | None]) -> int | None:
-    """Return the sum, or None if one of the values is unknown."""
+    """Return the rounded sum, or None if one of the values is unknown."""
     found = 0.0
     for value in values:
         if value is None:
