@@ -22,7 +22,7 @@ def _execute_late(name: str) -> None:
     """Register a package of kafka-python, and execute it only when a name is taken from it.
 
     `import kafka` also imports its consumer, producer and admin client, and the packages of messages read the schemas
-    of 60 requests. That takes a third of the time of a short command, and kquota uses hardly any of it.
+    of 60 requests. These imports take a third of the time of a short command, and kquota uses hardly any of them.
     """
     spec = find_spec(name)
     if name in sys.modules or spec is None or spec.loader is None:

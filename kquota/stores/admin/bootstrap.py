@@ -37,7 +37,7 @@ class Manager(PatientManager):
         self.ended = Future()
         """A future that fails with an error after which another attempt cannot help."""
         self.failure: BaseException | None = None
-        """The last error."""
+        """The error that best explains the failure, or None."""
         super().__init__(net, **settings)
 
     def get_connection(self, node_id: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -114,7 +114,7 @@ def first(
 
 
 def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseException | None:
-    """Wait until the server has reported the brokers of the cluster. Return None, or the error that prevented it."""
+    """Wait until the server has reported the brokers of the cluster. Return None, or the error if this failed."""
 
     async def started() -> None:
         done = manager.bootstrap_async(int(seconds * 1000))

@@ -33,7 +33,7 @@ class WireSight:
 
 
 def fenced(wire: Wire) -> frozenset[BrokerId]:
-    """Return the brokers that are registered but not alive. Empty before Kafka 4.0, which reports only live brokers."""
+    """Return the brokers that are registered but not alive. Empty before Kafka 4.0, because they are not reported."""
     request = DescribeClusterRequest(include_fenced_brokers=True, min_version=_WITH_FENCED)
     try:
         answer = wire.ask(request)

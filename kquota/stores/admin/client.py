@@ -1,9 +1,9 @@
 """kafka-python's client, with changes: it waits for throttle times, connects again, and signals interrupt its loop.
 
 Waiting is the client side of KIP-219: kquota sends nothing to a broker until its throttle time is over. kafka-python
-pauses a connection only if it knows the broker, so it never pauses the first one. It forgets the time when the
-connection ends. It also does not connect again after a broker closes a new connection, for example because of a limit
-(KIP-612).
+pauses a connection only if it knows the broker, so it never pauses the first connection. kafka-python also forgets the
+throttle time when a connection ends, and does not connect again after a broker closes a new connection, for example
+because of a limit (KIP-612).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CLOSED: Final = (
     "The port may belong to another listener, or the broker may limit new connections (connection_creation_rate)"
 )
 _TURN_SECONDS: Final = 0.1
-"""The longest turn of the loop in seconds. Signals are handled at the end of each turn."""
+"""The maximum duration of a turn of the loop, in seconds. Signals are handled at the end of each turn."""
 
 
 def is_closed(error: BaseException) -> bool:

@@ -28,8 +28,8 @@ from kquota.stores.admin.requests import (
 from kquota.terms import DEFAULT, BrokerId
 
 _MOST_IN_A_REQUEST: Final = 500
-"""The topics, groups or subscriptions in one request. An answer has about 40 configs of each topic with synonyms, so
-500 topics take a few megabytes.
+"""The maximum number of topics, groups or subscriptions in one request. An answer has about 40 configs of each topic
+with synonyms, so 500 topics take a few megabytes.
 """
 _Config: TypeAlias = tuple[str, str | None, int, bool, tuple[tuple[int, str, str | None], ...]]
 _DEFAULT_BROKER: Final = Resource(kind=BROKERS, name=DEFAULT)
@@ -50,7 +50,7 @@ class WireConfigs:
     """
 
     def __init__(self, wire: Wire, must_hold: Callable[[], None] = lambda: None) -> None:
-        """`must_hold` is called just before each write. It raises Busy if another kquota has taken over."""
+        """`must_hold` is called just before each write, and raises Busy if another kquota has taken over."""
         self._wire = wire
         self._must_hold = must_hold
         self._silent: set[BrokerId] = set()
@@ -107,7 +107,7 @@ class WireConfigs:
     def _described(
         self, asked: Mapping[Resource, Sequence[str] | None], *, synonyms: bool
     ) -> Iterator[tuple[Resource, Any | KquotaError]]:
-        """Yield each resource with its answer or error, without dead brokers. `asked` has its keys, or None for all.
+        """Yield each resource with its answer or error, without dead brokers. `asked` has the keys, or None for all.
 
         If the broker that is asked for topics does not answer, kquota asks the next broker.
         """
@@ -145,7 +145,9 @@ class WireConfigs:
         return found
 
     def _by_broker(self, resources: Iterable[Resource]) -> dict[BrokerId, list[Resource]]:
-        """Group the resources by the broker to ask, without dead brokers."""
+        """Group the resources by the broker to ask, without dead brokers. Raises Unreachable if no broker is left to
+        ask.
+        """
         alive = self._wire.brokers()
         reader = next((broker for broker in alive if broker not in self._silent), None)
         sent: dict[BrokerId, list[Resource]] = {}

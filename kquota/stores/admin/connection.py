@@ -113,7 +113,7 @@ class Wire:
 
     @property
     def controller(self) -> BrokerId | None:
-        """The controller on a ZooKeeper cluster. On KRaft it is any broker, because every broker forwards requests."""
+        """The controller on a ZooKeeper cluster, or any broker on KRaft (they forward requests). None if unknown."""
         controller = self._manager.cluster.controller
         return None if controller is None else BrokerId(controller.node_id)
 
@@ -135,7 +135,8 @@ class Wire:
     def oldest(self) -> tuple[int, ...]:
         """Return the oldest release of the brokers that answer, because they can differ during a rolling upgrade.
 
-        kquota asks the brokers once, and not if this broker is 4.0 or newer, because all others are then 3.3 or newer.
+        kquota asks the brokers only once. If the connected broker is 4.0 or newer, kquota returns that release without
+        asking, because all other brokers are then 3.3 or newer.
         """
         if self._oldest is None and self.version() >= (4, 0):
             self._oldest = self.version()
@@ -174,9 +175,9 @@ class Wire:
     def ask_each(
         self, requests: Mapping[BrokerId, Any], seconds: float | None = None
     ) -> dict[BrokerId, Any | KquotaError]:
-        """Send each broker its request, all at the same time. Return the answer or the error of each.
+        """Send each broker its request, all at the same time. Return the answer or the error of each broker.
 
-        Waits for muted connections (KIP-219). `seconds` is the same as for `ask`.
+        kquota waits for muted connections (KIP-219). `seconds` is the same as for `ask`.
         """
         give_up = time.monotonic() + (self._patience if seconds is None else seconds)
         answers: dict[BrokerId, Any | kafka_errors.KafkaError] = {}

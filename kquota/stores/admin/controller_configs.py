@@ -37,7 +37,7 @@ class ControllerConfigs(WireConfigs):
 
     @property
     def cluster_id(self) -> str:
-        """The id of the cluster of the controllers."""
+        """The cluster id that the controllers report."""
         return self._wire.cluster_id
 
     @property

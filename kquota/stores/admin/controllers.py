@@ -27,7 +27,8 @@ _CONTROLLERS: Final = 2
 """The endpoint type of controllers in DescribeCluster."""
 _METADATA_VERSION: Final = 9
 _FIND_SECONDS: Final = 4.0
-"""The time limit of the search. Short, because a broker that finds no controller keeps requests that it must forward.
+"""The time limit of the search in seconds. The limit is short, because a broker that finds no controller keeps requests
+that it must forward.
 """
 _ACTIVE_SECONDS: Final = 8.0
 _POLL_SECONDS: Final = 0.1
@@ -95,7 +96,7 @@ class ControllerWire(Wire):
     MANAGER = ControllerManager
 
     def refresh(self) -> None:
-        """Read again which controller is the active one. Keep the last answer if none answers."""
+        """Read again which controller is the active one. Keep the last answer if no controller answers."""
         with contextlib.suppress(kafka_errors.KafkaError, Unreachable):
             answer = self.ask(self._manager.cluster.metadata_request(), None, _FIND_SECONDS)
             self._manager.cluster.update_metadata(answer)
@@ -103,8 +104,8 @@ class ControllerWire(Wire):
     def ask_active(self, request: Any, code: Any) -> Any:
         """Return the answer of the active controller. `code` returns the error code of an answer.
 
-        After an election, asks the new active controller. Raises Unreachable, and Refused if Kafka does not support the
-        request.
+        After an election, kquota asks the new active controller. Raises Unreachable, and Refused if Kafka does not
+        support the request.
         """
         give_up = time.monotonic() + _ELECTION_SECONDS
         while True:

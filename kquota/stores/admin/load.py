@@ -47,7 +47,8 @@ _FATAL: Final = (*DENIED, KafkaError._ALL_BROKERS_DOWN, KafkaError.UNKNOWN_TOPIC
 # Log only critical messages, because librdkafka writes to stderr. It also raises relevant messages as errors.
 QUIET: Final = {"log_level": 2}
 _LONGEST_WAIT_MS: Final = 300_000
-"""librdkafka's maximum. It must be long, so that kquota does not lose a request that a quota delays for a minute."""
+"""The maximum of librdkafka's socket.timeout.ms, so that kquota does not lose a request that a quota delays for long.
+"""
 
 
 class RdkafkaClient:
@@ -66,7 +67,7 @@ class RdkafkaClient:
     def produce(self, load: Load, meter: Meter, on_progress: _OnProgress) -> None:
         """Write at the load's rate.
 
-        Raises Refused after `most_bytes`, if no broker has throttled the client by then.
+        Raises Refused if the load exceeds `most_bytes`.
         """
         self._write(load, meter, on_progress, most=None, record=min(load.batch, _MOST_RECORD))
 

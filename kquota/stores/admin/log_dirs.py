@@ -26,7 +26,7 @@ from kquota.stores.admin.offsets import (
 from kquota.terms import BrokerId, TopicPartition
 
 _AT_ONCE: Final = 16
-"""The number of brokers that are asked at the same time."""
+"""The maximum number of brokers that kquota asks at the same time."""
 _TIERED: Final = (3, 6)
 """The first release with tiered topics (KIP-405)."""
 

@@ -54,10 +54,10 @@ class WireMoves(WireSettings):
         return None
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """Submit the moves in one request. On ZooKeeper, only the controller accepts it.
+        """Submit the moves in one request. On ZooKeeper, only the controller accepts this request.
 
-        KRaft cannot replace a running move with a target that adds nothing or removes nothing, because it keeps the
-        old list of adding or removing replicas (4.3.1: [1,2] -> [1,3] and back left 3 in both lists forever). kquota
+        KRaft cannot replace a running move with a target that adds nothing or removes nothing, because it keeps the old
+        list of adding or removing replicas (4.3.1: [1,2] -> [1,3] and back left 3 in both lists forever). kquota
         therefore cancels such a move first, with a separate request.
         """
         running = moving(self._wire)

@@ -157,7 +157,7 @@ def _flexible(data: bytes) -> OffsetsAnswer:
 
 
 def _exactly(data: bytes, start: int, end: int) -> bytes:
-    """Return data[start:end]. Raises ValueError if it is shorter."""
+    """Return data[start:end]. Raises ValueError if the data is too short."""
     if not start <= end <= len(data):
         raise ValueError("the answer is truncated")
     return data[start:end]

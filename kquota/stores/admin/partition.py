@@ -29,7 +29,7 @@ NO_LEADER_YET: Final = 5
 _MAYBE_APPENDED: Final = (-1, 7, 13, 20, 56)
 """Answers after which the batch may be in the log: internal errors, a time-out, too few replicas after the append."""
 _PASSING: Final = (*_MAYBE_APPENDED, ABSENT, NO_LEADER_YET, 6, 9, 19, 74, 75, 78, 100, 103)
-"""Answers that mean that a partition is new, has no leader, or has another leader."""
+"""Answers after which another attempt can help, for example because the partition is new or its leader has changed."""
 
 _ABSENT_SECONDS: Final = 3.0
 """The seconds after which a missing topic counts as deleted, because a broker may not have a new topic yet."""
@@ -76,7 +76,7 @@ class Produced:
 
 
 def leader(topic: Any) -> BrokerId | None:
-    """Return the leader of the first partition in an answer to Metadata, or None if it has no leader now."""
+    """Return the leader of the first partition in an answer to Metadata, or None without a leader."""
     found = topic.partitions[0].leader_id if topic.partitions else -1
     return None if found < 0 else BrokerId(found)
 
@@ -94,7 +94,8 @@ class PartitionLog:
     def fetch(self, offset: int, deadline: Deadline) -> Fetched:
         """Return committed records from `offset`. The data can be empty although the log has more records.
 
-        Verifies the topic's id. Raises Unreachable at the deadline, and Refused or Forbidden.
+        Verifies the topic's id. Raises Unreachable at the deadline, and Refused or Forbidden if another attempt cannot
+        help.
         """
         return self._asked(lambda broker: self._fetched(broker, offset, deadline), deadline)
 
@@ -213,7 +214,7 @@ class PartitionLog:
     def _look(self, broker: BrokerId | None, deadline: Deadline) -> None:
         """Read the leader from the metadata of `broker`, and verify the topic's id.
 
-        Raises Unreachable, Forbidden, and Refused for a topic that was deleted.
+        Raises Unreachable, Forbidden without a permission, and Refused for a topic that was deleted or created again.
         """
         answer = self._wire.metadata([self.name], broker, deadline.request(broker))
         (found,) = answer.topics

@@ -145,7 +145,7 @@ class WireQuotas:
         return self._altered([replacement.change for replacement in batch])
 
     def _altered(self, changes: Sequence[QuotaChange]) -> dict[Entity, str]:
-        """Send the changes, and return the reason for each one that failed."""
+        """Send the changes, and return the reason for each failed change."""
         from kquota.stores.admin.controllers import must_be_active  # imported here: only writes need it
 
         must_be_active(self._wire)

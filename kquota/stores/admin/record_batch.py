@@ -72,7 +72,7 @@ def encode(entries: Sequence[Entry], sequence: int, nonce: bytes) -> bytes:
 
 
 def decode(data: bytes) -> Iterator[Batch]:
-    """Yield the batches of a fetch, in order, without an incomplete last one.
+    """Yield the batches of a fetch, in order, without an incomplete last batch.
 
     Raises Refused for a batch that is shorter than its header.
     """

@@ -23,10 +23,10 @@ _Dir = AlterReplicaLogDirsRequest.AlterReplicaLogDir
 
 
 class WireReplicaDirs:
-    """The log dirs of replicas. Each broker is asked for its own. Implements `ReplicaDirs`."""
+    """The log dirs of replicas. kquota asks each broker for its own replicas. Implements `ReplicaDirs`."""
 
     def __init__(self, wire: Wire, must_hold: Callable[[], None] = lambda: None) -> None:
-        """`must_hold` is called just before each write. It raises Busy if another kquota has taken over."""
+        """`must_hold` is called just before each write, and raises Busy if another kquota has taken over."""
         self._wire = wire
         self._must_hold = must_hold
 
@@ -122,7 +122,7 @@ def _must_have_answered(broker: BrokerId, answer: Any) -> None:
 
 
 def _closed(found: Any) -> str | None:
-    """Return why the log dir accepts no replica, or None. An operator can cordon a log dir (KIP-1066)."""
+    """Return why the log dir accepts no replica, or None if it does. An operator can cordon a log dir (KIP-1066)."""
     if found.error_code:
         return kafka_error(found.error_code, None)
     return "it is cordoned" if found.is_cordoned else None

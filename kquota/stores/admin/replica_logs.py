@@ -15,12 +15,12 @@ from kquota.terms import BrokerId, ReplicaId, TopicPartition
 from kquota.watch.reading import DirSpace, ReplicaLog, ReplicaLogs
 
 _SECONDS: Final = 8.0
-"""The seconds after which a broker counts as silent. Short, because a watch must soon report a stopped broker."""
+"""The seconds after which a broker counts as silent. The time is short for a watch, which must report it soon."""
 _DirsTopic = DescribeLogDirsRequest.DescribableLogDirTopic
 
 
 class WireReplicaLogs:
-    """The logs of replicas. Each broker is asked only for its own. Implements `LogReader`."""
+    """The logs of replicas. kquota asks each broker only for its own replicas. Implements `LogReader`."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire

@@ -40,7 +40,7 @@ def on_the_wire(resource: Resource) -> WireResource:
 
 
 def code_of(kind: Kind) -> int:
-    """Return the code of a type of resource in requests."""
+    """Return the code of a resource type in requests."""
     return _WIRE[kind].code
 
 

@@ -30,7 +30,7 @@ def groups(wire: Wire) -> set[str]:
 
 
 def _configured(wire: Wire, kind: Kind, *, oldest: int) -> set[str]:
-    """Return the names of the resources that have configs. `oldest` is the first version of the request for them."""
+    """Return the names of the resources that have configs. `oldest` is the first version with this kind."""
     asked = ListConfigResourcesRequest(resource_types=[code_of(kind)], min_version=oldest)
     try:
         answer = wire.ask(asked)

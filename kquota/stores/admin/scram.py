@@ -73,7 +73,7 @@ def _upsertion(user: str, keys: ScramKeys) -> Any:
 
 
 def _is_set(answer: Any, user: str, mechanism: str) -> bool:
-    """Return True if the credential was set or deleted, False if there was none to delete. Raises Refused."""
+    """Return True if the credential was set or deleted, False if there was none to delete. Raises Refused on error."""
     for result in answer.results:
         if result.error_code == _NOT_SET:
             return False

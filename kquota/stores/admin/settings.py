@@ -152,7 +152,7 @@ class WireSettings(WireConfigs):
 
 
 def operation(change: Change, *, incremental: bool) -> Operation:
-    """Return the operation that changes the value to exactly `after`: APPEND or SUBTRACT if that gives this result."""
+    """Return the operation that changes the value to exactly `after`: APPEND or SUBTRACT if possible."""
     set_or_delete = (DELETE, None) if change.after is None else (SET, change.after)
     before, after = parts(change.before), parts(change.after)
     if (

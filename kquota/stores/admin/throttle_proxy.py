@@ -62,7 +62,7 @@ class _Proxy:
         self._open: set[asyncio.Task[None]] = set()
 
     async def port(self, upstream: Address) -> int:
-        """Return the port for this broker. Starts to listen on it at the first call."""
+        """Return the port for this broker. The first call starts to listen on the port."""
         if upstream not in self._servers:
             self._servers[upstream] = await asyncio.start_server(partial(self._accepted, upstream), HOST, 0)
         port: int = self._servers[upstream].sockets[0].getsockname()[1]
@@ -112,7 +112,7 @@ class _Proxy:
 
 
 class _Joined:
-    """One connection of the client, joined with one to a broker."""
+    """One connection of the client, joined with a connection to a broker."""
 
     def __init__(self, proxy: _Proxy, record: BehaviorRecord) -> None:
         self.seen: ClientConnection = record.connection()

@@ -90,17 +90,17 @@ def create(wire: Wire, name: str, *, dry_run: bool = False) -> Setup:
 def delete(wire: Wire, name: str) -> None:
     """Delete the topic, and wait until no broker shows it and its name is free.
 
-    Raises Refused if it does not exist, Forbidden, QuotaViolatedException, and Unknown if the answer is lost or the
-    topic still exists after 30 s.
+    Raises Refused if the topic does not exist, Forbidden, QuotaViolatedException, and Unknown if the answer is lost or
+    the topic still exists after 30 s.
     """
     _mutate(wire, Deletion(topic=name, partitions=1), "deleted")
     _wait(lambda: _gone(wire, name) and _free(wire, name), f"topic {name}: deleted, but the brokers still list it")
 
 
 def describe(wire: Wire, name: str) -> LogTopic | None:
-    """Return the setup of the topic, or None if it does not exist. `configs` is None without DESCRIBE_CONFIGS on it.
+    """Return the setup of the topic, or None if it does not exist. `configs` is None without DESCRIBE_CONFIGS.
 
-    Raises Forbidden, Refused, Unreachable.
+    Raises Forbidden if this user cannot see the topic, Refused after another error, and Unreachable.
     """
     (found,) = wire.metadata([name]).topics
     if found.error_code == ABSENT:

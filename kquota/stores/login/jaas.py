@@ -40,7 +40,7 @@ class Login:
 def login(text: str, where: str) -> Login:
     """Return the only login of a `sasl.jaas.config` (KIP-85).
 
-    Raises Invalid if the text is not of the form `Module flag key="value" …;`. The message has `where`, but nothing of
+    Raises Invalid if the text is not of the form `Module flag key="value" …;`. The message has `where`, but no part of
     the text.
     """
     tokens = _tokens(text, where)
@@ -53,7 +53,7 @@ def login(text: str, where: str) -> Login:
 def section(path: Path, name: str, option: str) -> Login | None:
     """Return the login of a section in a JAAS file, or None if the section does not exist. The file must be UTF-8.
 
-    Raises Invalid. The message has the option and the file, but nothing of its content.
+    Raises Invalid for an unreadable or invalid file. The message has the option and the file, but no file content.
     """
     try:
         text = bounded.file_text(path, bounded.SETTINGS, pipe=True)
@@ -81,7 +81,7 @@ def file_in(java_options: str) -> Path | None:
 
 
 def java_property(java_options: str, name: str) -> str | None:
-    """Return the value of the last `-Dname=value` among JVM options."""
+    """Return the value of the last `-Dname=value` among JVM options, or None without one."""
     try:
         options = shlex.split(java_options)
     except ValueError:
@@ -142,7 +142,7 @@ def _tokens(text: str, where: str) -> Iterator[tuple[str, bool]]:
 
 
 def _unquoted(text: str) -> str:
-    """Replace the escapes of StreamTokenizer: octal codes and C's control characters. Others do not change."""
+    """Replace the escapes of StreamTokenizer: octal codes and C's control characters. Any other \\x becomes x."""
     return re.sub(
         r"\\(?:([0-3][0-7]{0,2}|[4-7][0-7]?)|(.))",
         lambda match: chr(int(match[1], 8)) if match[1] else _CONTROLS.get(match[2], match[2]),

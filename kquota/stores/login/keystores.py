@@ -63,7 +63,7 @@ class KeyPair:
 def trusted(found: Mapping[str, str], prefix: str, where: str) -> str | None:
     """Return the certificates of the trust store in PEM, or None to use the certificates of the system.
 
-    Raises Invalid. The message names the file and the property.
+    Raises Invalid for an unusable store. The message names the file and the property.
     """
     inline = found.get(f"{prefix}truststore.certificates")
     if inline:
@@ -84,7 +84,10 @@ def trusted(found: Mapping[str, str], prefix: str, where: str) -> str | None:
 
 
 def identity(found: Mapping[str, str], prefix: str, where: str) -> Identity | None:
-    """Return the source of the client's own certificate and key, or None without a key store. Raises Invalid."""
+    """Return the source of the client's own certificate and key, or None without a key store.
+
+    Raises Invalid if the store is unusable, or if only one of chain and key is given.
+    """
     key, chain = found.get(f"{prefix}keystore.key"), found.get(f"{prefix}keystore.certificate.chain")
     key_password = found.get(f"{prefix}key.password")
     if key or chain:
@@ -146,7 +149,7 @@ def _inline_key(found: InlinePem, where: str) -> PrivateKeyTypes:
 
 
 def _located(found: Mapping[str, str], store: str, where: str) -> tuple[Path, bytes, bool] | None:
-    """Return the file of a store, its bytes, and whether they are PEM. As in Java, the content decides."""
+    """Return the file of a store, its bytes, and whether they are PEM. None without a location."""
     location, declared = found.get(f"{store}.location"), found.get(f"{store}.type", "").upper()
     if declared and declared not in _TYPES:
         raise Invalid(f"{where}: {store}.type={declared}: kquota reads {' and '.join(_TYPES[:2])}")

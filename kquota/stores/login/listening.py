@@ -16,8 +16,8 @@ from kquota.errors import Invalid, Unreachable
 
 
 def addresses(text: str, option: str, config: str) -> list[tuple[str, int]]:
-    """Parse `host:port,[v6]:port`. Raises Invalid. Error messages use `option` for the addresses, and `config` for the
-    file that sets the protocol.
+    """Parse `host:port,[v6]:port`. Raises Invalid for another text. Messages use `option` for the addresses, and
+    `config` for the file that sets the protocol.
     """
     pairs = [_host_and_port(part.strip(), option, config) for part in text.split(",") if part.strip()]
     if not pairs:
@@ -28,7 +28,7 @@ def addresses(text: str, option: str, config: str) -> list[tuple[str, int]]:
 def must_listen(what: str, text: str, option: str, config: str, deadline: float) -> list[str]:
     """Return the addresses, beginning with the first one that accepts a connection.
 
-    Raises Unreachable with the reason for each address if none does.
+    Raises Unreachable with the reason for each address if no address does.
     """
     give_up = time.monotonic() + deadline
     pairs = addresses(text, option, config)

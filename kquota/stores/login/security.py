@@ -118,9 +118,10 @@ def security(
     tell: Callable[[str], None],
     option: str = OF_A_PROGRAM.command_config,
 ) -> Security:
-    """Return the login from a properties file, checked. `tell` is called with each warning for the operator.
+    """Return the checked login from a properties file. `tell` is called with each warning for the operator.
 
-    Raises Invalid. Messages name the file and the property, but never a value that may be secret.
+    Raises Invalid for an unusable property. Messages name the file and the property, but never a value that may be
+    secret.
     """
     where = f"{option}: {path}"
     # Trim values like Java's String.trim, because Kafka trims all of its settings, including passwords.

@@ -32,9 +32,9 @@ def access(
     tell: Callable[[str], None],
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Access:
-    """Return the login from the two files. Without `sasl_file`, KAFKA_OPTS names it, as with Kafka's tools.
+    """Return the login from the two files. Without `sasl_file`, KAFKA_OPTS names the JAAS file, as with Kafka's tools.
 
-    Raises Invalid. Messages name the file and the setting, but no value that may be secret.
+    Raises Invalid for an unusable file. Messages name the file and the setting, but no value that may be secret.
     """
     digest = _digest(sasl_file, environment, tell, names.zk_sasl_config_file)
     if tls_file is None:

@@ -1,4 +1,4 @@
-"""Choosing the record that a command uses: the topic, the znodes, or only the journals of this host."""
+"""Chooses the record that a command uses: the topic, the znodes, or only the journals of this host."""
 
 from __future__ import annotations
 
@@ -89,7 +89,10 @@ def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[
 
 
 def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callable[[], Wire]) -> Shared:
-    """Return the znodes, or the topic that the marker znode names. In that case, `wire` connects to the brokers."""
+    """Return the znodes, or the topic that the marker znode names. `wire` connects to the brokers for the topic.
+
+    Raises Refused if the marker does not name the chosen topic, or if kquota cannot read the topic.
+    """
     from kquota.stores.record.znodes import ZnodeRecord
 
     memory = RecordMemory(files.folder)
@@ -126,7 +129,7 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
 def marker(znodes: Znodes) -> Marker | None:
     """Return the content of the marker znode, or None if it does not exist.
 
-    Raises Refused if kquota did not write it.
+    Raises Refused if kquota did not write the znode.
     """
     node = znodes.read(MARKER)
     if node is None:

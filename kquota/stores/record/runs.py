@@ -59,7 +59,7 @@ class RecordedRuns:
 
     @property
     def me(self) -> Owner:
-        """This process."""
+        """The identity of this process."""
         return me()
 
     @property

@@ -105,9 +105,9 @@ class Unshared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """The current runs. For those in `ahead`, this host has a newer version than the record.
+    """The current runs. `ahead` are runs of which this host has a newer version than the record.
 
-    Those in `lost` were continued on another host while this host wrote without the record.
+    `lost` are runs that were continued on another host while this host wrote without the record.
     """
 
     runs: Mapping[str, Run]

@@ -33,7 +33,8 @@ class SharingPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """The state of the shared record. `wrong` are problems that prevent its use, and `weak` can lose or delay records.
+    """The state of the shared record. `wrong` are problems that prevent its use, and `weak` are problems that can lose
+    or delay records.
 
     `writer` is the current holder of the lock. `foreign` is the number of records that kquota did not write.
     """

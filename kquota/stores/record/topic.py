@@ -256,7 +256,7 @@ class TopicRecord:
         self._refresh()
 
     def _must_be(self, mine: Lock) -> None:
-        """Raise Busy if another process held the lock at the last reading, because `append` no longer detects it."""
+        """Raise Busy if another process held the lock at the last reading, because `append` no longer detects this."""
         found = self._found(forced=True)
         if found is None or found.term != mine.term:
             raise self._taken_over()

@@ -143,7 +143,7 @@ class ZnodeRecord:
                 raise
 
     def _must_not_be_taken_over(self) -> None:
-        """After a lost session, check the lock in the new session of kazoo. Raises Busy if another kquota has it."""
+        """After a lost session, check the lock in kazoo's new session. Raises Busy if another kquota has the lock."""
         for _ in range(_NEW_SESSION_LOOKS):
             with contextlib.suppress(Unreachable):
                 self.operations()

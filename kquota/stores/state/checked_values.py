@@ -1,4 +1,4 @@
-"""Converting the values of a run's JSON. Each function that reads a value checks its type and its bounds.
+"""Converts the values of a run's JSON. Each function that reads a value checks its type and its bounds.
 
 The input may be forged, so these functions raise ValueError for an invalid value.
 """

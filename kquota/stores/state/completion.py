@@ -1,6 +1,7 @@
 """The names that a shell completes: one short-lived file for each cluster, which completions read without Python.
 
-The reader is `completions/source/complete.awk`. Both derive the file's name and its first line by the same rule.
+The reader is `completions/source/complete.awk`. Writer and reader derive the file's name and its first line by the same
+rule.
 """
 
 from __future__ import annotations

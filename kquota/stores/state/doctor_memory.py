@@ -25,7 +25,7 @@ class SightingsFile:
     def recall(self) -> Sightings | None:
         """Return the stored findings, or None if the file is missing, damaged or of a newer kquota.
 
-        All findings then count as new.
+        All findings then count as new. Raises Refused if the file exists but cannot be read.
         """
         try:
             document = bounded.json_object(bounded.file_bytes(self._path, bounded.STATE))

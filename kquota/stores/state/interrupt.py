@@ -1,4 +1,4 @@
-"""Deferring signals during calls of client libraries, which would lose the exception or turn it into another error.
+"""Defers signals during calls of client libraries, which would lose the exception or translate it.
 
 For example, kazoo treats a Ctrl-C while it wakes its connection as a lost connection, and continues the write.
 """

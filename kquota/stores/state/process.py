@@ -48,7 +48,7 @@ class Holder:
 
     @property
     def dead(self) -> bool:
-        """True if the process ran on this machine and has ended. False if that is unknown."""
+        """True if the process ran on this machine and has ended. False if the process may be alive."""
         if self.machine is None or self.machine != _machine():
             return False
         now = _started(self.owner.pid)

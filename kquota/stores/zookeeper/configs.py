@@ -74,8 +74,8 @@ class ZooKeeperConfigs:
     def alter(self, changes: Sequence[ConfigChange]) -> None:
         """Write the changes in one transaction, which fails if a znode has changed since it was read.
 
-        Raises Invalid for a bad value, because brokers do not check it here, and Conflict if other clients keep writing
-        first.
+        Raises Refused for a missing topic, Invalid for a bad value, because brokers do not check it here, and Conflict
+        if other clients keep writing first.
         """
         for change in changes:
             must_be_sound(change)

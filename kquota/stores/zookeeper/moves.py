@@ -126,8 +126,8 @@ class ZooKeeperMoves(ZooKeeperConfigs):
 
     @property
     def largest_submission(self) -> int | None:
-        """The largest size in bytes of moves, because all must fit into one znode. The controller deletes it when the
-        last move has ended.
+        """The largest size in bytes of moves, because all must fit into one znode. The controller deletes this znode
+        when the last move has ended.
         """
         return _SUBMISSION_BYTES
 

@@ -88,7 +88,9 @@ class ZooKeeperQuotas:
         return absent
 
     def release(self) -> tuple[int, ...] | None:
-        """Return 2.7 if every broker has this release or a newer one. ZooKeeper has no other data about releases."""
+        """Return 2.7 if every broker has this release or a newer one, otherwise None. ZooKeeper has no other release
+        data.
+        """
         nodes = self._znodes.read_all(f"{LIVE_BROKERS}/{broker}" for broker in self._znodes.children(LIVE_BROKERS))
         return (2, 7) if nodes and all(_registered(node) >= _TELLS_2_7 for node in nodes.values()) else None
 

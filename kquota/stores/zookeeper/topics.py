@@ -70,7 +70,7 @@ def topic_in(node: Node | None, path: str) -> TopicNode:
 def requested(node: Node | None) -> dict[TopicPartition, Replicas]:
     """Return all moves in /admin/reassign_partitions.
 
-    Raises Refused if Kafka did not write it. The controller cannot read it either, so the moves are unknown.
+    Raises Refused if Kafka did not write the znode. The controller cannot read it either, so the moves are unknown.
     """
     document = json_object(node, SUBMITTED)
     try:
@@ -172,7 +172,7 @@ def json_object(node: Node | None, path: str) -> dict[str, Any]:
 
 
 def plain_id(text: str) -> bool:
-    """Return True if a znode's name or a key is the number of a broker or a partition as Kafka writes it."""
+    """Return True if a znode's name or a key is a broker id or a partition id as Kafka writes it."""
     return is_id(text) and str(int(text)) == text
 
 

@@ -179,7 +179,7 @@ def _dumped(document: Mapping[str, object]) -> bytes:
 
 
 def json_in(data: bytes) -> dict[str, Any]:
-    """Return the JSON object in a znode's data, or {} if it has none."""
+    """Return the JSON object in a znode's data, or {} for other data."""
     try:
         return bounded.json_object(data)
     except ValueError:

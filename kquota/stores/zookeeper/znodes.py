@@ -171,7 +171,8 @@ class Znodes:
         """Commit the operations, all or none.
 
         Raises kazoo's BadVersionError, NodeExistsError or NoNodeError for an operation that failed, Conflict if
-        ZooKeeper does not report the reason, Unreachable if the session was lost, so that the outcome is unknown.
+        ZooKeeper does not report the reason, Refused if this user may not write, and Unreachable if the session was
+        lost, so that the outcome is unknown.
         """
         acls = self._acls_above(operation.path for operation in operations if isinstance(operation, Create))
         transaction = self._client.transaction()
