@@ -127,7 +127,7 @@ def _truststore(pem: bytes, where: str) -> bytes:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for block in re.findall(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", pem, re.DOTALL):
-            # One invalid authority (for example with a negative serial number) must not exclude the others.
+            # One invalid certificate (for example with a negative serial number) must not exclude the others.
             with contextlib.suppress(ValueError):
                 certificates.append(x509.load_pem_x509_certificate(block))
     if not certificates:

@@ -106,7 +106,7 @@ class MetricsFile:
 
 
 def opened(asked: Any) -> MetricsFile:
-    """Return the file of --textfile. Raises Invalid if kquota cannot write it, or did not write the old file."""
+    """Return the file of --textfile. Raises Invalid if kquota cannot write it, or did not write an existing file."""
     path = asked.textfile.absolute()
     return MetricsFile(
         path=path, at=world.where(asked.connection), state_dir=asked.state_dir, before=_checked(path, datetime.now(UTC))

@@ -1,4 +1,4 @@
-"""Options that many commands share, declared once. Importing this module is cheap, because every help reads it."""
+"""Options that many commands share, declared once. Every help imports this module, so it is cheap to import."""
 
 from __future__ import annotations
 

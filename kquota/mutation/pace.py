@@ -106,8 +106,8 @@ class MutationPace:
     quota: float | None
     burst_seconds: float = BURST_SECONDS
     draw: random.Random = field(default_factory=random.Random)
-    # The time at which the bucket has 0 tokens after the last rejection; the mutations accepted since then; the number
-    # of requests accepted as a whole since then.
+    # After the last rejection, the bucket has 0 tokens at `_zero`. Since then, `_spent` mutations were accepted, and
+    # `_unrejected` requests were accepted as a whole.
     _zero: float | None = field(init=False, default=None)
     _spent: int = field(init=False, default=0)
     _unrejected: int = field(init=False, default=0)
@@ -120,7 +120,7 @@ class MutationPace:
     # The maximum number of topics in a request; the number of accepted requests after which a learned rate rises.
     _allowed: int = field(init=False, default=_FIRST)
     _trust: int = field(init=False, default=_TRUST)
-    # True if other clients share the bucket; this client's recent mutations, and their period in seconds.
+    # `_shared` is True if other clients share the bucket. `_ours` are this client's recent mutations in `_span` seconds.
     _shared: bool = field(init=False, default=False)
     _ours: float = field(init=False, default=0.0)
     _span: float = field(init=False, default=0.0)

@@ -81,7 +81,7 @@ class ReportedBaseline:
 
 
 def limit_of(baseline: float) -> float:
-    """Return the limit of a time, in seconds: the time is high if it is longer.
+    """Return the limit for a time with this baseline, in seconds. A time above the limit is high.
 
     >>> [round(limit_of(baseline), 3) for baseline in (0.0, 0.004, 0.1)]
     [0.005, 0.009, 0.15]

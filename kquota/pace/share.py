@@ -148,8 +148,8 @@ class Pace:
     def bottleneck(self) -> Share | None:
         """The side that the move waits for: one that never finishes, otherwise the slower side of the last copies.
 
-        If rates are unknown, it is the slowest side without writes. It is None if nothing moves. If sides are equal, it
-        is the first one.
+        If rates are unknown, it is the side that would be slowest if nothing were written. It is None if nothing
+        moves. If sides are equal, it is the first one.
         """
         if not self.shares:
             return None

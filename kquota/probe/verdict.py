@@ -78,7 +78,7 @@ class Meter:
 
 
 def throttles(waits: Iterable[int]) -> ThrottleCounts:
-    """Return the counts of these waits, in ms."""
+    """Return the number, the longest and the total of the waits above 0. Waits are in ms."""
     found = [ms for ms in waits if ms > 0]
     return ThrottleCounts(count=len(found), longest_ms=max(found, default=0), total_ms=sum(found))
 

@@ -255,7 +255,7 @@ def _are_brokers(replicas: list[Any]) -> bool:
 def _is_log_dir(log_dir: object) -> bool:
     if type(log_dir) is not str:
         return False
-    # Half of a surrogate pair is rejected, because JSON can escape it, but no path can contain it.
+    # Reject half of a surrogate pair, because no path can contain it, although JSON can escape it.
     return log_dir == ANY or (log_dir.startswith("/") and (log_dir.isascii() or not _HALF.search(log_dir)))
 
 

@@ -214,5 +214,5 @@ def _limits() -> Iterator[Path]:
             continue
         root, name = ("memory", "memory.limit_in_bytes") if controllers else ("", "memory.max")
         inner = Path("/sys/fs/cgroup") / root / path.strip("/")
-        # In a container, the path may be the path on the host and not exist, but the root always exists.
+        # In a container, this may be a path of the host that does not exist here, but the root always exists.
         yield from (folder / name for folder in (inner, *inner.parents) if folder.is_relative_to("/sys/fs/cgroup"))

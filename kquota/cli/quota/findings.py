@@ -38,7 +38,7 @@ class QuotaFindingShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings(Answer):
-    """Mistakes and limits without effect among the `limits` of all `entities`."""
+    """Mistakes, and limits without effect. `limits` and `entities` are the numbers of checked limits and entities."""
 
     HEADER = ("rule", *COLUMNS, "key", "value", "what", "why", "do", "commands")
     INDENT = 2

@@ -49,7 +49,7 @@ def access(
 
 
 def _tls(read: Mapping[str, str], path: Path, where: str, tell: Callable[[str], None]) -> Tls:
-    # ZooKeeper writes keyStore and trustStore, Kafka writes keystore and truststore.
+    # ZooKeeper writes keyStore and trustStore, but Kafka writes keystore and truststore.
     found = {_kafkas_word(key): value if "password" in key.lower() else value.strip() for key, value in read.items()}
     if found.get(f"{_PREFIX}client.enable", "").lower() != "true":
         raise Invalid(f"{where}: {_PREFIX}client.enable must be true. For a port without TLS, omit the option")

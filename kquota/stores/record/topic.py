@@ -168,7 +168,7 @@ class TopicRecord:
                 return b"".join(chunks)
 
     def _clear_away(self) -> None:
-        """Delete the oldest ended runs, and parts that no sheet names."""
+        """Delete the oldest ended runs, and parts that are not listed in any sheet."""
         runs = self.runs()
         ended = sorted((run for run in runs.values() if run.finished is not None), key=lambda run: (run.begun, run.id))
         forgotten = {run.id for run in ended[:-_ENDED]}

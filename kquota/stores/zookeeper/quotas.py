@@ -259,7 +259,7 @@ def _registered(node: Node | None) -> int:
 
 def _number(value: object) -> float:
     """Return the limit in a stored text. Raises ValueError for anything that brokers cannot read either."""
-    # float() also accepts numbers and flags of JSON, the digits of other scripts, and 1_000.
+    # float() also accepts JSON numbers and booleans, non-ASCII digits, and 1_000.
     if not isinstance(value, str) or not value.isascii() or "_" in value:
         raise ValueError("it is not a number in a string")
     return float(value)

@@ -106,7 +106,7 @@ def partitions(
         adding, removing = known.adding.get(number, ()), known.removing.get(number, ())
         target = submitted.get(name, ())
         if target and not adding and not removing:
-            # The controller has not begun yet, so the submission is the state that it will reach.
+            # The controller has not begun the reassignment yet, so take its target from the submission.
             adding = tuple(broker for broker in target if broker not in replicas)
             removing = tuple(broker for broker in replicas if broker not in target)
             replicas = (*target, *removing) if adding or removing else replicas

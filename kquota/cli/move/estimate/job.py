@@ -51,7 +51,7 @@ class Calculated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The engine that does the work, and its folder. `start` is set if Spark is already starting there."""
+    """The engine that does the work, and its folder. `start` is the start of Spark that is running, if there is one."""
 
     engine: Engine
     scratch: Path
