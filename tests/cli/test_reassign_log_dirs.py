@@ -63,7 +63,7 @@ def test_one_replica_changes_its_log_dir_and_another_its_broker(desk: Desk) -> N
     )
     assert log_dir_rate(desk, 1) == SLOW, "Kafka's tool would have removed its rate"
     assert desk.run("--execute", plan, "--replica-alter-log-dirs-throttle", "50MB/s").code == 0
-    until(lambda: (Path(there) / f"{topic}-0").is_dir(), "the replica is in its new log dir")
+    until(lambda: (Path(there) / f"{topic}-0").is_dir(), "the replica is in its new log dir", 240)
     until(lambda: desk.run("--verify", plan).code == 0, "the move has ended")
     assert (Path(chosen) / f"{topic}-0").is_dir()
     until(lambda: log_dir_rate(desk, 1) == "123456789", "the rate has its previous value")
