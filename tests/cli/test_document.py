@@ -137,7 +137,7 @@ def test_a_foreign_document_makes_the_same_quotas_on_another_day(way: Way, form:
     certificate = "CN=web: {producer_byte_rate: 1MiB/s, controller_mutation_rate: 2.5}"
     assert way.apply(f"version: 1\nusers: {{billing: {{request_percentage: 55}}, {certificate}}}").code == 0
     exported = way.kquota("export", "--format", form)
-    lost = exported.err.count(f"warning: --format {form} does not contain ")
+    lost = exported.err.count(f"warning: the {form} document does not contain ")
     assert (exported.code, lost > 0) == (8, True)
     before = read(way.kquota("export").out, "before").limits
     assert way.apply(EVERYBODY, "--prune").code == 0
