@@ -87,7 +87,7 @@ def verify(
     nothing is written. `clear_all` also removes what Kafka's tool removes: once no move is running anywhere, every rate
     of every live broker, and the lists of the plan's topics. Raises Unreachable.
     """
-    unfinished = runs.unfinished()
+    unfinished = () if preserve else runs.unfinished()
     run = covers(plan, unfinished)
     cancelled = tuple(cancelled)
     expected = _submitted(run, plan) - {move.partition for move in cancelled}
@@ -250,19 +250,23 @@ def _settled(
 ) -> tuple[tuple[PartitionStatus, ...], Snapshot]:
     """Read the state of the plan. If a move may have begun or ended during the read, read it again.
 
-    A broker on a busy machine shows the end of a move later than `stale_seconds`. kquota therefore waits longer if an
-    `expected` partition seems to have ended elsewhere.
+    A broker on a busy machine shows the end of a move later than `stale_seconds`. When no partition moves any more,
+    kquota therefore waits longer if an `expected` partition seems to have ended elsewhere.
     """
-    for reading in range(_READINGS):
+    readings = 0
+    while True:
         seen = cluster.snapshot(plan.topics)
         found = statuses(plan, seen.partitions, seen.running)
+        readings += 1
+        stale = cluster.stale_seconds and verdict(found) is Progress.ELSEWHERE
         elsewhere = {s.partition for s in found if s.progress is Progress.ELSEWHERE and s.replicas}
-        late = cluster.stale_seconds and elsewhere.intersection(expected)
-        doubtful = (verdict(found) is Progress.ELSEWHERE and cluster.stale_seconds) or _may_have_begun(seen, found)
-        if not late and not (doubtful and reading == 0):
-            break
+        if stale and elsewhere.intersection(expected):
+            wanted = _READINGS
+        else:
+            wanted = 2 if stale or _may_have_begun(seen, found) else 1
+        if readings >= wanted:
+            return found, seen
         clock.sleep(cluster.stale_seconds)
-    return found, seen
 
 
 def _may_have_begun(seen: Snapshot, found: Iterable[PartitionStatus]) -> bool:

@@ -86,6 +86,19 @@ def test_verify_waits_for_a_slow_broker_if_the_run_submitted_the_move(world: Wor
     assert world.verify().verdict is Progress.DONE
 
 
+def test_verify_does_not_wait_for_a_cancelled_partition_while_another_one_moves(world: World) -> None:
+    """`move run` verifies every few seconds, with the lock."""
+    other = TopicPartition("t", 1)
+    world.cluster.partitions[other] = world.cluster.partitions[T0]
+    world.cluster.stale_seconds, world.cluster.seconds = 0.5, world.clock.monotonic
+    plan = Plan(targets={T0: b(1, 3), other: b(1, 3)})
+    world.execute(plan)
+    world.cluster.cancel(T0)
+    before = world.clock.monotonic()
+    assert world.verify(plan).verdict is Progress.IN_PROGRESS
+    assert world.clock.monotonic() - before <= 0.5
+
+
 def test_verify_soon_believes_that_another_client_cancelled_the_move(world: World) -> None:
     world.cluster.stale_seconds, world.cluster.seconds = 0.5, world.clock.monotonic
     world.execute()
