@@ -81,7 +81,7 @@ class Cancelled(Answer):
 
 
 def cancelled(done: Cancellation, notes: tuple[str, ...]) -> Cancelled:
-    """Return the answer. Replicas that are not those of the plan are no failure, because --cancel undoes moves."""
+    """Return the answer. Replicas that are not those of the plan are not a failure, because --cancel undoes moves."""
     found = done.verification
     return Cancelled(
         done=done,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -61,12 +61,7 @@ class WireLogDirs:
         return sorted(found, key=lambda log_dir: (log_dir.broker, log_dir.path))
 
     def detailed(self, log_dirs: list[LogDir]) -> list[LogDir]:
-        held: dict[BrokerId, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for log_dir in log_dirs:
-            of_broker = held[log_dir.broker]
-            for replica in log_dir.replicas:
-                if not replica.future:
-                    of_broker[replica.partition.topic].append(replica.partition.partition)
+        held = _by_broker(log_dirs, lambda replica: not replica.future)
         states = self._states({replica.partition.topic for log_dir in log_dirs for replica in log_dir.replicas})
         # Without tiered topics, the local log is the whole log.
         local = EARLIEST_LOCAL if self._wire.oldest() >= _TIERED else EARLIEST
@@ -90,12 +85,7 @@ class WireLogDirs:
         return sorted(found, key=lambda log_dir: (log_dir.broker, log_dir.path))
 
     def pending(self, log_dirs: list[LogDir]) -> Mapping[TopicPartition, int]:
-        led: dict[BrokerId, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for log_dir in log_dirs:
-            for replica in log_dir.replicas:
-                if replica.leader:
-                    led[log_dir.broker][replica.partition.topic].append(replica.partition.partition)
-        pending = self._list_offsets(led, PENDING, CONSUMER)
+        pending = self._list_offsets(_by_broker(log_dirs, lambda replica: bool(replica.leader)), PENDING, CONSUMER)
         return {
             TopicPartition(topic, number): first
             for of_broker in pending.values()
@@ -138,6 +128,19 @@ class _State(NamedTuple):
 
 
 _States: TypeAlias = Mapping[str, Mapping[int, _State]]
+
+
+def _by_broker(
+    log_dirs: Iterable[LogDir], wanted: Callable[[Replica], bool]
+) -> Mapping[BrokerId, Mapping[str, Sequence[int]]]:
+    """Return the partitions of the wanted replicas of each broker, by topic. A broker can have none."""
+    found: dict[BrokerId, defaultdict[str, list[int]]] = {}
+    for log_dir in log_dirs:
+        of_broker = found.setdefault(log_dir.broker, defaultdict(list))
+        for replica in log_dir.replicas:
+            if wanted(replica):
+                of_broker[replica.partition.topic].append(replica.partition.partition)
+    return found
 
 
 def _led(brokers: Collection[BrokerId], states: _States) -> Mapping[BrokerId, Mapping[str, Sequence[int]]]:

@@ -51,11 +51,20 @@ class OffsetsAnswer:
     offsets: Offsets
 
 
+class _Header(RequestHeader, init=False):  # type: ignore[misc,call-arg]
+    """A header for a request whose answer `_Answered` decodes."""
+
+    def get_response_class(self) -> Any:
+        return _Answered(self.request_api_version)
+
+
 class ListOffsetsRequest(consumer.ListOffsetsRequest, init=False):  # type: ignore[misc,call-arg]
     """A request for one offset of each partition.
 
     Unlike kafka-python's class, it encodes its topics itself, and its answer is an `OffsetsAnswer`.
     """
+
+    header_class = _Header
 
     def __init__(self, partitions: Mapping[str, Sequence[int]], timestamp: int, replica_id: int) -> None:
         oldest = _SINCE.get(timestamp)
@@ -63,15 +72,6 @@ class ListOffsetsRequest(consumer.ListOffsetsRequest, init=False):  # type: igno
         super().__init__(replica_id=replica_id, min_version=least, max_version=most)
         self.partitions = partitions
         self.timestamp = timestamp
-
-    def with_header(self, correlation_id: int = 0, client_id: str = "kquota") -> None:
-        super().with_header(correlation_id, client_id)
-        self._header = _Header(
-            request_api_key=self.API_KEY,
-            request_api_version=self.API_VERSION,
-            correlation_id=correlation_id,
-            client_id=client_id,
-        )
 
     def encode(self, version: int | None = None, header: bool = False, framed: bool = False) -> bytes:
         assert version is None or version == self.API_VERSION
@@ -97,13 +97,6 @@ class ListOffsetsRequest(consumer.ListOffsetsRequest, init=False):  # type: igno
         return b"".join([*pieces, end])
 
 
-class _Header(RequestHeader, init=False):  # type: ignore[misc,call-arg]
-    """A header for a request whose answer `_Answered` decodes."""
-
-    def get_response_class(self) -> Any:
-        return _Answered(self.request_api_version)
-
-
 class _Answered:
     """The decoder of one answer, which takes the place of kafka-python's response class."""
 
@@ -118,41 +111,28 @@ class _Answered:
         """Decode the rest of the answer. Raises ValueError or struct.error, as kafka-python's classes do."""
         data = buffer.read()
         try:
-            return _flexible(data) if self._flexible else _plain(data)
+            return _decoded(data, flexible=self._flexible)
         except IndexError as error:
             raise ValueError("the answer is truncated") from error
 
 
-def _plain(data: bytes) -> OffsetsAnswer:
-    """Decode version 4 or 5."""
-    throttled, topics = struct.unpack_from(">ii", data)
-    at = 8
-    found: dict[str, dict[int, int]] = {}
-    for _ in range(topics):
-        (length,) = _INT16.unpack_from(data, at)
-        start = at + 2 + length
-        (count,) = _INT32.unpack_from(data, start)
-        name, at = data[at + 2 : start].decode(), start + 4 + count * _ANSWER_ENTRY.size
-        entries = _ANSWER_ENTRY.iter_unpack(_exactly(data, start + 4, at))
-        found[name] = {number: offset for number, error, _, offset, _ in entries if error == 0 and offset >= 0}
-    return OffsetsAnswer(throttle_time_ms=throttled, offsets=found)
-
-
-def _flexible(data: bytes) -> OffsetsAnswer:
-    """Decode version 6 or newer."""
+def _decoded(data: bytes, *, flexible: bool) -> OffsetsAnswer:
+    entry = _TAGGED_ENTRY if flexible else _ANSWER_ENTRY
+    array, text = (_compact, _compact) if flexible else (_plain_array, _plain_text)
     (throttled,) = _INT32.unpack_from(data)
-    topics, at = _read_compact_length(data, 4)
+    topics, at = array(data, 4)
     found: dict[str, dict[int, int]] = {}
     for _ in range(topics):
-        length, start = _read_compact_length(data, at)
+        length, start = text(data, at)
         name = _exactly(data, start, start + length).decode()
-        count, first = _read_compact_length(data, start + length)
-        at = first + count * _TAGGED_ENTRY.size
-        entries = _TAGGED_ENTRY.iter_unpack(_exactly(data, first, at))
-        if data[at] or data[first + _ANSWER_ENTRY.size : at : _TAGGED_ENTRY.size].strip(_NO_TAGS):
-            raise ValueError("an offset has tagged fields, which no version up to 11 has")
+        count, first = array(data, start + length)
+        at = first + count * entry.size
+        entries = entry.iter_unpack(_exactly(data, first, at))
         found[name] = {number: offset for number, error, _, offset, _ in entries if error == 0 and offset >= 0}
-        at += 1
+        if flexible:
+            if data[at] or data[first + _ANSWER_ENTRY.size : at : entry.size].strip(_NO_TAGS):
+                raise ValueError("an offset has tagged fields, which no version up to 11 has")
+            at += 1
     return OffsetsAnswer(throttle_time_ms=throttled, offsets=found)
 
 
@@ -172,8 +152,18 @@ def _compact_length(length: int) -> bytes:
     return bytes([*out, left])
 
 
-def _read_compact_length(data: bytes, at: int) -> tuple[int, int]:
-    """Return the compact length at this position, and the position after it."""
+def _plain_array(data: bytes, at: int) -> tuple[int, int]:
+    """Return the length of the array at this position, and the position after the length."""
+    return _INT32.unpack_from(data, at)[0], at + 4
+
+
+def _plain_text(data: bytes, at: int) -> tuple[int, int]:
+    """Return the length of the string at this position, and the position after the length."""
+    return _INT16.unpack_from(data, at)[0], at + 2
+
+
+def _compact(data: bytes, at: int) -> tuple[int, int]:
+    """Return the length of the compact string or array at this position, and the position after the length."""
     found = 0
     for shift in range(0, 35, 7):
         byte = data[at]
