@@ -14,7 +14,7 @@ from kquota import folders, library
 from kquota.cli import confirmation, connection
 from kquota.cli.connection import Connection
 from kquota.cli.connection import Where as Where
-from kquota.cli.contract import not_installed, say, worded
+from kquota.cli.contract import say, worded
 from kquota.cli.progress import throttled
 from kquota.errors import Invalid, KquotaError
 from kquota.stores.login.arguments import Access, ArgumentNames
@@ -154,13 +154,11 @@ UsageReader: TypeAlias = "Callable[[], list[BrokerMetrics | Unreachable]]"
 def usage_reader(metrics: str | None, prometheus: str | None) -> UsageReader:
     """Return a reader of the exporters in `metrics` (URLs separated by commas), or of a Prometheus server.
 
-    Raises Invalid for an invalid URL, Refused if a library is missing.
+    Raises Invalid for an invalid URL.
     """
-    try:
-        from kquota.stores import exporters
-        from kquota.stores import prometheus as server
-    except ModuleNotFoundError as error:
-        raise not_installed("--prometheus" if metrics is None else "--metrics", error.name, "metrics") from error
+    from kquota.stores import exporters
+    from kquota.stores import prometheus as server
+
     if metrics is not None:
         return partial(exporters.read, exporters.urls(metrics, "--metrics"))
     assert prometheus is not None
@@ -173,13 +171,9 @@ def usage_history(
     """Write the metrics of a Prometheus server as usage snapshots. `times` are the first time, the last time and the
     step.
 
-    Returns the number of rows. Raises Invalid for an invalid URL, Unreachable if the server does not answer, Refused if
-    a library is missing.
+    Returns the number of rows. Raises Invalid for an invalid URL, Unreachable if the server does not answer.
     """
-    try:
-        from kquota.stores import prometheus as server
-    except ModuleNotFoundError as error:
-        raise not_installed("--prometheus", error.name, "metrics") from error
+    from kquota.stores import prometheus as server
     from kquota.stores.state import usage_files
 
     count = 0

@@ -14,6 +14,9 @@ from kquota.terms import DEFAULT
 
 Quotas: TypeAlias = Mapping[Entity, Limits]
 """All limits, by entity."""
+_Names: TypeAlias = tuple[Name | None, Name | None]
+QuotasByLevel: TypeAlias = Mapping[int, Mapping[_Names, tuple[Entity, Limits]]]
+"""All limits of clients by level, then by user and client-id."""
 
 
 class LevelPart(enum.Enum):
@@ -82,6 +85,33 @@ def rungs(quotas: Quotas, client: Client, key: str) -> tuple[Rung, ...]:
     client, brokers look up the limit under the user alone (ClientQuotaManager.DefaultQuotaCallback).
     """
     return _ladder(quotas, _levels(client), key)
+
+
+def by_level(quotas: Quotas) -> QuotasByLevel:
+    """Index the quotas of clients for `limiting`. The quotas of IPs are left out."""
+    found: dict[int, dict[_Names, tuple[Entity, Limits]]] = {}
+    for entity, limits in quotas.items():
+        if entity.ip is None:
+            found.setdefault(level_of(entity), {})[entity.user, entity.client_id] = (entity, limits)
+    return found
+
+
+def limiting(quotas: QuotasByLevel, client: Client, key: str, by: Per) -> tuple[int, Entity, float] | None:
+    """Return level, entity and limit of the quota that limits the bucket of this client and key. `by` is the identity
+    that has the bucket. None means unlimited.
+
+    The result is the first of `rungs` with a limit among the levels of `by`, but this function is fast enough for
+    100,000 clients.
+    """
+    for level in _LEVELS_OF[by]:
+        if (those := quotas.get(level)) is None:
+            continue
+        names, applies = _names(LEVELS[level - 1], client)
+        if names is not None and applies and names in those:
+            entity, limits = those[names]
+            if (limit := limits.get(key)) is not None:
+                return level, entity, limit
+    return None
 
 
 def ip_rungs(quotas: Quotas, own: Entity | None, key: str) -> tuple[Rung, ...]:
@@ -161,17 +191,20 @@ def _levels(client: Client) -> tuple[tuple[Entity | None, bool], ...]:
     """Return the entity of each level for this client, and whether the level applies. The entity is None if the client
     has no name that a quota on this level could use.
     """
-    found = []
-    for user, client_id in LEVELS:
-        unnamed = (user is LevelPart.NAMED and not client.user) or (
-            client_id is LevelPart.NAMED and not client.client_id
-        )
-        entity = (
-            None if unnamed else Entity(user=_said(user, client.user), client_id=_said(client_id, client.client_id))
-        )
-        nameless = client.client_id == "" and client_id is not LevelPart.ABSENT
-        found.append((entity, entity is not None and not nameless))
+    found: list[tuple[Entity | None, bool]] = []
+    for level in LEVELS:
+        names, applies = _names(level, client)
+        found.append((None if names is None else Entity(user=names[0], client_id=names[1]), applies))
     return tuple(found)
+
+
+def _names(level: tuple[LevelPart, LevelPart], client: Client) -> tuple[_Names | None, bool]:
+    """Return the user and client-id of the entity on this level for this client, and whether the level applies."""
+    user, client_id = level
+    if (user is LevelPart.NAMED and not client.user) or (client_id is LevelPart.NAMED and not client.client_id):
+        return None, False
+    nameless = client.client_id == "" and client_id is not LevelPart.ABSENT
+    return (_said(user, client.user), _said(client_id, client.client_id)), not nameless
 
 
 def _said(part: LevelPart, name: str | None) -> Name | None:
@@ -205,6 +238,9 @@ def per(level: int) -> Per:
     if user is LevelPart.ABSENT:
         return Per.CLIENT
     return Per.USER if client_id is LevelPart.ABSENT else Per.USER_AND_CLIENT
+
+
+_LEVELS_OF: Final = {by: tuple(n for n in range(1, len(LEVELS) + 1) if per(n) is by) for by in Per}
 
 
 def bucket(level: int, client: Client) -> tuple[str | None, str | None]:

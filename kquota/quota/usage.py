@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kquota.quota.entity import Entity
-from kquota.quota.precedence import Client, LevelState, Per, Quotas, per, rungs, shared
+from kquota.quota.precedence import Client, Per, Quotas, QuotasByLevel, by_level, limiting, shared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +64,8 @@ class Usage:
     @property
     def worst(self) -> BucketUse:
         """The reading with the highest use. A throttled reading comes before readings that are not throttled."""
+        if len(self.readings) == 1:
+            return self.readings[0]
         return max(self.readings, key=lambda one: (one.throttled, one.used or 0.0))
 
     @property
@@ -96,23 +98,19 @@ def joined(quotas: Quotas, found: Iterable[tuple[QuotaBucket, BucketUse]]) -> tu
     by_bucket: defaultdict[QuotaBucket, list[BucketUse]] = defaultdict(list)
     for bucket, reading in found:
         by_bucket[bucket].append(reading)
-    return tuple(sorted((_joined(quotas, one, readings) for one, readings in by_bucket.items()), key=Usage.order))
+    indexed = by_level(quotas)
+    return tuple(sorted((_joined(indexed, one, readings) for one, readings in by_bucket.items()), key=Usage.order))
 
 
-def _joined(quotas: Quotas, bucket: QuotaBucket, readings: Sequence[BucketUse]) -> Usage:
+def _joined(quotas: QuotasByLevel, bucket: QuotaBucket, readings: Sequence[BucketUse]) -> Usage:
     client = Client(user=bucket.user, client_id=bucket.client_id)
     # The tags show which levels can set the limit, because brokers leave out the parts that a level ignores.
-    limits = (
-        rung
-        for rung in rungs(quotas, client, bucket.key)
-        if rung.value is not None and rung.state is not LevelState.INAPPLICABLE and per(rung.level) is bucket.per
-    )
-    rung = next(limits, None)
+    level, entity, limit = limiting(quotas, client, bucket.key, bucket.per) or (None, None, None)
     return Usage(
         bucket=bucket,
-        level=None if rung is None else rung.level,
-        entity=None if rung is None else rung.entity,
-        limit=None if rung is None else rung.value,
-        shared_by=None if rung is None else shared(rung.level, client),
+        level=level,
+        entity=entity,
+        limit=limit,
+        shared_by=None if level is None else shared(level, client),
         readings=tuple(sorted(readings, key=lambda one: (not one.broker.isdigit(), one.broker.zfill(12)))),
     )

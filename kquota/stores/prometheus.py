@@ -11,12 +11,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from prometheus_client.samples import Sample
-
 from kquota import bounded
 from kquota.errors import Invalid, Unreachable
 from kquota.stores import answers
-from kquota.stores.exporters import BrokerMetrics, metrics_of, must_be_url
+from kquota.stores.exporters import BrokerMetrics, Sample, metrics_of, must_be_url
 
 _NAMES: Final = (
     "(?i).*_(byte_rate|request_time|mutation_rate|throttle_time|tokens)"

@@ -11,7 +11,21 @@ from hypothesis import strategies as st
 
 from kquota.quota.entity import Entity, Name
 from kquota.quota.limits import Limits
-from kquota.quota.precedence import LEVELS, Client, LevelState, bucket, exceptions, level_of, reach, rungs, winner
+from kquota.quota.precedence import (
+    LEVELS,
+    Client,
+    LevelState,
+    Per,
+    bucket,
+    by_level,
+    exceptions,
+    level_of,
+    limiting,
+    per,
+    reach,
+    rungs,
+    winner,
+)
 from kquota.quota_keys import quotas_of
 from kquota.terms import DEFAULT, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE, USERS
 
@@ -194,3 +208,14 @@ def test_clients_with_another_binding_quota_are_listed_as_exceptions(
     for u, c in itertools.product("abcz" if user is None else [user], "abcz" if client_id is None else [client_id]):
         first = bound(quotas, Client(user=u, client_id=c))
         assert first in (*named, None if won is None else won.entity)
+
+
+@given(sets, st.builds(Client, user=st.none() | users, client_id=st.none() | st.sampled_from(["a", "z", ""])))
+def test_the_index_of_names_finds_the_first_level_of_a_bucket(quotas: Mapping[Entity, Limits], client: Client) -> None:
+    for by in Per:
+        applicable = (
+            one for one in rungs(quotas, client, PRODUCER_BYTE_RATE) if one.state is not LevelState.INAPPLICABLE
+        )
+        first = next((one for one in applicable if per(one.level) is by and one.value is not None), None)
+        found = None if first is None else (first.level, first.entity, first.value)
+        assert limiting(by_level(quotas), client, PRODUCER_BYTE_RATE, by) == found

@@ -9,10 +9,16 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 from kquota.errors import Invalid, Unreachable
 from kquota.quota.usage import BucketUse, QuotaBucket, joined
-from kquota.stores.exporters import parsed, read, urls
+from kquota.stores.exporters import parsed, read, sample_of, urls
 from kquota.terms import CONSUMER_BYTE_RATE, CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 
 DEFAULT_NAMES = b"""# HELP kafka_server_Produce_byte_rate Attribute
@@ -142,6 +148,34 @@ def test_a_client_cannot_choose_a_name_that_hides_the_others(size: int) -> None:
     found = parsed([body[n : n + size] for n in range(0, len(body), size)], "h")
     assert [bucket.client_id for bucket, _ in found.readings] == list(NAMES)
     assert found.unread == 3
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+label_names = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,8}", fullmatch=True).filter(lambda name: name[:2] != "__")
+
+
+@given(
+    st.from_regex(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,12}", fullmatch=True),
+    st.dictionaries(label_names, texts, max_size=4),
+    st.floats(allow_nan=False),
+)
+def test_the_official_parser_reads_the_same(name: str, labels: dict[str, str], value: float) -> None:
+    metric = GaugeMetricFamily(name, "help", labels=list(labels))
+    metric.add_metric(list(labels.values()), value)
+    registry = CollectorRegistry()
+    registry.register(Fixed(metric))
+    text = generate_latest(registry).decode()
+    (official,) = [one for family in text_string_to_metric_families(text) for one in family.samples]
+    (line,) = [one for one in text.split("\n") if one and one[0] != "#"]
+    assert sample_of(line) == (official.name, official.labels, official.value) == (name, labels, value)
+
+
+class Fixed(Collector):
+    def __init__(self, metric: Metric) -> None:
+        self.metric = metric
+
+    def collect(self) -> list[Metric]:
+        return [self.metric]
 
 
 UNBOUNDED = {
