@@ -28,7 +28,7 @@ def batches(first: int, runs: int, workers: int) -> Iterator[Batch]:
     if workers == 1:
         yield from map(batch, seeds)
         return
-    # A new interpreter for each worker, because a copy of this one would copy its threads.
+    # A new interpreter for each worker, so that no worker starts with a copy of another state.
     with multiprocessing.get_context("spawn").Pool(workers) as pool:
         yield from pool.imap(batch, seeds)
 

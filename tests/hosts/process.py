@@ -33,7 +33,7 @@ from kquota.stores.zookeeper.moves import ZooKeeperMoves
 from kquota.stores.zookeeper.topics import SUBMITTED
 from kquota.stores.zookeeper.znode import Create, Node, Operation
 from kquota.terms import BrokerId, TopicPartition
-from tests.hosts.schedule import Thread
+from tests.hosts.schedule import Task
 from tests.hosts.stage import JOURNALS, ZNODES, ClusterConfigs, Host, Stage, State, Violation
 from tests.hosts.tree import SESSION_SECONDS, MemoryZnodes, TreeCluster
 from tests.stores.record import fake
@@ -98,7 +98,7 @@ class Fate:
         return cls(fault, step, min(rng.randint(1, most), rng.randint(1, most)))
 
 
-class Process(Thread):
+class Process(Task):
     """`result` is the outcome: the word "done", or the class of an error. `reached` has the states in which its fate
     has happened.
     """

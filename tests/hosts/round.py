@@ -9,9 +9,9 @@ import hashlib
 import os
 import random
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,6 +31,7 @@ from tests.hosts.commands import COMMANDS, OFTEN, resume, throttle_clear, verify
 from tests.hosts.coverage import Met
 from tests.hosts.process import Fate, Fault, Process
 from tests.hosts.remembered import decoded_once
+from tests.hosts.schedule import current
 from tests.hosts.stage import Violation, stage
 
 _PAIRS = tuple((name, fault) for name in COMMANDS for fault in Fault)
@@ -227,11 +228,11 @@ def on_machines() -> Iterator[None]:
     """Each process names its host as its machine."""
 
     def named(doing: str) -> Holder:
-        process = threading.current_thread()
+        process = current()
         return process.holder(doing) if isinstance(process, Process) else holder(doing)
 
     def owner() -> Owner:
-        process = threading.current_thread()
+        process = current()
         return process.owner if isinstance(process, Process) else me()
 
     with ExitStack() as stack:
@@ -262,7 +263,7 @@ class VirtualTime:
 
 
 def _process() -> Process:
-    process = threading.current_thread()
+    process = current()
     assert isinstance(process, Process)
     return process
 
@@ -283,8 +284,9 @@ def play(seed: int, folder: Path, met: Met) -> Played:
     played = Round(seed, folder / str(seed), met)
     violation = None
     try:
-        with decoded_once() as played.stage.remembered:
-            played.run()
+        # kquota defers signals only in the main thread. There, the tasks would restore each other's handlers.
+        with decoded_once() as played.stage.remembered, ThreadPoolExecutor(1) as other:
+            other.submit(played.run).result()
     except Exception as error:  # noqa: BLE001 - every error of a round is a violation
         violation = f"{type(error).__name__}: {error}"
     finally:
