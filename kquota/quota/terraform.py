@@ -29,7 +29,9 @@ _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"
 
 
 def write(document: Document) -> ForeignText:
-    """Return a resource and an `import` block for each entity. The labels of the resources are unique."""
+    """Return a resource and an `import` block for each entity, in the layout of `terraform fmt`. The labels of the
+    resources are unique.
+    """
     held, losses = divided(document, _wrong)
     labels: dict[str, int] = {}
     blocks = ["\n".join(_blocks(entity, limits, _label(entity, labels))) for entity, limits in held.items()]
@@ -76,8 +78,9 @@ def _blocks(entity: Entity, limits: Limits, label: str) -> Iterator[str]:
     for kind, name in parts:
         yield from _single(kind, name) if resource == ONE else _component(kind, name)
     yield "  config = {"
+    width = max(map(len, limits)) + 2
     for key, limit in limits.items():
-        yield f'    "{key}" = {digits(limit)}'
+        yield f"    {string(key):{width}} = {digits(limit)}"
     yield from ("  }", "}", "", "import {", f"  to = {resource}.{label}", f"  id = {string(_id(parts))}", "}")
 
 

@@ -1,6 +1,6 @@
 """Reads the part of HCL that `kquota.quota.terraform` writes, independently of it.
 
-`terraform` itself also accepts this output: the parser of HashiCorp reads the same names and numbers from it.
+`tests/quota/test_terraform_tool.py` gives the output to Terraform itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BLOCK = re.compile(r'^resource "(\w+)" "([^"]+)" \{\n(.*?)^\}\n', re.M | re.S)
 _IMPORT = re.compile(r'^import \{\n  to = (\S+)\n  id = ("(?:[^"\\]|\\.)*")\n\}', re.M)
 _SINGLE = re.compile(r'^  entity_type = "([^"]+)"\n(?:  entity_name = ("(?:[^"\\]|\\.)*")\n)?', re.M)
 _PART = re.compile(r'^  entity \{\n    type = "([^"]+)"\n(?:    name = ("(?:[^"\\]|\\.)*")\n)?  \}\n', re.M)
-_LIMIT = re.compile(r'^    "(\w+)" = ([0-9.]+)$', re.M)
+_LIMIT = re.compile(r'^    "(\w+)" += ([0-9.]+)$', re.M)
 _PARTS = {"user": "user", "client-id": "client_id", "ip": "ip"}
 
 
