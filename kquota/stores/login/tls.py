@@ -33,11 +33,14 @@ def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str],
 
     Raises Invalid for an unsupported value. The message names the file and the property.
     """
-    named = found.get(f"{prefix}enabled.protocols", "").split(",")
-    protocols = [protocol.strip() for protocol in named if protocol.strip()] or PROTOCOLS
+    named = found.get(f"{prefix}enabled.protocols", "")
+    protocols = [protocol.strip() for protocol in named.split(",") if protocol.strip()] or PROTOCOLS
     allowed = tuple(protocol for protocol in PROTOCOLS if protocol in protocols)
     if not allowed or set(protocols) - {*PROTOCOLS, *_OLD}:
-        raise Invalid(f"{where}: {prefix}enabled.protocols: kquota supports {' and '.join(PROTOCOLS)}")
+        raise Invalid(
+            f"{where}: {prefix}enabled.protocols={named}: kquota supports only {' and '.join(PROTOCOLS)}. "
+            "Give one or both of them"
+        )
     if set(protocols) & set(_OLD):
         tell(f"{where}: {prefix}enabled.protocols: kquota uses only {', '.join(allowed)}. The others are not secure")
     if found.get(f"{prefix}protocol", "TLS") not in ("TLS", *PROTOCOLS):
