@@ -99,7 +99,7 @@ def _load(made: ssl.SSLContext, path: Path, password: str | None, what: str) -> 
 def _load_pair(made: ssl.SSLContext, pair: KeyPair, where: str) -> None:
     """Load a key pair through a temporary file, because Python's TLS reads keys only from files.
 
-    The file is encrypted, only its owner can read it, and it is deleted at once.
+    The key in the file is encrypted, only the owner can read the file, and it is deleted as soon as it is loaded.
     """
     import tempfile  # imported here: only a client key needs it
 

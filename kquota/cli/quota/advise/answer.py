@@ -153,7 +153,9 @@ def change(one: Resized) -> ResizedLimit:
 
 
 def summary(found: Advised) -> Iterator[str]:
-    """Yield the sums and the clients that the proposal throttles, the longest throttle time first."""
+    """Yield the measured period, the total of each key, notes about limits and clients, and at most `_SHOWN` clients
+    that the proposal would have throttled, the longest throttle time first.
+    """
     later = "" if found.brokers_later is None else f", for {found.brokers_later} brokers instead of {found.brokers}"
     yield f"measured from {found.begin:%Y-%m-%d %H:%M} to {found.end:%Y-%m-%d %H:%M} UTC{later}"
     for one in found.totals:
