@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 TYPE_CHECKING = False
-"""Type checkers know this name. `typing` is not imported, because kquota does not handle signals yet."""
+"""Type checkers treat this name as true. `typing` is not imported, because its import takes time, and Ctrl-C prints a
+traceback until kquota handles signals.
+"""
 if TYPE_CHECKING:
     from kquota.library import connect
 

@@ -119,8 +119,9 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logins:
-    """The login of kquota (`security`) and the login to probe. Each file is read once, because it may be a pipe.
+    """The login of kquota (`security`) and the login to probe (`probed`).
 
+    Both are already read from their files, because a file may be a pipe, which can be read only once.
     `connected` receives the cluster id after each connection of `stage`.
 
     Implements `kquota.probe.port.ProbeLogins`.

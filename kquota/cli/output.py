@@ -225,7 +225,9 @@ def _partition(name: TopicPartition) -> dict[str, object]:
 
 
 def _setting(of: Setting) -> dict[str, str]:
-    """Convert a setting. `kind` is topic or broker, `name` is the topic or the broker id, `key` is the config."""
+    """Convert a setting. `kind` is `topic` or `broker`, `name` is the topic, the broker id or `default`, and `key` is
+    the config key.
+    """
     return {"kind": of.kind, "name": of.name, "key": of.key}
 
 

@@ -133,7 +133,9 @@ def znodes(at: Where) -> Iterator[Znodes]:
 
 @contextmanager
 def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[Principals]:
-    """Open the cluster's client quotas. `warned` receives messages about unreadable values, by default to stderr."""
+    """Open the cluster's client quotas. `warned` receives messages about unreadable values. Its default prints them on
+    stderr.
+    """
     tell = warned or warn
     if at.zookeeper is not None:
         from kquota.stores.zookeeper.quotas import ZooKeeperQuotas

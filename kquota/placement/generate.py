@@ -1,6 +1,7 @@
 """Kafka's own rule for a random placement: the proposal of kafka-reassign-partitions --generate, but repeatable.
 
-The rule is AdminUtils.assignReplicasToBrokers (KIP-36). Kafka's tool 4.3 uses KRaft's StripedReplicaPlacer instead.
+The rule is AdminUtils.assignReplicasToBrokers (KIP-36). In Kafka 4.3, the tool uses KRaft's StripedReplicaPlacer
+instead.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def _renamed(
         why=why,
         do=f"{meant} already has {', '.join(stands)}. Check which value is right"
         if stands
-        else "if that is the intended name, move the limits to it",
+        else f"if {meant} is intended, move the limits to it",
         cure=(*move, QuotaChange(entity=entity, delete=tuple(limits))),
     )
 

@@ -72,7 +72,9 @@ class NeedsBroker(Invalid):
 
 
 def must_be_sound(change: ConfigChange) -> None:
-    """Raise Invalid for a value that brokers reject, and NeedsBroker for a value that only a broker can check."""
+    """Raise Invalid for a value that brokers reject or that is not in the form that Kafka stores, and NeedsBroker for a
+    value that only a broker can check.
+    """
     for key, text in change.add.items():
         if key in THROTTLE_RATES or key in THROTTLE_LISTS:
             if value(change.resource, key, text) != text:

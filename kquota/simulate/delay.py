@@ -144,8 +144,8 @@ class Mutations:
     bucket: Bucket
 
     def admit(self, mutations: float, now: int) -> int | None:
-        """Request a topic that can be rejected. Return None if it is accepted, otherwise the ms to wait. A rejected
-        topic spends no tokens.
+        """Request mutations that can be rejected. Return None if they are accepted, otherwise the ms to wait. Rejected
+        mutations spend no tokens.
         """
         if self.bucket.tokens(now) < 0:
             return self._wait_ms(now)

@@ -84,7 +84,9 @@ def answered() -> tuple[type[Exception], ...]:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    """Return the exception types of the installed libraries. py4j is part of Spark, and gRPC of the Connect client."""
+    """Return the exception types of a failed Spark job: those of PySpark, ConnectionError, and those of py4j (part of
+    Spark) and gRPC (part of the Connect client) if they are installed.
+    """
     from pyspark.errors import PySparkException
 
     found: list[type[Exception]] = [PySparkException, ConnectionError]

@@ -39,7 +39,7 @@ class Files:
     elsewhere: tuple[str, ...] = ()
 
     def name(self, link: str) -> str:
-        """Return the operator's name of the file behind `link`. A path elsewhere is returned unchanged."""
+        """Return the path of the operator's file behind `link`. A path elsewhere is returned unchanged."""
         return self.names.get(link, link)
 
     def given_names(self) -> tuple[str, ...]:

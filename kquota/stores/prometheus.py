@@ -27,7 +27,7 @@ _LONGEST: Final = 500
 _LAST_SECOND: Final = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 _SECONDS: Final = 30.0
 _MOST_TIMES: Final = 11_000
-"""The maximum number of times in an answer. A Prometheus server returns at most this many values of one series."""
+"""The maximum number of timestamps in an answer. A Prometheus server returns at most this many values of one series."""
 _KEPT: Final = object()
 _AT_ONCE: Final = timedelta(hours=1)
 """The maximum period of one range query. A longer period could need too much memory, because samples are text."""

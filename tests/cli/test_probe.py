@@ -169,7 +169,7 @@ WORDED: dict[str, tuple[KquotaError, str]] = {
     "bytes": (
         TooManyBytes(44e9, 2 * 10**9),
         "the probe would write 44 GB, and --most-bytes allows 2 GB. Give a lower rate, fewer --seconds, fewer brokers"
-        " (--broker-list) or more --most-bytes",
+        " (--broker-list) or a higher --most-bytes",
     ),
     "mutations": (TooManyMutations("5,000 at most"), "5,000 at most. Give fewer --seconds"),
     "a quota": (LimitedClient("why"), "why, or give --client-config or --client-id of a client without this quota"),

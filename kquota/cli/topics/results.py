@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli.contract import DONE, FAILED, TRY_LATER
 from kquota.cli.output import Answer, Part, hidden
+from kquota.cli.suggestion import suggested
 from kquota.cli.topics.command import CREATE, TopicsOptions
 from kquota.errors import QuotaViolatedException
 from kquota.list_text import few
@@ -136,7 +138,7 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
     if unknown := _of(Fate.UNKNOWN, outcomes):
         yield (
             f"error: {errors[Fate.UNKNOWN]}. The result is unknown for {few(unknown, _SHOWN)}. "
-            "Check with --list, then run the command again"
+            f"Check with {_describe_command(unknown[:_SHOWN])}, then run the command again"
         )
     if unsent := _of(Fate.NOT_SENT, outcomes):
         why = "" if unknown else ", because --timeout has expired"
@@ -150,6 +152,12 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
             f"error: the controller mutation quota rejects {len(rejected)} of {counted(len(outcomes), 'topic')} "
             f"({few(rejected, _SHOWN)}). Run the command again {when}{how}"
         )
+
+
+def _describe_command(names: Sequence[str]) -> str:
+    """Return the command that shows these topics. A missing topic must not hide the others, so --if-exists skips it."""
+    skip = " --if-exists" if len(names) > 1 else ""
+    return suggested(f"topics --describe{skip}{''.join(f' --topic {shlex.quote(name)}' for name in names)}")
 
 
 def exit_code(outcomes: Sequence[TopicOutcome]) -> int:

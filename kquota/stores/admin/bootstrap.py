@@ -153,8 +153,9 @@ def failed(
         return Unreachable(f"{where}: {_closed(bootstrap_server, protocol, names)}")
     cause = listening.cause(error)
     if protocol.endswith("SSL") and cause is not None and (words := listening.explained(cause)) is not None:
-        look = "ssl.…" if isinstance(cause, ssl.SSLCertVerificationError) else "the port, security.protocol and ssl.…"
-        return Unreachable(f"{where}: {words}. Check {look} in {option}")
+        unverified = isinstance(cause, ssl.SSLCertVerificationError)
+        also = "" if unverified else "the port, and security.protocol and "
+        return Unreachable(f"{where}: {words}. Check {also}the ssl.* properties in {option}")
     server = names.server
     if isinstance(error, _OUT_OF_TIME):
         return Unreachable(

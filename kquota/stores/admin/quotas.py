@@ -1,4 +1,6 @@
-"""The Quotas port on the Admin API (KIP-546): DescribeClientQuotas and AlterClientQuotas, since Kafka 2.6."""
+"""The Principals port on the Admin API: client quotas since Kafka 2.6 (KIP-546), and SCRAM credentials since Kafka 2.7
+(KIP-554).
+"""
 
 from __future__ import annotations
 

@@ -53,7 +53,10 @@ def settings(security: Security) -> dict[str, Any]:
 
 def _tls(wanted: Tls, where: str) -> dict[str, Any]:
     if wanted.protocols != PROTOCOLS:
-        raise Invalid(f"{where}: ssl.enabled.protocols: librdkafka cannot be limited to {', '.join(wanted.protocols)}")
+        raise Invalid(
+            f"{where}: ssl.enabled.protocols: kquota probes with librdkafka, which cannot be limited to "
+            f"{', '.join(wanted.protocols)}. Remove the property if the connection is secure without it"
+        )
     found: dict[str, Any] = {
         "ssl.endpoint.identification.algorithm": "https" if wanted.check_host else "none",
         "enable.ssl.certificate.verification": True,

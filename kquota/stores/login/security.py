@@ -214,7 +214,11 @@ def _tokens(found: Mapping[str, str], login: Login | None, where: str, tell: Cal
     if callbacks.rpartition(".")[2] != _OAUTH_CALLBACKS:
         raise Invalid(f"{where}: {_CALLBACKS}: kquota does not run Java classes. It supports only {_OAUTH_CALLBACKS}")
     if login is not None and login.name != "OAuthBearerLoginModule":
-        raise Invalid(f"{where}: sasl.jaas.config: OAUTHBEARER needs OAuthBearerLoginModule")
+        place = "sasl.jaas.config" if found.get("sasl.jaas.config") else "the JAAS file in KAFKA_OPTS"
+        raise Invalid(
+            f"{where}: sasl.mechanism=OAUTHBEARER needs OAuthBearerLoginModule, but the login module is {login.name}. "
+            f"Correct {place}"
+        )
     options = login.options if login is not None else {}
     if unsecured := sorted(option for option in options if option.startswith("unsecuredLogin")):
         raise Invalid(

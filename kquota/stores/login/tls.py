@@ -33,11 +33,14 @@ def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str],
 
     Raises Invalid for an unsupported value. The message names the file and the property.
     """
-    named = found.get(f"{prefix}enabled.protocols", "").split(",")
-    protocols = [protocol.strip() for protocol in named if protocol.strip()] or PROTOCOLS
+    named = found.get(f"{prefix}enabled.protocols", "")
+    protocols = [protocol.strip() for protocol in named.split(",") if protocol.strip()] or PROTOCOLS
     allowed = tuple(protocol for protocol in PROTOCOLS if protocol in protocols)
     if not allowed or set(protocols) - {*PROTOCOLS, *_OLD}:
-        raise Invalid(f"{where}: {prefix}enabled.protocols: kquota supports {' and '.join(PROTOCOLS)}")
+        raise Invalid(
+            f"{where}: {prefix}enabled.protocols={named}: kquota supports only {' and '.join(PROTOCOLS)}. "
+            "Give one or both of them"
+        )
     if set(protocols) & set(_OLD):
         tell(f"{where}: {prefix}enabled.protocols: kquota uses only {', '.join(allowed)}. The others are not secure")
     if found.get(f"{prefix}protocol", "TLS") not in ("TLS", *PROTOCOLS):
@@ -96,7 +99,7 @@ def _load(made: ssl.SSLContext, path: Path, password: str | None, what: str) -> 
 def _load_pair(made: ssl.SSLContext, pair: KeyPair, where: str) -> None:
     """Load a key pair through a temporary file, because Python's TLS reads keys only from files.
 
-    The file is encrypted, only its owner can read it, and it is deleted at once.
+    The key in the file is encrypted, only the owner can read the file, and it is deleted as soon as it is loaded.
     """
     import tempfile  # imported here: only a client key needs it
 

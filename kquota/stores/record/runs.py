@@ -112,7 +112,7 @@ class RecordedRuns:
         return self._shared.late_seconds
 
     def writer(self) -> str | None:
-        """Return a description of the command that is writing now on any host, or None if it is unknown."""
+        """Return a description of the command that is writing now on any host, or None if no such command is known."""
         found = self._shared.writer()
         return None if found is None else str(found)
 

@@ -136,7 +136,8 @@ class Sharing:
     def unshare(self) -> bool:
         """Delete the marker, the topic, and the memory of them on this host. Returns False if none of them existed.
 
-        Raises Refused if a run is open or cannot be read, Busy while a command of another host writes.
+        Raises Refused if a run is open or cannot be read, and Busy while another command writes, on this or any other
+        host.
         """
         _must_have_both(self)
         log = topic_log.find(self.wire, self.topic)

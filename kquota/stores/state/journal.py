@@ -86,7 +86,7 @@ def replay(documents: Sequence[Mapping[str, Any]], where: str) -> Kept:
         ]
         return Kept(run=run_fields.run_of(documents, stamps[-1]), shared=_shared(stamps))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, Invalid) as error:
-        wrong = f"{where}: is not a journal of kquota ({type(error).__name__}: {error!s:.200})"
+        wrong = f"{where} is not a valid journal ({type(error).__name__}: {error!s:.200})"
         raise Refused(wrong, *_BY_HAND) from error
 
 

@@ -39,7 +39,7 @@ class PastMovesFile:
         return PastMoves(under_way=_all(document, "under_way", _under_way), ended=_all(document, "ended", _ended))
 
     def keep(self, moves: PastMoves) -> None:
-        """Replace the file. Raises Refused if it cannot be written."""
+        """Replace the stored moves. Raises Refused if past_moves.json cannot be written."""
         under_way = [{**_common(move), "seen_moving": move.seen_moving.isoformat()} for move in moves.under_way]
         ended = [
             {**_common(move), "at_least_seconds": move.at_least, "at_most_seconds": move.at_most}

@@ -70,6 +70,10 @@ def test_topics_whose_answer_is_lost(house: InMemory, session: Transcript, monke
     house.topics.held.clear()
     house.topics.lost_at = None
     session.kquota(f"topics {BROKER} --create {named} --partitions 900 --timeout 1s --output json")
+    house.quotas.held.clear()
+    house.topics.clock.sleep(60)
+    house.topics.lost_at = len(house.topics.requests) + 2
+    session.kquota(f"topics {BROKER} --create --topic t4 --topic t5 --topic t6 --partitions 1 --output text")
     session.must_be("contract-topics-lost")
 
 

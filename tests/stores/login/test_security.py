@@ -231,6 +231,11 @@ REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
         {**bearer(unsecuredLoginExtension_traceId=CANARY), ENDPOINT: "https://x/"},
         "kquota does not create unsecured OAuth tokens (unsecuredLoginExtension_traceId). Set sasl.oauthbearer.token.",
     ),
+    "a bearer with another module": (
+        {**PLAINTEXT, "sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": jaas(PLAIN, username="x", password=CANARY)},
+        "sasl.mechanism=OAUTHBEARER needs OAuthBearerLoginModule, but the login module is PlainLoginModule. "
+        "Correct sasl.jaas.config",
+    ),
     "a callback of one's own": (
         {**bearer(), "sasl.login.callback.handler.class": "com.acme.Callback"},
         "kquota does not run Java classes",
@@ -272,7 +277,10 @@ REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
     ),
     "another provider": ({"security.providers": "x"}, "security.providers: kquota does not support it"),
     "a misspelt TLS setting": ({"ssl.trustore.location": "x"}, "ssl.trustore.location: kquota does not support it"),
-    "only old TLS": ({"security.protocol": "SSL", "ssl.enabled.protocols": "TLSv1.1"}, "kquota supports TLSv1.2 and"),
+    "only old TLS": (
+        {"security.protocol": "SSL", "ssl.enabled.protocols": "TLSv1.1"},
+        "ssl.enabled.protocols=TLSv1.1: kquota supports only TLSv1.2 and TLSv1.3. Give one or both of them",
+    ),
     "a name check that is none": (
         {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "ldaps"},
         "must be https, or empty",
@@ -465,7 +473,7 @@ def test_librdkafka_logs_in(secured: Secured, tmp_path: Path, listener: str, pro
 
     found, _ = read(tmp_path, located(properties, secured.folder))
     if "ssl.enabled.protocols" in properties:
-        with pytest.raises(Invalid, match="librdkafka cannot be limited"):
+        with pytest.raises(Invalid, match="librdkafka, which cannot be limited to TLSv1"):
             rdkafka.settings(found)
         return
     client = AdminClient(rdkafka.settings(found) | {"bootstrap.servers": secured.at[listener], "log_level": 0})

@@ -12,7 +12,10 @@ from kquota.reassign.run import Purpose
 
 
 def run(options: ReportOptions) -> RunsListed | RunReport:
-    """Report a run or list all. Raises Refused for an unknown or unreadable run, Invalid for --report without a run."""
+    """Report the run of a move, or list all such runs.
+
+    Raises Refused for a run that is unknown, unreadable or not of a move, and Invalid for --report without a run.
+    """
     if options.report is not None:
         if options.run is None:
             raise Invalid("--report writes the page of one run. Give RUN")

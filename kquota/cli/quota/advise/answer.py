@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +19,7 @@ from kquota.quota.document import Document
 from kquota.quota.document_text import text
 from kquota.quota.entity import Entity
 from kquota.quota.limits import plain
+from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.simulate.steady import ThrottledTime
 
 _SHOWN: Final = 10
@@ -28,7 +30,7 @@ class AdvisedClient(Part):
     """One client and key: its use on the broker where the use is highest, its limits, and the predicted throttle time.
 
     The throttle time covers the window of the advice. It is None if the proposed limit does not throttle the client, or
-    if kquota does not predict the time.
+    if kquota does not predict the time (`unpredicted`).
     """
 
     key: str
@@ -44,6 +46,7 @@ class AdvisedClient(Part):
     throttle_seconds: float | None = json_key(form=rounded(1))
     longest_seconds: float | None = json_key(form=rounded(1))
     unfinished: bool
+    unpredicted: bool = hidden()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +136,7 @@ def client(one: ProposedLimit, waits: ThrottledTime | None) -> AdvisedClient:
         throttle_seconds=None if waits is None else waits.seconds,
         longest_seconds=None if waits is None else waits.longest,
         unfinished=waits is not None and waits.unfinished,
+        unpredicted=waits is None and one.throttles,
     )
 
 
@@ -149,7 +153,9 @@ def change(one: Resized) -> ResizedLimit:
 
 
 def summary(found: Advised) -> Iterator[str]:
-    """Yield the sums and the clients that the proposal throttles, the longest throttle time first."""
+    """Yield the measured period, the total of each key, notes about limits and clients, and at most `_SHOWN` clients
+    that the proposal would have throttled, the longest throttle time first.
+    """
     later = "" if found.brokers_later is None else f", for {found.brokers_later} brokers instead of {found.brokers}"
     yield f"measured from {found.begin:%Y-%m-%d %H:%M} to {found.end:%Y-%m-%d %H:%M} UTC{later}"
     for one in found.totals:
@@ -161,7 +167,7 @@ def summary(found: Advised) -> Iterator[str]:
     if delayed:
         clients = counted(delayed, "client")
         yield f"brokers throttled {clients} during the measurement, so the real demand is higher than the measured use"
-    yield from _throttled_lines([one for one in found.clients if one.throttle_seconds])
+    yield from _throttled_lines(found.clients)
 
 
 def _total_line(one: AdvisedTotal) -> str:
@@ -170,10 +176,21 @@ def _total_line(one: AdvisedTotal) -> str:
     return f"{limits}{whole}. Total use: {amount(one.key, one.used)}"
 
 
-def _throttled_lines(throttled: Sequence[AdvisedClient]) -> Iterator[str]:
-    if not throttled:
+def _throttled_lines(clients: Sequence[AdvisedClient]) -> Iterator[str]:
+    throttled = [one for one in clients if one.throttle_seconds]
+    unpredicted = Counter(one.key for one in clients if one.unpredicted)
+    if throttled:
+        yield from _throttled_table(throttled)
+    elif not unpredicted:
         yield "the proposed limits would have throttled no client"
-        return
+    for key, count in unpredicted.items():
+        # For the other keys, kquota predicts the throttle time of most clients, and `run` warns of the rest.
+        if QUOTA_KEYS[key].model is Model.BUCKET:
+            more = f"{counted(count, 'client')} used more than the proposed {key}"
+            yield f"{more}. kquota does not predict the throttle time for this key"
+
+
+def _throttled_table(throttled: Sequence[AdvisedClient]) -> Iterator[str]:
     yield f"the proposed limits would have throttled {counted(len(throttled), 'client')}:"
     worst = sorted(throttled, key=lambda one: -(one.throttle_seconds or 0))[:_SHOWN]
     rows = [

@@ -128,7 +128,7 @@ def worded(error: KquotaError) -> KquotaError:
             return Refused(
                 f"the probe would write {human_bytes(error.written)}, and --most-bytes allows "
                 f"{human_bytes(error.allowed)}. Give a lower rate, fewer --seconds, fewer brokers "
-                "(--broker-list) or more --most-bytes"
+                "(--broker-list) or a higher --most-bytes"
             )
         case NotRemoved():
             return NotRemoved(f"{error}. Run {suggested('quota probe --clean-up')} later", error.done, error.undone)

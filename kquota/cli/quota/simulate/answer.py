@@ -157,7 +157,7 @@ class Streamed(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamShown(Part):
-    """One client of a trace."""
+    """One stream of a trace (a connection of a client to a broker), with its result."""
 
     stream: TraceStream = spread(TraceStream._asdict)
     flow: Flow = spread(_figures)

@@ -33,7 +33,7 @@ HEADINGS: Final = {
     "--topic": "Topics and brokers",
     "--recovering": "Or a returning broker",
     "--run": "Or a running move",
-    "--sample": "Measurement, record and output",
+    "--sample": "Measurement, safety, record and output",
 }
 """The first option of each part of the help, and its heading."""
 

@@ -87,7 +87,9 @@ class Times:
 
 
 def stored(ticket: Ticket) -> Stored:
-    """Return the plot of stored bytes, and which brokers and disk sizes it shows."""
+    """Return the plot of stored bytes, the number of brokers in it and in all, the size of the smallest disk, and
+    whether the disks are too large for the plot.
+    """
     held, known = ticket.moved.held, disks(ticket.answer.outlook.volumes)
     shown = sorted(sorted(held, key=lambda h: -abs(h.after - h.before))[:_MOST], key=lambda h: h.broker)
     most = max(max(h.before, h.after) for h in shown)
