@@ -40,6 +40,7 @@ THOROUGH: Final = {
     "tests/cli/test_dead_brokers.py": "brokers killed and started again; the same rules on fakes stay",
     "tests/cli/test_server_faults.py": "servers killed and stopped during moves; the same rounds on fakes stay",
     "tests/cli/test_three_hosts.py": "random commands of three hosts on real brokers; the same rounds on fakes stay",
+    "tests/cli/test_quota_levels.py": "throttled clients of eight levels on brokers with exporters; one level stays",
     "tests/stores/test_precedence_enforced.py": "the eight levels of quotas, measured on brokers",
     "tests/stores/test_ips_enforced.py": "connection limits, measured on brokers",
     "tests/simulate/test_kafka.py": "the simulation against Kafka's own classes, for each release",
