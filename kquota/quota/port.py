@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, Replacement
 from kquota.quota.scram import ScramChange
+from kquota.terms import BrokerId
 
 
 class ClusterQuotas(Protocol):
@@ -53,7 +54,7 @@ report them.
 
 
 class Principals(ClusterQuotas, Protocol):
-    """The client quotas of a cluster with its users, their credentials, the Kafka release and the cluster id."""
+    """The client quotas of a cluster with its users, their credentials, its brokers, their release and its id."""
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
         """Return the users of this name, or all users, with their limits and their SCRAM credentials."""
@@ -72,6 +73,10 @@ class Principals(ClusterQuotas, Protocol):
 
     def release(self) -> tuple[int, ...] | None:
         """Return the brokers' release, for example (3, 9), never newer than the real one. None if it is unknown."""
+        ...
+
+    def brokers(self) -> frozenset[BrokerId]:
+        """Return the live brokers."""
         ...
 
     def cluster_id(self) -> str:

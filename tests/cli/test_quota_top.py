@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -29,7 +29,7 @@ SLOW, FREE = "slow-one", "free-one"
 
 @pytest.fixture(scope="module", params=["4.3.1", "3.9.1"])
 def servers(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    yield sandbox.up(name=NAME, kafka=request.param, brokers=1, metrics=True, owner_pid=os.getpid())
+    yield sandbox.up(name=NAME, kafka=request.param, brokers=2, metrics=True, owner_pid=os.getpid())
     sandbox.down(NAME)
 
 
@@ -57,7 +57,7 @@ def produce(servers: Sandbox, client: str, stop: threading.Event) -> None:
 def test_a_throttled_client_is_first_with_its_quota(servers: Sandbox) -> None:
     altered = ("--alter", "--entity-type", "clients", "--entity-name", SLOW, "--add-config", "producer_byte_rate=50000")
     assert kquota("configs", "--bootstrap-server", servers.bootstrap, *altered).code == 0
-    traffic.create(servers.bootstrap, "t", [[1]])
+    traffic.create(servers.bootstrap, "t", [[1], [2]])
     stop = threading.Event()
     clients = [threading.Thread(target=produce, args=(servers, name, stop)) for name in (SLOW, FREE)]
     for client in clients:
@@ -82,19 +82,24 @@ def test_a_throttled_client_is_first_with_its_quota(servers: Sandbox) -> None:
         True,
     )
     assert first["entity"] == {"client": SLOW}
-    assert [reading["broker"] for reading in first["brokers"]] == ["1"]
+    assert [reading["broker"] for reading in first["brokers"]] == ["1", "2"]
     assert any(one["client_id"] == FREE and one["limit"] is None for one in others)
     assert text.out.splitlines()[1].startswith(f"client-id '{SLOW}'")
     assert {line.split("\t")[2] for line in limited.out.splitlines()[1:]} == {SLOW}
 
 
-def test_prometheus_shows_the_same_clients_and_readings_are_kept(servers: Sandbox, tmp_path: Path) -> None:
-    def series_at(_: float) -> Series:
-        with urllib.request.urlopen(servers.metrics) as answer:
+def scraped(urls: list[str]) -> Series:
+    """The newest values of these exporters, as a Prometheus server has them."""
+    found: list[tuple[Mapping[str, str], str]] = []
+    for url in urls:
+        with urllib.request.urlopen(url) as answer:
             samples = [one for every in text_string_to_metric_families(answer.read().decode()) for one in every.samples]
-        return [({"__name__": one.name, "instance": "h:7071", **one.labels}, str(one.value)) for one in samples]
+        found += [({"__name__": one.name, "instance": url, **one.labels}, str(one.value)) for one in samples]
+    return found
 
-    with serving(series_at, time.time) as url:
+
+def test_prometheus_shows_the_same_clients_and_readings_are_kept(servers: Sandbox, tmp_path: Path) -> None:
+    with serving(lambda _: scraped(servers.metrics.split(",")), time.time) as url:
         ways = (top(servers, "--output", "json"), through(servers, "--prometheus", url, "--output", "json"))
         give_up = time.monotonic() + 60
         while len(files := sorted(tmp_path.glob("date=*/*.jsonl.gz"))) < 2 and time.monotonic() < give_up:
@@ -102,20 +107,30 @@ def test_prometheus_shows_the_same_clients_and_readings_are_kept(servers: Sandbo
             kept = through(servers, "--prometheus", url, "--snapshot", str(tmp_path))
     assert [one.err for one in ways] == ["", ""]
     direct, found = (json.loads(one.out) for one in ways)
-    assert found["brokers"] == direct["brokers"] == ["1"]
+    assert found["brokers"] == direct["brokers"] == ["1", "2"]
     assert {(one["key"], one["client_id"]) for one in found["clients"]} == {
         (one["key"], one["client_id"]) for one in direct["clients"]
     }
     rows = [json.loads(line) for line in gzip.decompress(files[1].read_bytes()).splitlines()]
     assert kept.err == f"kquota: note: wrote {len(rows)} rows to {files[1]}\n"
     assert {row["client_id"] for row in rows} >= {SLOW, FREE}
-    assert {(row["broker"], row["cluster"]) for row in rows} == {("1", rows[0]["cluster"])}
+    assert {(row["broker"], row["cluster"]) for row in rows} == {(broker, rows[0]["cluster"]) for broker in "12"}
     assert 1 <= rows[0]["seconds"] < 3_600
+
+
+def test_a_broker_without_metrics_is_named(servers: Sandbox) -> None:
+    first, _ = servers.metrics.split(",")
+    chosen = through(servers, "--metrics", first)
+    assert chosen.err == "kquota: note: --metrics names no exporter of broker 2. The use of quotas there is not shown\n"
+    with serving(lambda _: scraped([first]), time.time) as url:
+        found = through(servers, "--prometheus", url)
+    assert found.err == "kquota: warning: Prometheus has no metrics of broker 2. Check its scrape targets\n"
+    assert (found.code, found.out.splitlines()[0].split()[0]) == (1, "client")
 
 
 def test_an_exporter_that_does_not_answer_is_named(servers: Sandbox) -> None:
     found = top(servers, "--metrics", f"http://127.0.0.1:1/metrics,{servers.metrics}", "--output", "json")
-    assert (found.code, len(json.loads(found.out)["brokers"])) == (1, 1)
+    assert (found.code, len(json.loads(found.out)["brokers"])) == (1, 2)
     assert found.err.startswith("kquota: warning: http://127.0.0.1:1/metrics: no metrics (")
     none = top(servers, "--metrics", "http://127.0.0.1:1/metrics")
     assert (none.out, len(none.err.splitlines())) == ("", 1)

@@ -8,6 +8,7 @@ from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, Replacement
 from kquota.quota.port import Scram
 from kquota.quota.scram import ScramChange
+from kquota.terms import BrokerId
 
 
 def matches(wanted: Filter, entity: Entity) -> bool:
@@ -72,6 +73,9 @@ class MemoryPrincipals(FakeQuotas):
 
     def release(self) -> tuple[int, ...] | None:
         return (4, 3)
+
+    def brokers(self) -> frozenset[BrokerId]:
+        return frozenset({BrokerId(1)})
 
     def cluster_id(self) -> str:
         return "in-memory"

@@ -121,6 +121,14 @@ class TestLayout:
         (new,) = set(znode.get_children("/config/changes")) - before
         assert json.loads(znode.get(f"/config/changes/{new}")[0]) == {"version": 2, "entity_path": path}
 
+    def test_live_brokers_are_the_registered_ones(self, zookeeper_quotas: ZooKeeperQuotas, znode: KazooClient) -> None:
+        names = ("5", "abc", "-1", "٣")
+        for name in names:
+            znode.create(f"/brokers/ids/{name}", b"{}", makepath=True)
+        assert zookeeper_quotas.brokers() == {5}
+        for name in names:
+            znode.delete(f"/brokers/ids/{name}")
+
     def test_a_change_that_changes_nothing_writes_nothing(
         self, zookeeper_quotas: ZooKeeperQuotas, znode: KazooClient
     ) -> None:

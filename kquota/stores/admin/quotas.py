@@ -17,7 +17,7 @@ from kquota.quota.port import Scram
 from kquota.quota.scram import MECHANISMS, ScramChange
 from kquota.quota_keys import QUOTA_KEYS
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.terms import DEFAULT
+from kquota.terms import DEFAULT, BrokerId
 
 _USER: Final = "user"
 _CLIENT_ID: Final = "client-id"
@@ -97,6 +97,9 @@ class WireQuotas:
 
     def release(self) -> tuple[int, ...] | None:
         return self._wire.version()
+
+    def brokers(self) -> frozenset[BrokerId]:
+        return frozenset(self._wire.brokers())
 
     def cluster_id(self) -> str:
         return self._wire.cluster_id

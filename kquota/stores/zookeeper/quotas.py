@@ -16,7 +16,7 @@ from kquota.quota_keys import quotas_of
 from kquota.stores.zookeeper.topics import cluster_id
 from kquota.stores.zookeeper.znode import LIVE_BROKERS, NOTIFICATIONS, Node, config_in, decoded, encoded
 from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
-from kquota.terms import CLIENTS, DEFAULT, ENTITY_TYPES, IPS, USERS, WIRE_DEFAULT
+from kquota.terms import CLIENTS, DEFAULT, ENTITY_TYPES, IPS, USERS, WIRE_DEFAULT, BrokerId
 
 _TELLS_2_7: Final = 5  # the version of a broker's znode since 2.7. During an upgrade, a newer broker may still write 4
 _ROOTS: Final = tuple(f"/config/{kind}" for kind in ENTITY_TYPES)
@@ -93,6 +93,11 @@ class ZooKeeperQuotas:
         """
         nodes = self._znodes.read_all(f"{LIVE_BROKERS}/{broker}" for broker in self._znodes.children(LIVE_BROKERS))
         return (2, 7) if nodes and all(_registered(node) >= _TELLS_2_7 for node in nodes.values()) else None
+
+    def brokers(self) -> frozenset[BrokerId]:
+        """Return the live brokers. Registrations that Kafka could not have written are left out."""
+        names = self._znodes.children(LIVE_BROKERS)
+        return frozenset(BrokerId(int(name)) for name in names if name.isascii() and name.isdigit())
 
     def cluster_id(self) -> str:
         return cluster_id(self._znodes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -15,6 +15,7 @@ from kquota.cli.options import Output, interval_seconds
 from kquota.cli.output import Answer, Part, Row, hidden, rounded
 from kquota.cli.output import key as json_key
 from kquota.cli.progress import live
+from kquota.cli.quota.metrics_source import MetricsSource
 from kquota.cli.quota.top.command import TopOptions
 from kquota.cli.quota.use_text import amount, bucket_name
 from kquota.cli.table import COLUMNS, aligned, columns
@@ -25,6 +26,7 @@ from kquota.quota.limits import plain
 from kquota.quota.port import Principals
 from kquota.quota.precedence import Per
 from kquota.quota.usage import BucketUse, Usage, joined, share
+from kquota.terms import BrokerId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,19 +141,19 @@ def run(options: TopOptions) -> Generator[TopClients]:
     watched = options.output is Output.text and not options.once and sys.stdout.isatty()
     with world.quotas(at) as quotas:
         if not watched:
-            yield _read(reader, quotas, options)
+            yield _read(reader, quotas, options, source)
             return
         with live() as show:
             while True:
                 began = time.monotonic()
-                show(_lines(reader, quotas, options))
+                show(_lines(reader, quotas, options, source))
                 time.sleep(max(0.0, interval - (time.monotonic() - began)))
 
 
-def _lines(reader: world.UsageReader, quotas: Principals, options: TopOptions) -> Iterator[str]:
+def _lines(reader: world.UsageReader, quotas: Principals, options: TopOptions, source: MetricsSource) -> Iterator[str]:
     """Yield the lines of one reading, or a warning if it fails, because the next reading may succeed."""
     try:
-        found = _read(reader, quotas, options)
+        found = _read(reader, quotas, options, source)
     except Unreachable as error:
         yield f"warning: {worded(error)}; trying again"
         return
@@ -159,7 +161,7 @@ def _lines(reader: world.UsageReader, quotas: Principals, options: TopOptions) -
     yield from found.text()
 
 
-def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions) -> TopClients:
+def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, source: MetricsSource) -> TopClients:
     found = reader()
     answered = [one for one in found if not isinstance(one, Unreachable)]
     failed = [one for one in found if isinstance(one, Unreachable)]
@@ -180,6 +182,14 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions) ->
         for one in answered
         if one.unread
     ]
+    unread = [] if failed else _unread(quotas.brokers(), {one.broker for one in answered})
+    if unread:
+        brokers = f"broker{'' if len(unread) == 1 else 's'} {', '.join(map(str, unread))}"
+        notes.append(
+            f"note: --metrics names no exporter of {brokers}. The use of quotas there is not shown"
+            if source.prometheus is None
+            else f"warning: Prometheus has no metrics of {brokers}. Check its scrape targets"
+        )
     if options.snapshot is not None:
         path, rows = local_files.usage_snapshot(options.snapshot, quotas.cluster_id(), datetime.now(UTC), readings)
         notes.append(
@@ -196,8 +206,15 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions) ->
         clients=shown,
         most=options.lines,
         notes=tuple(notes),
-        code=FAILED if failed else NOT_YET if throttled else DONE,
+        code=FAILED if failed or (unread and source.prometheus) else NOT_YET if throttled else DONE,
     )
+
+
+def _unread(live: Set[BrokerId], read: Set[str]) -> list[BrokerId]:
+    """Return the live brokers without metrics, in order. If an exporter does not report the id of its broker, the list
+    is empty, because this broker can be any of them.
+    """
+    return [] if read - set(map(str, live)) else sorted(broker for broker in live if str(broker) not in read)
 
 
 def _shown(usage: Usage) -> TopClient:
