@@ -15,6 +15,7 @@ from kquota.quota.limits import QuotaChange
 from kquota.sandbox.cluster import Sandbox, kafka_tool
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas
+from kquota.terms import Default
 
 ONE: Final = 0.25
 EVERY: Final = 0.35
@@ -32,11 +33,11 @@ def sections() -> list[Section]:
     return [raced("describe", results), measured("apply", [*applied, *document.in_zookeeper()])]
 
 
-def seed(bootstrap: str, users: range) -> None:
-    """Gives this number of users a quota."""
+def seed(bootstrap: str, users: range, client_id: Default | None = None) -> None:
+    """Gives each of these users a quota, or with `client_id` each of their clients."""
     with Wire(bootstrap, {}) as wire:
         for first in range(users.start, users.stop, _BATCH):
-            batch = [Entity(user=f"user-{n}") for n in users[first - users.start :][:_BATCH]]
+            batch = [Entity(user=f"user-{n}", client_id=client_id) for n in users[first - users.start :][:_BATCH]]
             WireQuotas(wire).alter([QuotaChange(entity=user, add={"producer_byte_rate": 1e6}) for user in batch])
 
 

@@ -17,6 +17,7 @@ from tabulate import tabulate
 from bench.quotas import seed
 from bench.race import Cost, cost, kquota, say, spread
 from bench.servers import brokers
+from kquota.terms import DEFAULT
 
 CLIENTS: Final = 10_000
 USERS: Final = 500
@@ -26,9 +27,9 @@ ROUNDS: Final = 5
 
 
 def main() -> None:
-    """Measures the CPU time with a quota for each user. Prints one table."""
+    """Measures the CPU time with a quota for the clients of each user. Prints one table."""
     with brokers("top") as found, ExitStack() as stack:
-        seed(found.bootstrap, range(USERS))
+        seed(found.bootstrap, range(USERS), DEFAULT)
         urls = [stack.enter_context(_exporter(broker)) for broker in range(1, BROKERS + 1)]
         words = ["quota", "top", "--bootstrap-server", found.bootstrap, "--once", "--metrics"]
         costs = {

@@ -20,6 +20,11 @@ class QuotaBucket:
     client_id: str | None
 
     @property
+    def client(self) -> Client:
+        """The client, as far as the tags name it."""
+        return Client(user=self.user, client_id=self.client_id)
+
+    @property
     def per(self) -> Per:
         """The identity that has this bucket. Raises ValueError without a tag, because no client has such a bucket."""
         if self.user is not None:
@@ -50,16 +55,20 @@ class BucketUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """A bucket with its limit, and its readings by broker. `level`, `entity`, `limit` and `shared_by` are None if no
-    quota limits the bucket.
+    """A bucket with its limit, and its readings by broker. `level`, `entity` and `limit` are None if no quota
+    limits the bucket.
     """
 
     bucket: QuotaBucket
     level: int | None
     entity: Entity | None
     limit: float | None
-    shared_by: str | None
     readings: tuple[BucketUse, ...]
+
+    @property
+    def shared_by(self) -> str | None:
+        """The clients that share the bucket. None if no quota limits it."""
+        return None if self.level is None else shared(self.level, self.bucket.client)
 
     @property
     def worst(self) -> BucketUse:
@@ -102,15 +111,17 @@ def joined(quotas: Quotas, found: Iterable[tuple[QuotaBucket, BucketUse]]) -> tu
     return tuple(sorted((_joined(indexed, one, readings) for one, readings in by_bucket.items()), key=Usage.order))
 
 
+def _in_order(use: BucketUse) -> tuple[bool, str]:
+    return not use.broker.isdigit(), use.broker.zfill(12)
+
+
 def _joined(quotas: QuotasByLevel, bucket: QuotaBucket, readings: Sequence[BucketUse]) -> Usage:
-    client = Client(user=bucket.user, client_id=bucket.client_id)
     # The tags show which levels can set the limit, because brokers leave out the parts that a level ignores.
-    level, entity, limit = limiting(quotas, client, bucket.key, bucket.per) or (None, None, None)
+    level, entity, limit = limiting(quotas, bucket.client, bucket.key, bucket.per) or (None, None, None)
     return Usage(
         bucket=bucket,
         level=level,
         entity=entity,
         limit=limit,
-        shared_by=None if level is None else shared(level, client),
-        readings=tuple(sorted(readings, key=lambda one: (not one.broker.isdigit(), one.broker.zfill(12)))),
+        readings=tuple(readings if len(readings) == 1 else sorted(readings, key=_in_order)),
     )

@@ -54,22 +54,46 @@ class TopClient(Part):
     shared_by: str | None
     throttled: bool
     brokers: tuple[TopUse, ...]
-    usage: Usage = hidden()
 
-    def line(self) -> Sequence[str]:
-        """Return the columns for people, with the broker that is nearest to the limit."""
-        worst = self.usage.worst
-        part = self.usage.share
-        return (
-            bucket_name(self.user, self.client_id),
-            self.key,
-            amount(self.key, worst.used),
-            "unlimited" if self.limit is None else amount(self.key, self.limit),
-            "" if part is None else f"{part:.0%}",
-            _throttling(worst),
-            worst.broker,
-            "" if self.entity is None else str(self.entity),
-        )
+
+def _shown(usage: Usage) -> TopClient:
+    bucket = usage.bucket
+    return TopClient(
+        key=bucket.key,
+        user=bucket.user,
+        client_id=bucket.client_id,
+        per=bucket.per,
+        limit=usage.limit,
+        level=usage.level,
+        entity=usage.entity,
+        shared_by=usage.shared_by,
+        throttled=usage.throttled,
+        brokers=tuple(
+            TopUse(
+                broker=one.broker,
+                used=one.used,
+                share=share(one, usage.limit),
+                throttle_ms=one.throttle_ms,
+                tokens=one.tokens,
+            )
+            for one in usage.readings
+        ),
+    )
+
+
+def _line(usage: Usage) -> Sequence[str]:
+    """Return the columns for people, with the broker that is nearest to the limit."""
+    bucket, worst, part = usage.bucket, usage.worst, usage.share
+    return (
+        bucket_name(bucket.user, bucket.client_id),
+        bucket.key,
+        amount(bucket.key, worst.used),
+        "unlimited" if usage.limit is None else amount(bucket.key, usage.limit),
+        "" if part is None else f"{part:.0%}",
+        _throttling(worst),
+        worst.broker,
+        "" if usage.entity is None else str(usage.entity),
+    )
 
 
 _HEADS: Final = ("client", "key", "used", "limit", "of limit", "throttled", "broker", "quota")
@@ -97,13 +121,13 @@ class TopClients(Answer):
 
     brokers: tuple[str, ...]
     controller_queue_ms: float | None = json_key(form=rounded(1))
-    clients: tuple[TopClient, ...]
+    clients: tuple[Usage, ...] = json_key(form=lambda clients: [_shown(one) for one in clients])
     most: int = hidden()
 
     def text(self) -> Iterator[str]:
         """Yield the table, and the queue of the controller if a broker reports it."""
         if self.clients:
-            yield from aligned([one.line() for one in self.clients[: self.most]], _HEADS, _LEFT).splitlines()
+            yield from aligned([_line(one) for one in self.clients[: self.most]], _HEADS, _LEFT).splitlines()
         else:
             yield "no clients to show"
         if (more := len(self.clients) - self.most) > 0:
@@ -113,7 +137,7 @@ class TopClients(Answer):
 
     def rows(self) -> Iterator[Row]:
         """Yield a row for each client and broker."""
-        for one in self.clients:
+        for one in map(_shown, self.clients):
             user, client_id = columns(one.entity)[:2]
             for at in one.brokers:
                 yield [
@@ -198,7 +222,7 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, so
             else "note: no client has a quota metric, so nothing was written"
         )
     queues = [one.queue_ms for one in answered if one.queue_ms is not None]
-    shown = tuple(_shown(one) for one in usages if one.limit is not None or not options.limited)
+    shown = tuple(one for one in usages if one.limit is not None or not options.limited)
     throttled = any(one.throttled for one in shown)
     return TopClients(
         brokers=tuple(one.broker for one in answered),
@@ -215,32 +239,6 @@ def _unread(live: Set[BrokerId], read: Set[str]) -> list[BrokerId]:
     is empty, because this broker can be any of them.
     """
     return [] if read - set(map(str, live)) else sorted(broker for broker in live if str(broker) not in read)
-
-
-def _shown(usage: Usage) -> TopClient:
-    bucket = usage.bucket
-    return TopClient(
-        key=bucket.key,
-        user=bucket.user,
-        client_id=bucket.client_id,
-        per=bucket.per,
-        limit=usage.limit,
-        level=usage.level,
-        entity=usage.entity,
-        shared_by=usage.shared_by,
-        throttled=usage.throttled,
-        brokers=tuple(
-            TopUse(
-                broker=one.broker,
-                used=one.used,
-                share=share(one, usage.limit),
-                throttle_ms=one.throttle_ms,
-                tokens=one.tokens,
-            )
-            for one in usage.readings
-        ),
-        usage=usage,
-    )
 
 
 def _throttling(one: BucketUse) -> str:
