@@ -74,7 +74,8 @@ def read(of: PrometheusServer) -> list[BrokerMetrics | Unreachable]:
     except Unreachable as error:
         return [error]
     if not newest:
-        return [Unreachable(f"{of.address}: Prometheus has no quota metrics of brokers. Check the labels in the URL")]
+        wrong = "Prometheus has no quota metrics of brokers. Check its scrape targets, and the labels in the URL"
+        return [Unreachable(f"{of.address}: {wrong}")]
     return [*_of_one_cluster(newest, of)]
 
 

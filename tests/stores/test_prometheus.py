@@ -66,7 +66,7 @@ def test_two_clusters_are_refused(url: str) -> None:
 
 def test_labels_that_no_series_has_are_named(url: str) -> None:
     [failed] = read(server(f"{url}?job=absent", "--prometheus"))
-    assert "Prometheus has no quota metrics of brokers. Check the labels" in str(failed)
+    assert "Prometheus has no quota metrics of brokers. Check its scrape targets" in str(failed)
 
 
 @pytest.mark.parametrize("minutes", [7, 30, 60, 90])
