@@ -48,12 +48,20 @@ class Recovered(Answer):
 
 
 def resume(options: ResumeOptions) -> Recovered:
-    """Continue the selected runs. Raises Invalid for two selections, Refused if no selected run is open."""
+    """Continue the selected runs, by default all open runs.
+
+    Raises Invalid for two selections. Raises Refused if the selected run is not open, if a check fails, and if the
+    operator does not confirm a takeover.
+    """
     return _recover(options, "resume")
 
 
 def abort(options: AbortOptions) -> Recovered:
-    """Undo the selected run. Raises Invalid for two selections, or if several runs are open and none is selected."""
+    """Undo the selected run, by default the only open run.
+
+    Raises Invalid for two selections, or if several runs are open and none is selected. Raises Refused if the selected
+    run is not open, if a check fails, and if the operator does not confirm.
+    """
     return _recover(options, "abort")
 
 

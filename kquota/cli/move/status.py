@@ -42,9 +42,10 @@ class BrokerRate(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRun(Part):
-    """An open run. `done` of its `partitions` are in place. `throttle` is in bytes per second.
+    """An open run. `done` is the number of its `partitions` that are in place.
 
-    `copied` and `left` are bytes, and `least_seconds` is the time for `left` at the throttle. None means unknown.
+    `throttle` is in bytes per second, or None without a throttle. `copied` and `left` are in bytes. `least_seconds` is
+    the time for `left` at the throttle. Otherwise, None means unknown or not recorded.
     """
 
     run: str

@@ -1,6 +1,6 @@
 """The answer of `move estimate`: the value from which its text, its JSON document and its report are written.
 
-Units are bytes, bytes per second and seconds. null means unknown, never 0.
+Units are bytes, bytes per second and seconds. null means unknown or not given, never 0.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _log_dir_moves(found: Sequence[LogDirPace]) -> list[LogDirTimeShown]:
 
 
 def ahead(found: Outlook) -> dict[str, object]:
-    """Return the JSON keys of an outlook. null means unknown, never 0."""
+    """Return the JSON keys of an outlook. null means unknown, never 0. Without waves, `waves_seconds` is also null."""
     band, waves = found.band, found.waves
     return {
         "band": None

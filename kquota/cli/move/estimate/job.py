@@ -51,7 +51,7 @@ class Calculated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The engine that does the work, and its folder. `start` is the start of Spark that is running, if there is one."""
+    """The engine that does the work, and its folder. `start` is None if Spark is not starting yet."""
 
     engine: Engine
     scratch: Path
@@ -62,9 +62,9 @@ class Job:
 def begun(
     asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path, engine: Engine
 ) -> Iterator[Job]:
-    """Yield the job. For a live cluster without a history, Spark starts while kquota reads the cluster, because such a
-    job is small.
+    """Yield the job.
 
+    For a live cluster without a history, Spark starts while kquota reads the cluster, because such a job is small.
     Otherwise, Spark starts later.
     """
     if asked.history or not is_live(asked, connection):
@@ -79,7 +79,7 @@ def calculated(
 ) -> Calculated:
     """Calculate the sums of a move.
 
-    Raises Invalid for input that only Spark can check, Refused if Spark cannot finish.
+    Raises Invalid for input that only Spark can check, Refused if Spark cannot finish or the plan names dead brokers.
     """
     with ExitStack() as stack:
         on_stage = stack.enter_context(stages())

@@ -30,8 +30,10 @@ class Limits:
 
 
 def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impact: str | None) -> Limits:
-    """Parse the limits. Raises Invalid for an invalid rate, time or percentage, and if both throttle and deadline are
-    missing.
+    """Parse the limits.
+
+    Raises Invalid for an invalid rate, time or percentage, without both throttle and deadline, and for --max-impact
+    without --nic.
     """
     if throttle is None and deadline is None:
         raise Invalid("no throttle and no deadline is given. Give --throttle RATE or --deadline TIME")

@@ -44,7 +44,11 @@ _QUARTERS: Final = (2, 3, 4, 6, 8, 20)
 
 
 def run(options: EstimateOptions) -> Generator[Estimate]:
-    """Yield the estimate. Raises Invalid for unusable input, and after the estimate Refused for an impossible move."""
+    """Yield the estimate, and write the report if one is requested.
+
+    Raises Invalid or Refused for unusable input. After the estimate, raises Refused if the move never finishes,
+    does not fit on the disks or breaks a limit.
+    """
     inside = rates.any_throttle(options.replica_alter_log_dirs_throttle, log_dir_time.OPTION)
     limited = limits.limits(options.throttle, options.deadline, options.nic, options.max_impact)
     asked = estimate_inputs.asked(options)
@@ -93,7 +97,10 @@ def _split(waves: int | None, max_in_flight: str | None) -> Split | None:
 
 
 def remember(kept: local_files.PastMovesFile, plan: Plan, move: Pace) -> None:
-    """Record the expected time of the move. A later --execute compares it with the actual time."""
+    """Record the expected time of the move. A later --execute compares it with the actual time.
+
+    A time that is unknown or only a lower bound is not recorded. A failed write causes a warning.
+    """
     if not move.seconds or move.followed is False:
         return
     estimated = KeptEstimate(
@@ -172,7 +179,7 @@ def _fetch(asked: Limits, enforcement: Enforcement, throttle: ByteRate, brokers:
 def _others(judged: Pace | Waves) -> tuple[Pace | Waves, ...]:
     """Estimate the same move under other throttles, from half to five times this throttle.
 
-    If the move never finishes with this throttle, kquota uses the smallest throttle with which it finishes instead.
+    If the move never finishes with this throttle, the rate that the throttle must exceed replaces it.
     """
     least = (judged.least_throttle or 0) if judged.feasible is False else 0
     about = max(judged.throttle, int(least))
@@ -195,7 +202,7 @@ def cordon_remarks(cordons: Iterable[Cordon], measured: Measured) -> Iterator[st
 
 
 def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
-    """Yield each kind of row that was left out, and each assumption."""
+    """Yield the number of rows that were left out, each assumption, and warnings about what the estimate omits."""
     health = measured.health
     counts = {
         "{} rows are left out: broker, topic, partition or a valid size is missing": health.bad,

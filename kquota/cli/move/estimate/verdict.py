@@ -37,7 +37,7 @@ class MoveVerdict:
 
     @property
     def late(self) -> bool | None:
-        """True if the deadline is missed. None without a deadline, or if the expected time is unknown."""
+        """True if the deadline is missed. None without a deadline, or if it is unknown whether the move meets it."""
         if self.deadline is None:
             return None
         seconds = self.judged.seconds
@@ -47,7 +47,7 @@ class MoveVerdict:
 
     @property
     def refused(self) -> str | None:
-        """The reason for exit code 1, or None if nothing prevents the move."""
+        """The reason for exit code 1, or None if nothing known prevents the move and no known limit is broken."""
         if self.judged.feasible is False:
             return f"the move can never finish: {why_never(self.judged)}"
         return why_full(self.outlook) if self.outlook.full else self.outside
@@ -76,7 +76,7 @@ class MoveVerdict:
 
 
 def why_empty(window: Window) -> str:
-    """Return the two bounds that leave no possible throttle between them."""
+    """Return the bounds that leave no possible throttle: the upper bound, and the lower bound if one is known."""
     most, least = window.most, window.least
     assert most is not None
     over = "" if least is None else f" and above {human_rate(least.rate or 0.0)} ({least.why})"
@@ -85,7 +85,7 @@ def why_empty(window: Window) -> str:
 
 
 def why_late(verdict: MoveVerdict) -> str:
-    """Return by how much the move misses the deadline, and which throttle would meet it."""
+    """Return the missed deadline, the expected time, and how to meet the deadline if that is possible."""
     seconds, enough = verdict.judged.seconds, verdict.within
     found = f"the expected time is {human_duration(seconds)}" if seconds is not None else "the move can never finish"
     if seconds is None and verdict.judged.feasible is not False:

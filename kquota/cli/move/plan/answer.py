@@ -19,7 +19,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastShown(Part):
-    """The fewest bytes that any plan must copy, and the terms of this bound."""
+    """The lower bound of the bytes that any plan must copy, and its terms."""
 
     bytes: int
     forced: int
@@ -29,7 +29,7 @@ class LeastShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandShown(Part):
-    """The bytes that each broker should hold."""
+    """The smallest, mean and largest number of bytes that each broker or log dir should hold."""
 
     low: int
     mean: int
@@ -55,7 +55,10 @@ class LeaderShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePlanned(Part):
-    """A partition of the plan. `size` and `bytes` are None if the size is unknown."""
+    """A partition of the plan. `size` is the bytes of each copy, and `bytes` the bytes to copy.
+
+    If the size is unknown, both are None, except that `bytes` is 0 without copies.
+    """
 
     partition: TopicPartition = spread()
     before: Replicas
@@ -78,8 +81,8 @@ class HoldingShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskShown(Part):
-    """A broker's disks, in bytes and as used fractions. The worst case: all copies are done, and no old replica is
-    deleted yet.
+    """The disks of a broker, or of one of its log dirs, in bytes and as used fractions. A fraction is None if it is
+    unknown. The worst case: all copies are done, and no old replica is deleted yet.
     """
 
     total: int
@@ -91,7 +94,7 @@ class DiskShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerPlanned(Part):
-    """A broker before and after the move."""
+    """A broker before and after the move. `incoming` is the bytes to copy to it. `disk` is None if it is unknown."""
 
     broker: BrokerId
     rack: str | None
@@ -112,7 +115,11 @@ class LeftShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePlan(Answer):
-    """The answer of `move plan`. `plan` is None if there is nothing to do. `sizes` is the source of the sizes."""
+    """The answer of `move plan`. `plan` and `rollback` are None if there is nothing to do.
+
+    `sizes` is the source of the sizes. `ratio` is `bytes` divided by the lower bound, or None if this bound is 0.
+    `band` is None if no goal needs a band.
+    """
 
     sizes: str
     plan: Plan | None = key(form=plan_document)

@@ -24,7 +24,7 @@ from kquota.placement.planned import BrokerChange, PartitionChange, Planned
 from kquota.terms import BrokerId
 
 FIRST: Final = 20
-"""The maximum number of rows of a table without --explain."""
+"""The maximum number of moves, and of partitions that do not reach the goal, that are shown without --explain."""
 _BROKERS: Final = 8
 _NAMED: Final = 5
 
@@ -40,7 +40,9 @@ _WORDS: Final = {
 def explain(
     cluster: ClusterLayout, goal: Goal, found: Planned, source: str, *, file: str | None, everything: bool
 ) -> None:
-    """Print the explanation: the answer first, then the tables. Long tables are cut unless `everything` is set.
+    """Print the explanation: the answer first, then the tables.
+
+    Unless `everything` is set, long tables are cut, and brokers without changes are left out.
 
     `file` is the file that receives the plan from stdout, or None if there is no such file.
     """
@@ -132,7 +134,7 @@ def _touched(share: BrokerChange) -> bool:
 
 
 def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> Iterator[str]:
-    """Yield unreached goals with their reasons, and topics that were left out on purpose."""
+    """Yield unreached goals with their reasons, the band, cordoned log dirs, excluded topics and leader changes."""
     for left in found.left[:most]:
         yield f"warning: {left.partition} {left.why}"
     if len(found.left) > most:
@@ -188,7 +190,7 @@ def _outside(goal: Goal, found: Planned) -> Iterator[str]:
 
 
 def _answer(found: Planned) -> Iterator[str]:
-    """Yield the cost of the plan, and the fewest bytes that any plan must copy."""
+    """Yield the cost of the plan, and the lower bound of the bytes that any plan must copy."""
     if not found.changes:
         yield "nothing to do: no replica has to move for this goal, so there is no plan"
         return

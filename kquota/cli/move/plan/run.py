@@ -44,7 +44,11 @@ _OF_BROKERS: Final = (
 
 
 def run(options: PlanOptions) -> MovePlan | LogDirPlan:
-    """Return the plan, and explain it on stderr. Raises Invalid without a goal."""
+    """Return the plan, and explain it on stderr.
+
+    Raises Invalid without a goal and for options that do not fit together, Refused for a pattern that matches no
+    topic, and for an unknown or unusable broker.
+    """
     if options.balance_log_dirs is not None:
         return _within_broker(options, BrokerId(options.balance_log_dirs))
     if options.replica_alter_log_dirs_throttle is not None:
@@ -160,9 +164,10 @@ def _newest(history: list[str], cluster_id: str) -> tuple[list[LogDir], str]:
 
 
 def _topics(every: frozenset[str], patterns: Iterable[str] | None) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the topics of all goals, and the topics of a drain. Raises Refused for a pattern that matches no topic.
+    """Return the topics of all goals except a drain, and the topics of a drain. Raises Refused for a pattern that
+    matches no topic.
 
-    A pattern that starts with `*` does not match internal topics, just as `*` in a shell does not match dotfiles.
+    Only a pattern that starts with `_` matches internal topics, just as `*` in a shell does not match dotfiles.
     """
     if patterns is None:
         return every - INTERNAL, every

@@ -23,13 +23,17 @@ _SHOWN: Final = 15
 """The maximum number of readings in the text. JSON and TSV have all readings."""
 _CLOSE: Final = 0.1
 _CLOSE_SECONDS: Final = 10.0
-"""The end of a run counts as seen up to this delay after its last copies: a fraction of its time, or seconds."""
+"""If a run ends at most this long after its last copies, a command saw their end. The longer time counts: this fraction
+of the time of the run, or these seconds.
+"""
 _ENDS: Final = {Progress.DONE.value: "done", Progress.ELSEWHERE.value: "ended elsewhere"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary(Part):
     """One run, in bytes, bytes per second and seconds. None means unknown or not recorded.
+
+    A `throttle` of None means no throttle. `ended`, `seconds` and `error` are also None while the run is open.
 
     `outcome` is `open`, `done`, `ended elsewhere` (the replicas were not those of the plan), `undone`, or `ended` if
     the record does not show how. `error` is (actual - expected) / expected. It is None if no command saw the end of the
@@ -106,7 +110,10 @@ class RunsListed(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerReported(Part):
-    """The copies to one broker: expected and actual bytes, and seconds from the start to the end of the last copy."""
+    """The copies to one broker: expected and actual bytes, and seconds from the start to the end of the last copy.
+
+    None means unknown.
+    """
 
     broker: BrokerId
     expected_bytes: int | None = key("bytes_expected")
@@ -117,7 +124,10 @@ class BrokerReported(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingReported(Part):
-    """One reading, `seconds` after the start. `rate` is the throughput since the previous reading."""
+    """One reading, `seconds` after the start. `rate` is the throughput since the previous reading, in bytes per second.
+
+    `copied` and `left` are in bytes. None means unknown.
+    """
 
     time: datetime
     seconds: float = key(form=rounded(1))

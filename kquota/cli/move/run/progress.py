@@ -34,8 +34,8 @@ class RunProgress:
         self._next, self._reported = -math.inf, ports.clock.monotonic()
 
     def step(self, *, ended: bool = False) -> None:
-        """Read the cluster if the last reading is old or the moves have `ended`. Print a reading at most every
-        `_TELL_SECONDS`.
+        """Read the cluster if the last reading is old, or a last time if the moves have `ended` after a first reading.
+        Print a reading at most every `_TELL_SECONDS`.
 
         A failed reading causes a warning and does not end the move.
         """

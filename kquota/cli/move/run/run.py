@@ -89,7 +89,8 @@ class _TroubleError(Exception):
 
 
 def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
-    """Run the whole move. Raises Refused, before anything is written, if a check fails.
+    """Run the whole move. Raises Invalid for options that do not fit together, Refused if a check fails, both
+    before anything is written.
 
     Also raises the errors of --execute and --verify.
     """

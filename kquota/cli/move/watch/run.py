@@ -15,7 +15,10 @@ from kquota.watch.observation import MoveWatch
 
 
 def run(options: WatchOptions) -> Generator[MovesWatched]:
-    """Watch a plan, a run, or every move. Raises Invalid, and Refused for a run that is not open."""
+    """Watch a plan, a run, or every move.
+
+    Raises Invalid for a plan together with a run, Refused for a run that is not open.
+    """
     interval = interval_seconds(options.interval)
     if options.plan is not None and options.run is not None:
         raise Invalid("PLAN and --run both select a move. Give one of them")

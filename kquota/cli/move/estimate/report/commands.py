@@ -30,7 +30,7 @@ def cluster(connection: Connection, environment: Mapping[str, str] = os.environ)
 
 
 def commands(options: tuple[str, ...], plan: str, throttle: ByteRate) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return each command with its purpose, on one line and quoted."""
+    """Return the purpose of each command, and its parts, quoted for a shell. A page shows one part per line."""
     at, of_plan = _words(*options), _words("--reassignment-json-file", plan)
     rate = exact_rate(throttle)
     execute = ("kquota reassign-partitions", *at, *of_plan, f"--execute --throttle {rate}")

@@ -23,7 +23,7 @@ from kquota.sizes.move_effect import Moved
 _NAMES: Final = 10
 """The maximum number of file names that are listed, because a history can have thousands of files."""
 _MOST: Final = 60
-"""The maximum number of brokers in a plot."""
+"""The maximum number of brokers in a plot. In the plot of the throttles, each side of a broker counts."""
 _FAR: Final = 5
 """The largest ratio of disk size to stored bytes in a plot. Larger disks would make the bars invisible."""
 
@@ -67,8 +67,8 @@ class Carried:
     """Bytes that brokers send and receive, and how their throttles are used. `spent` is None if the write rates are
     unknown.
 
-    `slowest` has each side of a broker with the seconds until it finishes, or None if they are unknown. The bottleneck
-    is first.
+    `slowest` has each side of a broker with the seconds until it finishes, or None without an expected time. The
+    bottleneck is first.
     """
 
     bytes: Plot
@@ -105,8 +105,8 @@ def stored(ticket: Ticket) -> Stored:
 
 
 def rooms(found: Outlook) -> list[tuple[float, Room]]:
-    """Return the bytes left on each volume that receives copies, at the moment when it is fullest. The fullest volume
-    is first.
+    """Return each volume that receives copies, with the bytes left when it is fullest. The volume with the fewest bytes
+    left is first.
     """
     return sorted(((room.least, room) for room in found.rooms if room.least is not None), key=lambda each: each[0])
 
@@ -120,7 +120,7 @@ def unchecked(found: Outlook, most: int) -> str:
 
 
 def carried(answer: Estimate) -> Carried:
-    """Return the plots of at most `_MOST` brokers, and the sides of all brokers, the slowest first."""
+    """Return the plots, and the sides of all brokers: the bottleneck first, then the slowest."""
     pace = answer.pace
 
     def done(share: Share) -> float | None:

@@ -49,7 +49,10 @@ class LogDirPlanned(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirPlan(Answer):
-    """The answer for one broker. `plan` is None if there is nothing to do. `sizes` is the source of the sizes."""
+    """The answer for one broker. `plan`, `rollback` and `time` are None if there is nothing to do.
+
+    `sizes` is the source of the sizes. `ratio` is `bytes` divided by the lower bound, or None if this bound is 0.
+    """
 
     sizes: str
     broker: BrokerId

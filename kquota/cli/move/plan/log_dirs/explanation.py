@@ -52,7 +52,7 @@ def explain_log_dirs(
 
 
 def _answer(found: LogDirsPlanned) -> Iterator[str]:
-    """Yield the cost of the plan, and the fewest bytes that any plan must copy."""
+    """Yield the cost of the plan, and the lower bound of the bytes that any plan must copy."""
     if not found.moves:
         yield f"nothing to do: no replica of broker {found.broker} has to move, so there is no plan"
     else:
