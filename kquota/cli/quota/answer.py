@@ -161,7 +161,7 @@ def bare(value: Value) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsent(Reviewed):
-    """The answer of --dry-run: the values that a write would send, one line per entity."""
+    """The answer of `apply` if nothing is sent: the values that a write would send, one line per entity."""
 
     def text(self) -> Iterator[str]:
         for one in self.changes:

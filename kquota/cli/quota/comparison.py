@@ -96,7 +96,7 @@ def warn_of(cluster: QuotaCluster, found: Difference) -> None:
 
 
 def _warnings_of_quotas(port: Principals, found: Difference) -> Iterator[str]:
-    """Yield a warning for each key that these brokers may not know."""
+    """Yield a warning for each key that these brokers may not know. Raises Refused for a key that they do not know."""
     first: dict[str, QuotaChange] = {}
     for replacement in found.replacements:
         for key, _, new in replacement.differing():
@@ -136,7 +136,8 @@ def _warnings_of_throttles(configs: Configs, throttlings: Iterable[Throttling]) 
 def write_throttles(configs: Configs, throttlings: Sequence[Throttling]) -> dict[Resource, str]:
     """Write each change independently, and read it back.
 
-    Return the reason for each resource that was not changed or whose state is unknown.
+    Return the reason for each resource that was not changed or whose state is unknown. After Unreachable, kquota does
+    not send the remaining changes.
     """
     undone: dict[Resource, str] = {}
     for place, throttling in enumerate(throttlings):

@@ -35,7 +35,10 @@ class BucketShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelShown(Part):
-    """A level, and the limit that is set on it."""
+    """A level, and the limit that is set on it. `value` is None if no limit is set.
+
+    `entity` is None if no entity on this level can match the client.
+    """
 
     level: int
     entity: Entity | None

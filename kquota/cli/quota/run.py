@@ -34,7 +34,10 @@ _SECONDS_PER_ENTITY: Final = 0.001
 
 
 def export(options: ExportOptions) -> Answer:
-    """Export all quotas. kquota warns about each limit that is not valid in a document, and about unreadable quotas."""
+    """Export all quotas, with warnings about unreadable quotas and about quotas that the format cannot hold.
+
+    Raises Invalid for options that do not apply to a format of another tool.
+    """
     foreign = options.form is not QuotaFormat.kquota
     if foreign and options.replication_throttles:
         raise Invalid(f"--format {options.form} cannot hold replication throttles. Leave out --replication-throttles")
@@ -70,7 +73,11 @@ def diff(options: DiffOptions) -> Reviewed:
 
 
 def apply(options: ApplyOptions) -> Answer:
-    """Apply the document. Raises Refused if the change is not the reviewed one, or is not confirmed."""
+    """Apply the document. Raises Refused if the change is not the reviewed one, or is not confirmed.
+
+    Raises Invalid for an invalid hash or document, and if a confirmation needs a terminal. Raises Conflict if the
+    quotas changed before the confirmation.
+    """
     if options.change is not None and not _HASH.fullmatch(options.change):
         raise Invalid(
             f"--change {options.change!r}: not a change hash (sha256: and 16 hexadecimal digits). Copy the hash that "

@@ -29,8 +29,8 @@ _SHOWN: Final = 10
 class AdvisedClient(Part):
     """One client and key: its use on the broker where the use is highest, its limits, and the predicted throttle time.
 
-    The throttle time covers the window of the advice. It is None if the proposed limit does not throttle the client, or
-    if kquota does not predict the time (`unpredicted`).
+    `limit` is None if the client is unlimited. The throttle time covers the window of the advice. It is None if the
+    proposed limit does not throttle the client, or if kquota does not predict the time (`unpredicted`).
     """
 
     key: str

@@ -34,7 +34,7 @@ _MOST_PREDICTED: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
-    """The options that determine the proposed limits. `network` is in bytes per second."""
+    """The options that determine the proposed limits. `network` is in bytes per second, `head_room` is a factor."""
 
     head_room: float
     keys: tuple[str, ...]
@@ -90,7 +90,10 @@ def _wish(given: AdviseOptions, rules: _Rules, capacity: Capacity) -> Wish:
 
 
 def _predicted(job: UsageJob, found: Sequence[ProposedLimit]) -> Mapping[QuotaBucket, ThrottledTime]:
-    """Return the throttle time of each client that the proposal throttles, on the broker where its use is highest."""
+    """Return the throttle time of each client that the proposal throttles, on the broker where its use is highest.
+
+    Keys with a token bucket are left out. Clients beyond `_MOST_PREDICTED` are left out with a warning.
+    """
     throttled = [one for one in found if one.throttles and QUOTA_KEYS[one.use.bucket.key].model is not Model.BUCKET]
     worst = sorted(throttled, key=lambda one: one.limit / (one.use.most * one.spread))[:_MOST_PREDICTED]
     if len(worst) < len(throttled):

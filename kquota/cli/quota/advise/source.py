@@ -105,7 +105,10 @@ class UseSource:
         return MeasuredTime(cluster_id, begin, end), usage.opened(reader, found, laid, f"{begin:%Y-%m-%d}")
 
     def _fetched(self, cluster_id: str, scratch: Path) -> Path:
-        """Write the readings of the window as usage snapshots, and return their folder."""
+        """Write the readings of the window as usage snapshots, and return their folder.
+
+        Raises Invalid if there are none.
+        """
         end = datetime.now(UTC).replace(microsecond=0)
         folder = scratch / "usage"
         folder.mkdir()

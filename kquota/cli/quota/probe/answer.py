@@ -45,7 +45,10 @@ class ClientShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadShown(Part):
-    """The load on each broker, or on the controller. `asked` is the requested rate per second, or None for requests."""
+    """The load on each broker, or on the controller. `asked` is the requested rate, in bytes or mutations per second.
+
+    A load of requests has `connections` instead.
+    """
 
     kind: Kind
     topic: str
@@ -57,7 +60,7 @@ class LoadShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaShown(Part):
-    """The quota that the load tests, and where it is set."""
+    """The quota that the load tests, and where it is set. `limit` is None if the client is unlimited."""
 
     key: str
     unit: str
@@ -103,7 +106,10 @@ class ThrottledShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingShown(Part):
-    """The load that one broker (None: the controller) accepted. Rates are per second."""
+    """The load that one broker (None: the controller) accepted. Rates are per second.
+
+    `difference` is a fraction of `expected`. Both are None for a load of requests.
+    """
 
     broker: BrokerId | None
     rate: float = key(form=rounded(3))
@@ -292,5 +298,5 @@ def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
 
 
 def _three(rate: float) -> str:
-    """Format a rate with three digits, never in the form 1.42e+03."""
+    """Format a rate with three digits, or as a whole number from 99.5, but never in the form 1.42e+03."""
     return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"

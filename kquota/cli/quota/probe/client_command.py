@@ -128,7 +128,10 @@ def must_be_plain(protocol: str) -> None:
 
 
 def words(command: str, bootstrap: str, topic: str) -> list[str]:
-    """Return the words of the command, with values in place of {bootstrap} and {topic}. No shell is used."""
+    """Return the words of the command, with values in place of {bootstrap} and {topic}. No shell is used.
+
+    Raises Invalid if the quoting of the command is not valid.
+    """
     try:
         found = shlex.split(command)
     except ValueError as error:
@@ -137,7 +140,10 @@ def words(command: str, bootstrap: str, topic: str) -> list[str]:
 
 
 def ran(command: Sequence[str], seconds: float) -> int | None:
-    """Run the client until it ends, at most `seconds`. Return its exit code, or None if it was stopped."""
+    """Run the client until it ends, at most `seconds`. Return its exit code, or None if kquota stopped it.
+
+    Raises Invalid if the client cannot be started.
+    """
     with _started(command) as process:
         try:
             return process.wait(seconds)

@@ -19,10 +19,10 @@ from kquota.terms import CONTROLLER_MUTATION_RATE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldShown(Part):
-    """The highest `rate` that the controller sustained for topics of one size, or None if the controller sustained no
-    rate.
+    """The highest `rate` that the controller sustained for topics of one size, or None if it sustained no rate.
 
-    `stopped_at` is the next rate, and `why` is the reason why the controller did not sustain the next rate.
+    `stopped_at` is the rate that the controller did not sustain, and `why` is the reason. Both are None if it sustained
+    all rates. Rates are in mutations per second.
     """
 
     partitions_per_topic: int

@@ -39,7 +39,10 @@ _LOADS: Final[Mapping[str, Kind | None]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedLoad:
-    """The options, parsed. `kind` is None for --find-limit, --client-command, --clean-up. Missing options are None."""
+    """The options, parsed. `kind` is None for --find-limit, --client-command, --clean-up. Missing options are None.
+
+    `rate` is in bytes per second, and only for --produce.
+    """
 
     kind: Kind | None
     rate: float | None
@@ -114,7 +117,7 @@ def named_by_options() -> Iterator[None]:
 
 
 def worded(error: KquotaError) -> KquotaError:
-    """Return the same error with the names of options. An error that names no argument stays unchanged."""
+    """Return the error with the options that cause it, or the step that corrects it. Other errors stay unchanged."""
     match error:
         case ArgumentError():
             name = "broker-list" if error.argument == "brokers" else error.argument.replace("_", "-")

@@ -109,7 +109,10 @@ def _readings(who: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple
 def _limit(
     who: ProbeLogins, stage: ProbeCluster, explained: Explanation, client_id: str, options: ProbeOptions
 ) -> Answer:
-    """Try higher and higher mutation rates. The exit code is 0 with a suggested limit, and 8 without one."""
+    """Try higher and higher mutation rates.
+
+    The exit code is 0 with a suggested limit, 8 without one, and 1 if a topic could not be removed.
+    """
     wanted = preparation.climbing(
         explained, stage.brokers, seconds=options.seconds, most_partitions=options.most_partitions
     )
@@ -198,7 +201,10 @@ def _removed(who: ProbeLogins, made: Made) -> Iterator[None]:
 
 
 def _remove_older(stage: ProbeCluster) -> Found:
-    """Remove the topics of older probes whose time is over."""
+    """Remove the topics of older probes whose time is over, and report them on stderr.
+
+    Return all topics whose names have the form of a probe's topic.
+    """
     found, names = probe.remove_older(stage)
     if names:
         say(f"removed topics of an older probe: {', '.join(names[:5])}{' …' * (len(names) > 5)}")

@@ -33,7 +33,7 @@ _BARS: Final = " ▁▂▃▄▅▆▇█"
 
 
 def _quotas(held: Quotas) -> dict[str, object]:
-    """Return the limit of each simulated key, or null if it has none."""
+    """Return the limit of each simulated key, or null if it has none, and the number of samples in a quota window."""
     limits = {key: held.limits.get(key) for key, row in QUOTA_KEYS.items() if row.simulated}
     return {**limits, "window_num": held.samples}
 

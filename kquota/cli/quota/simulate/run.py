@@ -32,7 +32,7 @@ from kquota.terms import SAMPLES
 
 MOST_REQUESTS: Final = 2_000_000
 _MUCH: Final = 20_000_000
-"""The maximum bytes of text that kquota reads without Spark. More bytes take longer to read than Spark to start."""
+"""kquota reads less than this many bytes of text without Spark. For more text, Spark is faster despite its start."""
 
 
 def run(options: SimulateOptions) -> Answer:

@@ -1,4 +1,4 @@
-"""`kquota quota top`: read the exporters and the quotas, and show each client with its quota."""
+"""`kquota quota top`: read the metrics and the quotas, and show each client with its quota."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopUse(Part):
-    """The use of one bucket on one broker. None means that the broker does not report the value."""
+    """The use of one bucket on one broker. None means that the broker does not report the value.
+
+    `share` is the use as a fraction of the limit. It is also None without a limit.
+    """
 
     broker: str
     used: float | None = json_key(form=rounded(3))
@@ -42,7 +45,10 @@ class TopUse(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopClient(Part):
-    """One bucket: its client, its limit and the quota that sets it, and its use on each broker."""
+    """One bucket: its client, its limit and the quota that sets it, and its use on each broker.
+
+    `limit`, `level`, `entity` and `shared_by` are None if no quota limits the bucket.
+    """
 
     key: str
     user: str | None
@@ -102,7 +108,10 @@ _LEFT: Final = frozenset({0, 1, 6, 7})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopClients(Answer):
-    """All clients with a quota metric, nearest to their limit first, and the wait in the controller queue (KIP-599)."""
+    """The clients with a quota metric, throttled clients first, then those nearest to their limits.
+
+    `controller_queue_ms` is the wait in the queue of the controller (KIP-599), or None if no broker reports it.
+    """
 
     HEADER = (
         "key",
@@ -156,7 +165,8 @@ class TopClients(Answer):
 def run(options: TopOptions) -> Generator[TopClients]:
     """Read once, or on a terminal until Ctrl-C.
 
-    Raises Invalid if the source of the metrics is missing or ambiguous, and Unreachable if no exporter answers.
+    Raises Invalid if the source of the metrics is missing or ambiguous. A single reading raises Unreachable if no
+    source answers.
     """
     interval = interval_seconds(options.interval)
     at = world.where(options.connection)
