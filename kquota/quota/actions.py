@@ -20,7 +20,7 @@ def describe(quotas: ClusterQuotas, wanted: Filter) -> dict[Entity, Limits]:
 
 
 def describe_users(principals: Principals, name: Name | Every) -> tuple[dict[Entity, Limits], Scram]:
-    """Return users and their SCRAM credentials, both in display order."""
+    """Return the users that have limits, and the users that have SCRAM credentials, both in display order."""
     found, scram = principals.users(name)
     return _in_order(found), {user: dict(sorted(scram[user].items())) for user in sorted(scram)}
 
@@ -66,8 +66,8 @@ def alter(quotas: ClusterQuotas, change: QuotaChange, attempts: Iterator[object]
 def alter_credentials(principals: Principals, change: ScramChange, attempts: Iterator[object]) -> tuple[str, ...]:
     """Write SCRAM credentials, then read until they are visible. Each item of `attempts` allows one more read.
 
-    Returns the mechanisms to delete that were not set before. Raises Unseen if the change was sent but never became
-    visible.
+    Returns the mechanisms to delete that were not set before. Raises Refused if this connection cannot write
+    credentials, and Unseen if the change was sent but never became visible.
     """
     principals.must_accept_credentials()
     absent = principals.alter_credentials(change)
@@ -86,7 +86,7 @@ def _limits(quotas: ClusterQuotas, wanted: Filter, entity: Entity) -> Limits:
 
 
 BATCH: Final = 1_000
-"""The number of entities in one request, well within Kafka's own limits."""
+"""The maximum number of entities in one request, well within Kafka's own limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +103,8 @@ def apply(
     """Write the replacements in batches, then read until all of them are visible.
 
     Entities are independent: a failed entity does not stop the other entities. Only a lost connection stops the work.
-    The remaining entities are then reported as undone, and the caller can safely apply the document again. `on_sent`
-    receives the number of entities sent after each batch. Each item of `attempts` allows one more read. Raises Invalid,
+    The remaining entities are then reported as undone, and the caller can safely apply the document again. After each
+    batch, `on_sent` receives the number of its entities. Each item of `attempts` allows one more read. Raises Invalid,
     before any write, for a name that the connection cannot carry.
     """
     quotas.must_carry(replacement.entity for replacement in every)
@@ -127,7 +127,10 @@ def apply(
 
 
 def _unseen(quotas: ClusterQuotas, sent: list[Replacement], attempts: Iterator[object]) -> dict[Entity, str]:
-    """Read until all sent entities are visible, because on KRaft a read right after a write is often stale."""
+    """Read until all sent replacements are visible, and return the reason for each entity that is not.
+
+    On KRaft, a read right after a write is often stale.
+    """
     left = sent
     for _ in attempts:
         if not left:

@@ -51,7 +51,7 @@ class Wish:
 
     def spread(self, key: str) -> float:
         """Return the factor by which the use on each broker changes with the number of brokers. It is 1 for a key that
-        limits the whole cluster.
+        limits the whole cluster, and if one of the two numbers is None.
         """
         if self.brokers is None or self.later is None or QUOTA_KEYS[key].model is Model.BUCKET:
             return 1.0
@@ -73,12 +73,12 @@ class ProposedLimit:
 
     @property
     def tighter(self) -> bool:
-        """True if the client gets a lower limit than now, or its first limit."""
+        """True if the limit is lower than the current one times `spread`, or is the client's first limit."""
         return self.now is None or self.limit < self.now * self.spread
 
     @property
     def throttles(self) -> bool:
-        """True if the proposed limit is tighter, and lower than the highest use of the client so far."""
+        """True if the proposed limit is tighter, and lower than the client's highest use so far times `spread`."""
         return self.tighter and self.use.most * self.spread > self.limit
 
 

@@ -58,14 +58,16 @@ class BrokerCapacity:
 
     @property
     def request_capacity(self) -> int | None:
-        """The total of all I/O and network threads, in percent of one thread (KIP-124)."""
+        """(num.io.threads + num.network.threads) x 100, in percent of one thread (KIP-124). None if it is unknown."""
         if self.io_threads is None or self.network_threads is None:
             return None
         return (self.io_threads + self.network_threads) * 100
 
     @property
     def request_most(self) -> int | None:
-        """The highest request_percentage that can limit a client. It counts the network threads of every listener."""
+        """The highest request_percentage that can limit a client, with the network threads of every listener. None if
+        it is unknown.
+        """
         if self.io_threads is None or self.network_threads is None or self.listeners is None:
             return None
         return (self.io_threads + self.network_threads * self.listeners) * 100
@@ -110,7 +112,7 @@ class Capacity:
 
     @property
     def size(self) -> int | None:
-        """The number of live brokers."""
+        """The number of live brokers. None if it is unknown."""
         return None if self.brokers is None else len(self.brokers)
 
     @property
@@ -143,7 +145,7 @@ class Capacity:
 
     @property
     def largest_batch(self) -> int | None:
-        """The largest message.max.bytes of the brokers. None if it is unknown."""
+        """The largest message.max.bytes that a broker reports. None if no broker reports it."""
         known = [broker.largest_batch for broker in self.brokers or () if broker.largest_batch is not None]
         return max(known, default=None)
 

@@ -68,7 +68,7 @@ class Difference:
     def hash(self) -> str:
         """`sha256:` and 16 hexadecimal digits, calculated from every entity, key, old value and new value.
 
-        Two different changes do not have the same hash.
+        Apart from an unlikely collision, different changes have different hashes.
         """
         digest = hashlib.sha256()
         for change in self.changes:
@@ -80,11 +80,12 @@ class Difference:
 def difference(
     document: Document, standing: Mapping[Entity, Limits], *, prune: bool, throttles: Throttles | None = None
 ) -> Difference:
-    """Return the changes that turn the limits in `standing` into those in `document`. A named entity gets exactly the
-    limits in the document, and its other limits are removed. An entity that is not named stays unchanged, unless
-    `prune` is set and `owns` covers it. `throttles` are the current throttles of the brokers and topics that the
-    document names. Other throttles never change. Raises Refused if a protected entity that is named would change, and
-    Invalid for `prune` without `owns`.
+    """Return the changes that turn the limits in `standing` into those in `document`.
+
+    A named entity gets exactly the limits in the document, and its other limits are removed. An entity that is not
+    named stays unchanged, unless `prune` is set, `owns` covers it and `protect` does not. `throttles` are the current
+    throttles of the brokers and topics that the document names. Other throttles never change. Raises Refused if a
+    protected entity that is named would change, and Invalid for `prune` without `owns`.
     """
     wanted: dict[Entity, Limits] = dict(document.limits)
     kept = []

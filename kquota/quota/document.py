@@ -26,7 +26,7 @@ class Scope:
     """A set of principals: shell patterns for names (`*`, `?`, `[a-z]`), and words like `default-user`.
 
     `user:`, `client:` and `ip:` state the kind of the name, as `User:` does in an ACL. A pattern without a kind matches
-    all three kinds. A pattern never matches a default entity, so that `*` covers only names that are visible.
+    all three kinds. A pattern, even `*`, matches only names and never a default entity.
     """
 
     patterns: tuple[str, ...]

@@ -209,7 +209,7 @@ def unfit(limits: Mapping[Entity, Limits]) -> Iterator[tuple[Entity, str]]:
 
 
 def text(document: Document) -> str:
-    """Return the document as YAML in its canonical form. `read` returns the same document."""
+    """Return the document as YAML in its canonical form. `read` returns the same document if no limit is `unfit`."""
     lines = [f"version: {VERSION}"]
     for key, scope in (("owns", document.owns), ("protect", document.protect)):
         if scope is not None and scope != NOBODY:
@@ -224,7 +224,7 @@ def text(document: Document) -> str:
 
 def as_json(document: Document) -> str:
     """Return the document as JSON with the same keys, which `read` also accepts. Limits are numbers in Kafka's own
-    units.
+    units, or text for NaN and infinity.
     """
     top: dict[str, object] = {"version": int(VERSION)}
     if document.owns is not None:
@@ -299,7 +299,9 @@ def leaf(value: float | str) -> int | float | str:
 
 
 def _printable(document: str) -> str:
-    """Replace characters that YAML or a terminal does not accept with JSON escapes. Line breaks do not change."""
+    """Replace characters that YAML or a terminal does not accept with JSON escapes. Line breaks and characters above
+    U+FFFF do not change.
+    """
     return "".join(
         char if char.isprintable() or char == "\n" or ord(char) > 0xFFFF else f"\\u{ord(char):04x}" for char in document
     )

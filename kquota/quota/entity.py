@@ -17,9 +17,11 @@ _LONGEST: Final = 32_767
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """One quota entity. Each part is a name, DEFAULT, or None if absent. At least one part is present. All names that a
-    broker accepts are valid, including `<default>` and NUL. Raises Invalid for an empty name, for a name that is not
-    valid UTF-8, and for an IP together with a user or a client-id (KIP-612).
+    """One quota entity. Each part is a name, DEFAULT, or None if absent. All names that a broker accepts are valid,
+    including `<default>` and NUL.
+
+    Raises Invalid without any part, for a name that is empty, too long or not valid UTF-8, and for an IP together with
+    a user or a client-id (KIP-612).
     """
 
     user: Name | None = None
@@ -99,7 +101,10 @@ class Filter:
             _must_be_a_name(entity_type, name)
 
     def entity(self) -> Entity | None:
-        """Return the only entity that this filter can match, or None if it can match several."""
+        """Return the only entity that this filter can match, or None if it can match several.
+
+        Raises Invalid for parts that an Entity cannot have.
+        """
         if isinstance(self.user, Every) or isinstance(self.client_id, Every) or isinstance(self.ip, Every):
             return None
         return Entity(user=self.user, client_id=self.client_id, ip=self.ip)

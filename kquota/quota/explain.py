@@ -19,12 +19,13 @@ NOTHING_KNOWN: Final = Capacity(brokers=None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyAnswer:
-    """The answer for one key. `limit` is None if unlimited. Every other figure is None if unlimited or unknown.
+    """The answer for one key. `limit` is None if unlimited. `cluster` and `burst` are None if unlimited or unknown.
 
-    `static` names the broker config that sets the limit if no level does. `exceptions` are the entities that take
+    `static` names the broker config that sets the limit if no level does. `per` is the identity that has the bucket,
+    and `shared` describes the clients in it. Both are None if unlimited. `exceptions` are the entities that take
     precedence for some names of a client whose user or client-id is unknown. `cluster` is the total that all live
-    brokers allow. `burst` is the amount that can pass at once: `limit` times `burst_seconds`. An empty token bucket
-    fills in `burst_seconds`.
+    brokers allow. `burst` is the amount that can pass at once: `limit` times `burst_seconds`, which is None if it is
+    unknown, and for request_percentage. An empty token bucket fills in `burst_seconds`.
     """
 
     key: str

@@ -62,8 +62,8 @@ class LevelState(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """One level of precedence for a client: its entity, the value set there, and its effect. The entity is None if no
-    entity can match the client on this level.
+    """One level of precedence for a client or an IP: its entity, the value set there, and its effect. The entity is
+    None if no entity can match on this level. The value is None if it is not set.
     """
 
     level: int

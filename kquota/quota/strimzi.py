@@ -88,7 +88,8 @@ def read(text: str, name: str) -> Document:
     """Parse KafkaUser resources: one, several, or a List of kubectl. Error messages begin with `name`, the file.
 
     A KafkaUser without `quotas` is not part of the document. The document describes resources of other kinds in
-    `unreadable`. Raises Invalid for limits that are not valid, and for a user that is listed twice.
+    `unreadable`. Raises Invalid for limits that are not valid, for a user that is listed twice, and for a file or a
+    resource that kquota cannot parse.
     """
     source = Source(text, name)
     found = _Users(source)

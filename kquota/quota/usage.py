@@ -88,14 +88,14 @@ class Usage:
         return any(one.throttled for one in self.readings)
 
     def order(self) -> tuple[bool, float, float, str, str, str]:
-        """The sort key for display: throttled buckets first, then by share of the limit, by use and by name."""
+        """Return the sort key for display: throttled buckets first, then by share of the limit, by use and by name."""
         used = max((one.used or 0.0 for one in self.readings), default=0.0)
         bucket = self.bucket
         return (not self.throttled, -(self.share or 0.0), -used, bucket.key, bucket.user or "", bucket.client_id or "")
 
 
 def share(reading: BucketUse, limit: float | None) -> float | None:
-    """Return the use as a share of the limit. None without a limit or a reported use, or if the share is not finite."""
+    """Return the use as a share of the limit. None without a limit above 0 or a reported use, or if not finite."""
     if limit is None or not limit > 0 or reading.used is None:
         return None
     found = reading.used / limit
@@ -103,7 +103,7 @@ def share(reading: BucketUse, limit: float | None) -> float | None:
 
 
 def joined(quotas: Quotas, found: Iterable[tuple[QuotaBucket, BucketUse]]) -> tuple[Usage, ...]:
-    """Return each bucket with the quota that limits it, nearest to its limit first."""
+    """Return each bucket with the quota that limits it: throttled buckets first, then nearest to the limit first."""
     by_bucket: defaultdict[QuotaBucket, list[BucketUse]] = defaultdict(list)
     for bucket, reading in found:
         by_bucket[bucket].append(reading)

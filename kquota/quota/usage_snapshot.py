@@ -23,8 +23,8 @@ _FIRST_SECONDS: Final = FULL_SAMPLES_MS // 1_000
 
 
 def weight(time: datetime, before: datetime | None) -> int:
-    """Return the seconds that a reading at `time` covers: at most an hour since the reading `before`, or the quota
-    window without it.
+    """Return the seconds that a reading at `time` covers: the time since the reading `before` (at least 1 s, at most an
+    hour), or the quota window without it.
     """
     if before is None:
         return _FIRST_SECONDS
@@ -34,8 +34,8 @@ def weight(time: datetime, before: datetime | None) -> int:
 def usage_lines(
     cluster_id: str, time: datetime, seconds: int, found: Iterable[tuple[QuotaBucket, BucketUse]]
 ) -> Iterator[str]:
-    """Yield one line for each bucket and broker. A value that the broker does not report is null. A user or a client-id
-    is null if the bucket does not depend on it.
+    """Yield one JSON line for each bucket and broker. A value that the broker does not report is null. A user or a
+    client-id is null if the bucket does not depend on it.
     """
     stamp = time.astimezone(UTC).strftime(STAMP)
     for bucket, use in found:

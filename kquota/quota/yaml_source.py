@@ -51,8 +51,8 @@ class YamlNode:
 
 
 def _joined(text: str) -> str:
-    """Replace the pair of escapes with which JSON may write a character above U+FFFF by the character, because YAML
-    refuses such escapes.
+    """Replace each pair of JSON escapes for one character above U+FFFF with the character, because YAML refuses such
+    pairs.
 
     Text that is not JSON is returned unchanged.
     """
@@ -66,10 +66,12 @@ def _joined(text: str) -> str:
 
 
 class Source:
-    """A document that is read from start to end. Every error is Invalid and begins with `name:line:column`."""
+    """A document that is read from start to end. Every error is Invalid and begins with `name`, then line and
+    column if they are known.
+    """
 
     def __init__(self, text: str, name: str) -> None:
-        """Raise Invalid for text that is not possible in YAML, and for text longer than LARGEST."""
+        """Raise Invalid for a character that YAML does not allow, and for text longer than LARGEST."""
         self._name = name
         if len(text) > LARGEST:
             raise Invalid(f"{name}: more than {LARGEST // 2**20} MiB, which is too large for a document of quotas")
