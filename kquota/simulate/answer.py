@@ -42,10 +42,10 @@ class Deploy:
 
 
 def deploy(items: Sequence[int], quota: Admission, manner: Manner = Manner()) -> Deploy:  # noqa: B008 - frozen
-    """Simulate a client that waits as long as the broker asks. `items` are numbers of partitions. Times are in ms.
+    """Simulate a client that waits as long as the broker asks. Times are in ms.
 
-    Raises Invalid if the total time, or the wait of the next request, is more than 30 days. Source: KIP-599, and
-    ControllerMutationQuotaManager as shipped.
+    `items` has the number of partitions of each topic. Raises Invalid if the total time, or the wait of the next
+    request, is more than 30 days. Source: KIP-599, and ControllerMutationQuotaManager as shipped.
 
     >>> from kquota.simulate import Bucket, Mutations
     >>> deploy([80] * 7, Mutations(Bucket(rate=5))).ms
@@ -104,8 +104,9 @@ class Flow:
     times of the first and of the longest wait.
 
     Steady rates are per second. They cover the time from the end of the second window, when the first burst is used up,
-    to the last request. They are None if this time is shorter than one window. `costs` names the kinds of cost of the
-    requests: bytes, thread_ms, mutations. With `unfinished`, a fetch never gets an answer, or the waits exceed 30 days.
+    to the last request. They are None if this time is shorter than one window. `by` names the quotas that caused the
+    waits. `costs` names the kinds of cost of the requests: bytes, thread_ms, mutations. With `unfinished`, a fetch
+    never gets an answer, or the waits exceed 30 days.
     """
 
     begin: int

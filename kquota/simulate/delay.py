@@ -121,10 +121,10 @@ class Throughput:
 
     @property
     def most(self) -> int:
-        """The maximum that one fetch returns: the quota of all samples except one, so that an idle client is never
-        delayed.
+        """The maximum that one fetch returns, in bytes: the quota of all samples except one, so that an idle client is
+        never delayed.
 
-        It is at least 1, because a broker returns a larger message anyway.
+        It is at least 1, because a broker returns at least one message even if the message is larger.
         """
         return max(1, int(self.bound * (self.rate.samples - 1) * self.rate.sample_ms / 1_000))
 

@@ -27,7 +27,7 @@ class ThrottledTime:
 
 @dataclass(slots=True, kw_only=True)
 class _Spell:
-    """One client under a limit. `before` is its rate over the last window, and `late` the amount that was delayed."""
+    """One client under a limit. `before` is its rate over the last window, and `late` the delayed amount still left."""
 
     limit: float
     before: float = 0.0
@@ -79,7 +79,7 @@ def throttled_time(pieces: Iterable[tuple[float, float]], limit: float) -> Throt
     """Return how long a client waits under `limit` (per second). `pieces` are the rates that it needs, each with its
     seconds.
 
-    The result is close to `total_wait` of `simulate.flow` for small requests at these rates, if a piece is not shorter
+    The result is close to `total_wait` of `simulate.flow` for small requests at these rates, if no piece is shorter
     than a quota window. Delayed work is done later, as fast as the limit allows.
 
     >>> round(throttled_time([(25e6, 60), (0, 600)], 10e6).seconds)  # `flow` waits 142 s
