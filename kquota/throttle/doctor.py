@@ -14,7 +14,10 @@ Rule: TypeAlias = Callable[[Standing], Iterator[Finding]]
 
 
 def ended_runs(standing: Standing) -> Iterator[Finding]:
-    """Report open runs without running moves: all moves have ended, or some partitions were never submitted."""
+    """Report open runs without running moves: all moves have ended, or some partitions were never submitted.
+
+    Runs of `throttle set`, which have no moves, are ignored.
+    """
     for run in standing.runs:
         if run.purpose is not Purpose.MOVE or any(name in standing.snapshot.running for name in run.plan.targets):
             continue

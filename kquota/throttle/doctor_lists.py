@@ -1,4 +1,7 @@
-"""Findings about lists: leftover entries, missing replicas, and values that brokers misread."""
+"""Findings about lists: leftover entries, missing replicas, and values that brokers misread.
+
+A rule about single entries ignores entries that a recorded run holds.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ _SHOWN: Final = 6
 
 
 def without_rates(standing: Standing) -> Iterator[Finding]:
-    """Report lists with replicas of brokers that have no rate for the same side (leader or follower)."""
+    """Report lists with replicas of brokers that have no rate for the same side (leader or follower).
+
+    Brokers with unknown rates are ignored.
+    """
     for setting in standing.lists:
         key = SIDES[setting.key]
         unlimited = {
@@ -103,7 +109,7 @@ def on_brokers(standing: Standing) -> Iterator[Finding]:
 
 
 def malformed(standing: Standing) -> Iterator[Finding]:
-    """Report lists with empty or repeated entries, and entries that are not `partition:broker`."""
+    """Report lists with empty or repeated entries, entries that are not `partition:broker`, or entries besides `*`."""
     for setting, text in standing.lists.items():
         found = parts(text)
         empty = text.count(",") + 1 - len(found) if text else 0

@@ -22,7 +22,7 @@ from kquota.throttle.standing import SHORT, Standing, written
 
 
 def without_lists(standing: Standing) -> Iterator[Finding]:
-    """Report rates of brokers that are in no list and in no running move."""
+    """Report rates of brokers that are in no list and in no running move. Rates that a run holds are ignored."""
     listed = {broker for key in THROTTLE_LISTS for _, broker in standing.listed(key)}
     moving = {broker for now in standing.snapshot.running.values() for broker in now.replicas}
     for broker in standing.brokers:

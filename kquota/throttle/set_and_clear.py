@@ -31,7 +31,9 @@ from kquota.throttle import wanted as throttle_wanted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldThrottle:
-    """The changes of `throttle set`, and the run that holds them. `run` is None if everything was already set."""
+    """The changes of `throttle set`, and the run that holds them. `run` is None if other clients had already set
+    everything.
+    """
 
     run: Run | None
     changes: tuple[Change, ...]
@@ -73,7 +75,7 @@ def bring(
     nothing.
 
     Raises Refused if every write was restored, Incomplete if a setting is still set, Unknown if a write did not become
-    visible, and the errors of the cluster.
+    visible, Busy if another kquota now owns the run, and the errors of the cluster.
     """
     held = prepare(cluster, runs, clock, title, wanted, rate, reason)
     if held.run is None:

@@ -79,7 +79,7 @@ class Standing:
 
     @property
     def values(self) -> dict[Setting, str]:
-        """The values that are set on single brokers and topics. Broker defaults are left out."""
+        """The values that are set on single brokers and topics. Broker defaults and static values are left out."""
         own = {
             Setting.of_broker(broker, key): limit.value
             for broker in self.brokers
@@ -89,7 +89,9 @@ class Standing:
         return {**own, **self.lists}
 
     def rate(self, broker: BrokerId, key: str) -> StoredRate | None:
-        """Return the rate in force on a broker for the config `key`, or None if the broker has no limit."""
+        """Return the rate in force on a broker for the config `key`: its own, or the default of all brokers. None if
+        no rate is in force or it is unknown.
+        """
         limit = self.limits.get(broker, {}).get(key) or self.limits.get(DEFAULT, {}).get(key)
         return limit if limit is not None and limit.in_force else None
 
@@ -117,7 +119,7 @@ class Standing:
         return (named,)
 
     def listed(self, key: str) -> Iterator[ReplicaId]:
-        """Return every existing replica that is in a list of this key."""
+        """Yield every existing replica that is in a list of this key."""
         for setting, text in self.lists.items():
             if setting.key == key:
                 for entry in entries(text):

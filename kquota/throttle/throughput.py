@@ -39,8 +39,9 @@ class MeasuredFlow:
 
     `leader` and `follower` are LeaderReplicationThrottledRate and FollowerReplicationThrottledRate of each broker,
     `lag` is its SumReplicaLag, all for replicas of throttled partitions on it. `bytes_in` is PartitionBytesInRate.
-    `keep_up` is the part of `leader` that goes to in-sync followers, which are counted but not delayed (KAFKA-4313).
-    `behind` is the write rate of the leader's throttled partitions, counted once for each out-of-sync follower.
+    `lags` has the sum of the lags of each partition. `keep_up` is the follower traffic, which the leader counts but
+    does not delay (KAFKA-4313): the write rate of its throttled partitions, once for each in-sync follower. `behind` is
+    the same for out-of-sync followers, which are delayed.
     """
 
     seconds: float
@@ -54,7 +55,9 @@ class MeasuredFlow:
 
 
 def reading(at: float, log_dirs: Iterable[LogDir]) -> FlowReading:
-    """Return one reading of the logs that the brokers reported. `ends` lacks replicas without a reported log end."""
+    """Return one reading of the logs that the brokers reported. Future replicas are left out. `ends` and `sizes` lack
+    replicas without a reported log end, and `starts` lacks replicas without a reported first offset.
+    """
     ends: dict[ReplicaId, int] = {}
     sizes: dict[ReplicaId, int] = {}
     starts: dict[ReplicaId, int] = {}
@@ -69,7 +72,7 @@ def reading(at: float, log_dirs: Iterable[LogDir]) -> FlowReading:
 
 
 def measured(standing: Standing, first: FlowReading, second: FlowReading) -> MeasuredFlow:
-    """Return the throughput of every listed replica between two readings.
+    """Return the throughput of the listed replicas between two readings.
 
     If no record was deleted from a log, its throughput is its growth in size. Otherwise kquota multiplies the number of
     new offsets by the mean size of an offset in the leader's log.
@@ -148,7 +151,9 @@ def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
 def _rates(
     standing: Standing, names: Collection[TopicPartition], first: FlowReading, second: FlowReading, seconds: float
 ) -> dict[ReplicaId, float | None]:
-    """Return the growth rate of each replica's log. Replicas that are missing from a reading are left out."""
+    """Return the growth of each replica's log in bytes per second, or None if it is unknown. Replicas that are missing
+    from a reading are left out.
+    """
     rates: dict[ReplicaId, float | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]

@@ -1,4 +1,4 @@
-"""The settings of `throttle set`: whole topics, brokers, or only the lagging replicas of a returning broker."""
+"""The settings of `throttle set`: whole topics, brokers, or only the out-of-sync replicas of a returning broker."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BOTH: Final = ("leader", "follower")
 def whole_topics(
     topics: Collection[str], brokers: Collection[BrokerId], rate: ByteRate | None, sides: Sequence[str] = BOTH
 ) -> Wanted:
-    """Return `*` for each topic and the rate for each broker, on these sides (procedures of KIP-73)."""
+    """Return `*` for each topic and the rate, if any, for each broker, on these sides (procedures of KIP-73)."""
     lists = {Setting.of_topic(topic, LISTS[side]): (EVERY_REPLICA,) for topic in sorted(topics) for side in sides}
     if rate is None:
         return lists
@@ -97,7 +97,7 @@ def new(name: str, rate: ByteRate | None, now: datetime, owner: Owner, reason: s
 
 
 def known(name: str, runs: Collection[Run]) -> Run | None:
-    """Return the open run with this title, if there is one."""
+    """Return the open run with this title, or None."""
     ours = (run for run in runs if run.finished is None and run.purpose is Purpose.THROTTLE)
     return next((run for run in ours if run.id.endswith(f"-{_hash(name)}")), None)
 
