@@ -38,7 +38,8 @@ def main() -> None:
 def _end_at_once(code: object) -> None:
     """End the process at once if `code` is a number and no other thread runs. Python would need 30 ms more.
 
-    The functions registered with atexit are called first. If one fails, Python ends as usual and reports the error.
+    The functions registered with atexit are called first, and Python prints their errors. Raises OSError if stdout or
+    stderr cannot be flushed.
     """
     import atexit  # imported here, because the signal handlers must be set first
     import threading  # imported here, because the signal handlers must be set first

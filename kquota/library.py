@@ -317,7 +317,7 @@ def controllers(
     """Open the configs of a KRaft cluster through its controllers (host:port, separated by commas), with the same
     login.
 
-    Raises Unreachable if no controller answers within about this many seconds.
+    Raises Unreachable if no controller answers within about `seconds`.
     """
     from kquota.stores.admin.controller_configs import ControllerConfigs
     from kquota.stores.admin.controllers import ControllerWire

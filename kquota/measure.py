@@ -43,7 +43,8 @@ def byte_rate(text: str, what: str = "rate") -> ByteRate:
     >>> byte_rate("400Mbit/s")
     50000000
 
-    Raises Invalid, naming `what`, for an unknown unit, zero, a negative number, NaN, infinity and fractions of a byte.
+    Raises Invalid, naming `what`, for an unknown unit, zero, a negative number, NaN, infinity, fractions of a byte and
+    more than 2^63 - 1.
     """
     rate = _scaled(text.strip().removesuffix("/s"), text, _BYTES_PER_UNIT, what, _EXAMPLES)
     if rate < 1:

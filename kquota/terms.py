@@ -130,7 +130,7 @@ cannot describe the topic.
 """
 
 SEEN_SECONDS: Final = 20.0
-"""The maximum time until a write is visible, in seconds. KRaft reads were stale for up to 0.27 s.
+"""The seconds for which kquota waits until a write is visible. KRaft reads were stale for up to 0.27 s.
 
 A broker on ZooKeeper first reads every notification of the last 15 minutes, and needed 2.3 s for 2,000 of them and 16 s
 for 10,000.
