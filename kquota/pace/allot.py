@@ -40,9 +40,9 @@ class Allotment:
 def allotment(rate: float, led: Led) -> Allotment:
     """Divide `rate` among the partitions that a broker leads. The parts add up to `rate`.
 
-    If the rates of all partitions are known, they set the proportions: a history shows which partitions are busy, and
-    `rate` shows how busy they are today. Otherwise the sizes set the proportions. If all partitions are empty, each
-    gets the same rate.
+    If the rates of all partitions are known and not all 0, they set the proportions: a history shows which partitions
+    are busy, and `rate` shows how busy they are today. Otherwise the sizes set the proportions. If all partitions are
+    empty, each gets the same rate.
     """
     if led.writes:
         return Allotment(factor=rate / led.writes, a_byte=0.0, each=0.0)

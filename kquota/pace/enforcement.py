@@ -81,7 +81,8 @@ class Enforcement:
     def burst(self, throttle: float, copies: int) -> float:
         """Return the bytes of `copies` partitions that pass before the first pause.
 
-        They are `at_once` seconds of the throttle, and on average half of the fetch that exceeds it.
+        They are `at_once` seconds of the throttle, and on average half of the fetch that exceeds it, but at least one
+        whole fetch.
         """
         fetch = self._fetch(copies)
         return max(fetch, throttle * self.at_once + fetch / 2)
@@ -98,7 +99,8 @@ _WINDOW: Final = "replication.quota.window."
 
 
 def enforcement(brokers: Iterable[Mapping[str, str | None]]) -> Enforcement:
-    """Return the enforcement by the brokers' configs. If brokers differ, the setting that makes moves slower counts.
+    """Return the enforcement by the brokers' configs. If brokers differ, the lowest settings of the window and the
+    highest settings of fetches count.
 
     If a broker does not report all of the settings, Kafka's defaults are used for all brokers.
     """

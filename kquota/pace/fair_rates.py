@@ -2,7 +2,7 @@
 get its share of the ports.
 
 The shares are max-min fair, like those of Kafka's fetchers, which take turns until a throttle is spent. The code is
-pure and has no units.
+pure. Amounts can have any unit, and rates are per second.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEnds:
-    """The end of each stream, in the given order. If `exact` is False, all ends are lower bounds."""
+    """The end of each stream in seconds, in the given order. If `exact` is False, all ends are lower bounds."""
 
     ends: tuple[float, ...]
     exact: bool
@@ -62,7 +62,7 @@ def run(streams: Sequence[Stream], capacity: Mapping[Port, float], at_once: Mapp
 def _flow(
     left: dict[int, float], streams: Sequence[Stream], capacity: Mapping[Port, float], until: float = math.inf
 ) -> dict[int, float]:
-    """Return the end of each stream that ends before `until`. `left` keeps the remaining amounts of other streams."""
+    """Return the end of each stream that ends by `until`. `left` keeps the remaining amounts of other streams."""
     ended, now = {}, 0.0
     while left and now < until:
         flowing = rates({n: streams[n].ports for n in left}, capacity)

@@ -11,8 +11,8 @@ from kquota.pace.enforcement import AS_SHIPPED
 class Fetch:
     """#brokers x replica.fetch.response.max.bytes / min(T x #brokers, N) < window.
 
-    `throttle` is the leaders' rate and `network` the rate of the NIC, in bytes per second. None means that the rate of
-    the NIC is unknown.
+    `throttle` is the rate of each leader and `network` the rate of the NIC, in bytes per second. None means that the
+    rate of the NIC is unknown.
     """
 
     brokers: int

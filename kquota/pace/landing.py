@@ -22,7 +22,7 @@ WORTH: Final = 0.05
 EVEN_SHARE: Final = 20
 """If brokers finish together, the lowest rate is at least the highest rate divided by this number."""
 _SOON: Final = 1.0
-"""The minimum seconds until the deadline that the calculation uses, even if the deadline is nearer."""
+"""The calculation assumes that at least this many seconds are left until the deadline."""
 _MOST: Final = 2**62
 _SPAN: Final = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
 _ELSE: Final = "else"
@@ -78,8 +78,9 @@ class Incoming:
 def even_rates(rate: ByteRate, copies: Mapping[BrokerId, Incoming]) -> dict[BrokerId, ByteRate]:
     """Return the follower rates, in bytes per second, under which the copies to all brokers end at the same time.
 
-    The broker whose copies take longest gets `rate`. Raises ValueError with the broker id if the copies to a broker
-    never end under `rate`.
+    The broker whose copies take longest gets `rate`, and so does a broker without missing bytes. No rate is below
+    `rate` / `EVEN_SHARE`, so some copies may end earlier. Raises ValueError with the broker id if the copies to a
+    broker never end under `rate`.
     """
     seconds = 0.0
     for broker, copy in copies.items():
@@ -100,7 +101,7 @@ def differs(new: ByteRate, old: ByteRate) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaySpan:
-    """A throttle from one time of day until before another. A span that ends before it begins contains midnight."""
+    """A throttle from `start` to `end`, without `end` itself. A span that ends before it begins contains midnight."""
 
     start: time
     end: time

@@ -97,7 +97,10 @@ class PastMoves:
         return replace(self, under_way=tuple(found))
 
     def seen_ended(self, run: str, at: datetime) -> PastMoves:
-        """Return the moves after a command saw, at this time, that the run had reached its plan."""
+        """Return the moves after a command saw, at this time, that the run had reached its plan.
+
+        The run is dropped if `at` is not after its start or is before `seen_moving`.
+        """
         left = self.without(run)
         found = [move for move in self.under_way if move.run == run and move.started < at >= move.seen_moving]
         return replace(left, ended=(*self.ended, *(_past(move, at) for move in found))[-MOST_KEPT:])

@@ -83,7 +83,7 @@ class ClientWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectionStep:
-    """The throttle to set, and the reason. `broker` is the broker whose `latency` is closest to its `limit` (seconds).
+    """The throttle to set, and the reason. `broker` has the highest ratio of `latency` to `limit` (both in seconds).
 
     These three are None as long as there is no baseline, or if the latency is unknown. `high` is the time above its
     limit if metrics are the reason, and `unreported` is the reason why metrics are unknown.
@@ -146,7 +146,7 @@ class Protection:
 
     @property
     def step(self) -> int:
-        """The smallest increase, in bytes per second, once a throttle was too high."""
+        """The smallest increase in bytes per second, except near a throttle that was too high."""
         return max(1, (self.high - self.low) // STEPS)
 
     @property

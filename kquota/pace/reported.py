@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 FACTOR: Final = 1.5
 LEAST_EXCESS_SECONDS: Final = 0.005
-"""A time is high above `FACTOR` times its baseline, and at least this much above it."""
+"""A time is high if it is above `FACTOR` times its baseline, and also above its baseline plus this time."""
 
 
 class ReportedTime(enum.Enum):
@@ -47,7 +47,7 @@ _Key: TypeAlias = tuple[str, ReportedTime]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedBaseline:
-    """The highest times of each broker without the load of the move, and its times in the previous reading."""
+    """The highest times of each broker under the lowest throttle, and its times in the previous reading."""
 
     highest: Mapping[_Key, float] = field(default_factory=dict)
     last: Mapping[_Key, float] = field(default_factory=dict)
@@ -61,8 +61,8 @@ class ReportedBaseline:
     def after(self, found: Collection[BrokerTimes]) -> tuple[ReportedBaseline, HighTime | None]:
         """Return the state after a reading, and the time that exceeds its limit most, or None.
 
-        A broker without a baseline is compared with the highest one. Without any baseline of this time, its first
-        reading is the baseline.
+        A `PRODUCE` time counts only if it has risen since the previous reading. A broker without a baseline is compared
+        with the highest one. Without any baseline of this time, its first reading is the baseline.
         """
         now = _flat(found)
         high: list[tuple[float, HighTime]] = []

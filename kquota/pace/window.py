@@ -28,7 +28,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A throttle must be above every bound in `above`, and below every binding bound in `below`."""
+    """A throttle must be above every binding bound in `above`, and below every binding bound in `below`."""
 
     above: tuple[Bound, ...]
     below: tuple[Bound, ...]

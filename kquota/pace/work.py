@@ -53,7 +53,10 @@ class Work:
 
 
 def work(links: Iterable[Link], keep_up: Mapping[int, float | None]) -> Work:
-    """Return the work of `links`, given in any order. A leader that is not in `keep_up` has no in-sync followers."""
+    """Return the work of `links`, given in any order. Links without copies are left out.
+
+    A leader that is not in `keep_up` has no in-sync followers.
+    """
     ordered = tuple(sorted((link for link in links if link.copies), key=lambda link: (link.leader, link.destination)))
     return Work(links=ordered, keep_up={link.leader: keep_up.get(link.leader, 0.0) for link in ordered})
 
