@@ -1,1 +1,1 @@
-"""Replica sizes: the row that snapshots, kafka-log-dirs' JSON and the Spark job share."""
+"""Replica sizes and write rates: log dirs, snapshots, and histories of snapshots."""

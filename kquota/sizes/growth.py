@@ -34,8 +34,8 @@ def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
     A log shrinks because of retention, not because of writes. The growth of a replica that is catching up is copy
     traffic, not writes of producers. If old records were deleted, or if the earlier start offset is unknown, the result
     is the number of new offsets times the mean size of an offset in the log. This is an upper bound for a compacted
-    topic. If the current start offset is unknown, the result is the growth in size, which is a lower bound. Without a
-    local start offset, the result is wrong for a tiered topic.
+    topic. If an end offset or the current start offset is unknown, the result is the growth in size, which is a lower
+    bound. Without a local start offset, the result is wrong for a tiered topic.
     """
     if before is None or before.in_sync is False:
         return None

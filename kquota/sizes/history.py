@@ -75,6 +75,7 @@ class Listing:
     def of(self, asked: str | None) -> Listing:
         """Return the listing of the cluster `asked`, or of the only cluster if `asked` is None.
 
+        `rolled` and `late` still cover all clusters.
         Raises Invalid for an empty history, for an unknown cluster, and for several clusters without `asked`.
         """
         cluster = chosen(self.clusters(), asked)
@@ -121,7 +122,7 @@ def chosen(clusters: Collection[str], asked: str | None) -> str:
 def listing(rolled: Iterable[str], held: Collection[SnapshotKey], snapshots: Mapping[Path, SnapshotKey]) -> Listing:
     """Divide the snapshots that are not in `held` into waiting and late.
 
-    Raises Invalid if two files have the same key.
+    Raises Invalid if two of them have the same key.
     """
     rolled_to = {each.cluster: each.time for each in sorted(held)}
     waiting: dict[Path, SnapshotKey] = {}

@@ -18,7 +18,7 @@ class LogDirs(Protocol):
         ...
 
     def brokers(self) -> Mapping[BrokerId, str | None]:
-        """Return the live brokers, each with its rack."""
+        """Return the live brokers, each with its rack, or None without a rack."""
         ...
 
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
