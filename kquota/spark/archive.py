@@ -55,7 +55,8 @@ _ROW: Final = {
 def flags() -> tuple[str, ...]:
     """Return the JVM options that use the archive, or that create it for `build`.
 
-    There are no options without a complete archive, or if KQUOTA_SPARK_ARCHIVE is `off`.
+    There are no options without a complete archive, or if KQUOTA_SPARK_ARCHIVE is `off`. Raises Refused without Spark
+    or Java.
     """
     if _setting() == "off":
         return ()
@@ -175,7 +176,7 @@ def _digest(texts: list[str]) -> str:
 
 
 def _rehearsed(folder: Path, made: Path) -> str:
-    """Run `move estimate` on two rows, so that the JVM records its classes. Return the stderr or a timeout."""
+    """Run `move estimate` on two rows, so that the JVM records its classes. Return its stderr, or that it timed out."""
     (folder / "plan.json").write_text(json.dumps({"version": 1, "partitions": [{**_PARTITION, "replicas": [1, 3]}]}))
     with gzip.open(folder / "sizes.jsonl.gz", "wt") as file:
         file.writelines(json.dumps({**_ROW, **_PARTITION, "broker": b, "leader": b == 1}) + "\n" for b in (1, 2))

@@ -66,7 +66,7 @@ class Measured:
     `lagging` counts out-of-sync followers of moving partitions. No sum includes the bytes that they need to catch up.
     `behind` counts out-of-sync followers in partitions of the plan that already have all their replicas. Each partition
     of `assumed` is assumed to have the size that the operator gave, and the plan's first replica as its only replica
-    and leader. `unseen` are brokers of the plan that the sizes do not contain: they are empty, or from another cluster.
+    and leader. `unseen` are destinations that the sizes do not contain: they are empty, or from another cluster.
     `least_replicas` is the plan's smallest replication factor.
     """
 

@@ -59,7 +59,7 @@ BROKERS: Final = {
 }
 NO_REPLICA: Final = "contains a row without a replica or a valid size"
 _MOST_UNKNOWN: Final = 10
-"""The rate of a broker is unknown if the growth of more than a tenth of its bytes is unknown."""
+"""The rate of a broker is unknown if the growth of more than a tenth of the bytes that it leads is unknown."""
 
 
 def schema(table: dict[str, str]) -> str:
@@ -159,8 +159,9 @@ def by_broker(replicas: DataFrame) -> DataFrame:
     """Return the table of brokers, from the table of replicas.
 
     `bytes_in` is the growth per second of the partitions that a broker leads. If leaders changed, the later leader
-    counts. Partitions with an unknown growth are not included, and `unknown` counts them. `unproven` counts the
-    partitions whose growth is wrong if their topic is tiered.
+    counts. Partitions with an unknown growth are not included, and `unknown` counts them. If they hold more than a
+    tenth of the bytes, `bytes_in` is null. `unproven` counts the partitions whose growth is wrong if their topic is
+    tiered.
     """
     led = F.coalesce("leader", F.lit(True)) & ~F.col("future")
     unknown = led & (F.col("grown").isNull() | F.col("leader").isNull())

@@ -64,7 +64,7 @@ class History:
         """Return the write rate of the partitions that each broker leads. Brokers with an unknown rate are left out.
 
         `window` is the same as in `by_partition`. The percentiles give the rate between any two consecutive snapshots
-        the same weight. The result is empty for a single snapshot.
+        the same weight, and are unknown for fewer than `ENOUGH` rates. The result is empty for a single snapshot.
         """
         if self.first == self.last:
             return {}

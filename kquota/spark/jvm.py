@@ -96,7 +96,7 @@ class Jvm:
         return Gateway(port=int.from_bytes(answer[:4], "big"), secret=answer[8:].decode())
 
     def ended(self) -> tuple[str, ...] | None:
-        """Return why the JVM ended, or None if it is still running. Waits 2 s, because the JVM may just be ending."""
+        """Return why the JVM ended, or None if it is still running. Waits up to 2 s, because it may be ending."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_DYING_SECONDS)
             return self._why_ended()
@@ -203,7 +203,7 @@ def _memories() -> Iterator[int]:
 
 
 def _limits() -> Iterator[Path]:
-    """Return the files with the memory limits of this process's cgroup and its parents, in cgroup v1 and v2."""
+    """Yield the files with the memory limits of this process's cgroup and its parents, in cgroup v1 and v2."""
     try:
         own = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:

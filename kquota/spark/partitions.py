@@ -62,7 +62,7 @@ def judged(replicas: DataFrame) -> DataFrame:
 
 
 def health(rows: DataFrame, files: Files) -> Health:
-    """Return the health of rows from `judged`.
+    """Return the health of rows from `judged`. Its `duplicate` is 0, because `flows.summed` counts duplicates.
 
     Raises Invalid, naming the files, for an unusable file, and for rows without replicas or of several snapshots.
     """

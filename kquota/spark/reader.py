@@ -138,7 +138,8 @@ class Reader:
     def table(self, name: str, rows: Iterable[Mapping[str, object]], schema: str) -> DataFrame:
         """Return a table from rows in memory.
 
-        Spark reads the rows as JSON lines, so the table can be large, and Spark runs no Python.
+        `name` is used only once, because it names a new folder in `scratch`. Spark reads the rows as JSON lines, so the
+        table can be large, and Spark runs no Python.
         """
         return self.objects(name, map(json.dumps, rows), schema)
 

@@ -96,7 +96,7 @@ def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED, *, scanned
 
     Nothing may import PySpark before `session` returns, because two threads fail on its circular imports. The end of
     the block ends everything, including a session that is not ready. Files are in the folder `scratch`. Raises Refused
-    without Spark or Java, and Unreachable if a master does not answer.
+    without Spark or Java, Invalid for an invalid address of a master, and Unreachable if no master answers.
     """
     tuned = _SMALL_OPTIONS if size + scanned < _SMALL else _LARGE_OPTIONS if engine.local else {}
     if engine.remote is not None:
@@ -146,10 +146,11 @@ def session(
     on_stage: OnStage | None = None,
     start: Start | None = None,
 ) -> Iterator[SparkSession]:
-    """Yields a Spark session, tuned for the size of `inputs`, with all its files in the folder `scratch`. `start` is a
-    session that is already starting. `say` receives one line when Spark starts, which takes seconds, and `on_stage` the
-    progress of stages. Raises Refused without Spark or Java, and if a job fails in Spark: a damaged gzip, a full disk,
-    a killed JVM. Raises Unreachable if a master or a server does not answer.
+    """Yield a Spark session, tuned for the size of `inputs`, with all its files in the folder `scratch`.
+
+    `start` is a session that is already starting. `say` receives one line when Spark starts, which takes seconds, and
+    `on_stage` the progress of stages. Raises Refused without Spark or Java, and if a job fails in Spark: a damaged
+    gzip, a full disk, a killed JVM. Raises Unreachable if a master or a server does not answer.
     """
     with contextlib.ExitStack() as stack:
         if start is None:

@@ -73,7 +73,11 @@ class UsageJob:
     most_rows: int
 
     def statistics(self, percentile: float, keys: Collection[str]) -> list[BucketStatistics]:
-        """Return each bucket of these keys on the broker where its percentile is highest, in no particular order."""
+        """Return each bucket of these keys, with the broker where its percentile is highest, in no particular order.
+
+        The maximum, the seconds and the throttled seconds are each the highest of all brokers, not those of this
+        broker.
+        """
         days = self.days.where(F.col("key").isin(*keys))
         longest = days.agg(F.max("seconds")).collect()[0][0] or 0
         # Sort only the levels that can be at or above the percentile. A week has few such levels, so this saves most
@@ -175,7 +179,7 @@ def write(days: DataFrame, folder: Path) -> None:
 
 
 def compacted(reader: Reader, listing: Listing) -> DataFrame:
-    """Return the compacted days of a listing."""
+    """Return the compacted days of a listing. Raises Refused and Invalid as `Reader.hive` does."""
     if reader.uploads:
         sent = (reader.hive(Path(path), USAGE_FILES, ("batch", "cluster", "date")) for path in listing.rolled)
         return reduce(DataFrame.unionByName, (one.select(*USAGE) for one in sent))
