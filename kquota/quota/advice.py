@@ -25,10 +25,10 @@ _DIGITS: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketStatistics:
-    """The use of one bucket on the broker where it is highest, in the unit of its key.
+    """The use of one bucket, in the unit of its key. `percentile` is that of `broker`, where it is highest.
 
-    `percentile` and `most` (the maximum) are taken over time. `seconds` is the time that the readings cover. During
-    `throttled` of these seconds, the client was throttled, so its real demand is unknown.
+    `most` (the maximum), `seconds` (the time that the readings cover) and `throttled` are each the largest value of all
+    brokers. During `throttled` seconds, a broker throttled the client, so its real demand is unknown.
     """
 
     bucket: QuotaBucket
