@@ -93,7 +93,9 @@ class StrictCommand(Command):
     """Options without a value, each with the option and the value that it stands for."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Raises Invalid for a value without an option, an option without its value, and a wrongly repeated option."""
+        """Parse the arguments. Raises Invalid for a value without an option, an option without its value, and a
+        repeated option that may occur only once.
+        """
         params = self.get_params(ctx)
         options = [param for param in params if not getattr(param, "is_flag", False)]
         valued = {name: not param.multiple for param in options for name in param.opts}

@@ -26,7 +26,9 @@ class SystemClock:
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait in steps, and call `keep_alive` after each. Raises Busy if another kquota took over the lock."""
+        """Wait in steps, and call `keep_alive` before the first and after each. Raises Busy if another kquota took over
+        the lock.
+        """
         give_up = time.monotonic() + seconds
         self._keep_alive()
         while (left := give_up - time.monotonic()) > 0:

@@ -66,7 +66,9 @@ def add(
 
 
 def parameters(options: type[Any], only: Only | None = None) -> Iterator[inspect.Parameter]:
-    """Yield a parameter for each field in `only`, or for all fields. The parameters of a group replace the group."""
+    """Yield the parameters of all fields. A group of options, and a mapping with `Each`, yield all their options.
+    `only` limits the other fields.
+    """
     for field in fields(options):
         hint = hints(options)[field.name]
         if (group := _group(hint)) is not None:

@@ -174,7 +174,7 @@ def _described(given: Mapping[str, str], environment: Mapping[str, str]) -> tupl
 
 def _files(found: Mapping[str, str], zookeeper: bool) -> dict[str, Path]:
     """Return the login files. --command-config works with both connections, because over ZooKeeper kquota reads a
-    shared record from the brokers.
+    shared record from the brokers. Raises Invalid for a ZooKeeper file without ZooKeeper.
     """
     files = {key: Path(value) for key, value in found.items() if key not in (*ADDRESSES, _RECORD, *METRICS)}
     for key in files:
@@ -198,7 +198,7 @@ def _controllers(controllers: str, given: Mapping[str, str], environment: Mappin
 
 
 def _topic(found: Mapping[str, str]) -> str | None:
-    """Return the name of the record's topic. Raises Invalid for an invalid topic name."""
+    """Return the value of --record, or None if none is given. Raises Invalid for an invalid topic name."""
     name = found.get(_RECORD)
     if name is not None and (why := wrong_topic_name(name)):
         raise Invalid(f"--record {name!r}: {why}")

@@ -1,4 +1,4 @@
-"""Help as plain text: options under headings, nothing truncated, and examples that wrap only before options."""
+"""Help as plain text: options under headings, nothing truncated, and example commands that can be pasted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The files that commands read and write on this machine: snapshots of sizes, reports, and a temporary folder."""
+"""The files that commands read and write on this machine: snapshots of sizes and of quota use, the history of sizes,
+reports, past moves, and a temporary folder.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,8 @@ def snapshot(directory: Path, cluster_id: str, time: datetime, log_dirs: Iterabl
 def usage_snapshot(
     directory: Path, cluster_id: str, time: datetime, found: Iterable[tuple[QuotaBucket, BucketUse]]
 ) -> tuple[Path | None, int]:
-    """Add one reading to the usage snapshots in a folder. Returns its file, or None if there is no row, and the number
-    of rows.
+    """Add one reading to the usage snapshots in a folder. Return the new file, or None if there is no row, and the
+    number of rows.
 
     Raises Invalid if the folder cannot be created, Refused if the file exists or cannot be written.
     """

@@ -98,7 +98,7 @@ def options(
 
 
 def _open_what_is_closed() -> None:
-    """Open stdin, stdout and stderr if they are closed (`>&-`). Otherwise a socket could get a stream's number."""
+    """Open stdin, stdout and stderr if they are closed (`>&-`). Otherwise a socket could get their file descriptors."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))

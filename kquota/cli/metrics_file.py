@@ -50,7 +50,9 @@ _READABLE: Final = 0o644
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptMetrics:
-    """The values of a previous file that the next file needs: the cluster id, and the time of the last success."""
+    """The values of a previous file that the next file needs: the cluster id, and the time of the last success (Unix
+    time, None if unknown).
+    """
 
     cluster: str
     last_success: float | None
@@ -85,7 +87,7 @@ class MetricsFile:
     def keep(self, code: int) -> None:
         """After a failure, write the exit code and the time of the last success. All other values are unknown.
 
-        Without a previous file the cluster id is unknown, so nothing is written. An error of the write is only a
+        Without a valid previous file the cluster id is unknown, so nothing is written. An error of the write is only a
         warning, because kquota reports the failure itself.
         """
         if self.before is None:
@@ -106,7 +108,7 @@ class MetricsFile:
 
 
 def opened(asked: Any) -> MetricsFile:
-    """Return the file of --textfile. Raises Invalid if kquota cannot write it, or did not write an existing file."""
+    """Return the file of --textfile. Raises Invalid if kquota cannot write it, or if another program wrote it."""
     path = asked.textfile.absolute()
     return MetricsFile(
         path=path, at=world.where(asked.connection), state_dir=asked.state_dir, before=_checked(path, datetime.now(UTC))

@@ -87,7 +87,7 @@ class Answer(Part):
         return ()
 
     def rows(self) -> Iterable[Row]:
-        """Yield stdout as TSV, for commands with --output tsv. None is written as null."""
+        """Yield the rows of --output tsv, for commands that have this format. None stands for null."""
         raise NotImplementedError
 
     def document(self) -> str:
@@ -117,7 +117,7 @@ class Lines(Answer):
 def show(returned: Answer | Generator[Answer], output: Output, *, quiet: bool = False) -> int:
     """Print what a command returned, and return its exit code. A generator is closed if printing fails.
 
-    With `quiet`, stdout is empty, and stderr has only messages that need action.
+    With `quiet`, stdout is empty, and stderr has only messages that need action. Generators ignore `quiet`.
     """
     if isinstance(returned, Answer):
         return _needed(returned) if quiet else _shown(returned, output)

@@ -71,7 +71,8 @@ def _destinations(expected: Pace | None) -> tuple[BrokerCourse, ...]:
 def keep_start(
     stage: move_stores.Stage, prepared: Prepared, done: Execution, expected: Pace | None, started: datetime
 ) -> None:
-    """Record the expected time of a run if it is known, and if all moves were submitted just now.
+    """Record the expected time of a new run if it is known, if all moves were submitted just now, and if none is
+    between log dirs. For a continued run with another throttle, remove the recorded time.
 
     `expected` is the pace that --execute calculated itself. A recent estimate of this plan takes precedence, because
     the estimate measured write rates for longer.

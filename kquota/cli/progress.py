@@ -15,7 +15,7 @@ from kquota.measure import human_duration
 
 @contextmanager
 def sending(count: int) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call after each batch with the number of written entities."""
+    """Yield a function to call after each batch with the number of entities in the batch."""
     sent = 0
     try:
         with _bar(count) as advance:
@@ -74,8 +74,8 @@ _LONG_SECONDS: Final = 0.5
 
 
 def throttled() -> Callable[[float], None]:
-    """Return a function to call before each wait while a broker throttles this client. The function reports a longer
-    wait, at most every 10 s.
+    """Return a function to call before each wait while a broker throttles this client, with the seconds to wait. The
+    function reports waits of at least 0.5 s, at most every 10 s.
     """
     printed_at = -_EVERY_SECONDS
 

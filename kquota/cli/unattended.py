@@ -31,7 +31,7 @@ def carried_out(asked: Any, work: Callable[[], int]) -> int:
     """Do the work of a command with these options, and return its exit code.
 
     Raises TimedOut after --timeout. Raises Invalid or Refused, before the work, if --quiet, --timeout or --textfile
-    cannot be used.
+    cannot be used, and Unreachable or Refused, after the work, if the metrics cannot be read or written.
     """
     quiet: bool = getattr(asked, "quiet", False)
     with quieten(quiet):

@@ -195,7 +195,7 @@ def must_carry(at: Where, entity: Entity) -> None:
 
 @contextmanager
 def configs(at: Where) -> Iterator[Configs]:
-    """Open the configs of the cluster's topics and brokers."""
+    """Open the configs of the cluster's topics, brokers and other resources."""
     if at.zookeeper is not None:
         from kquota.stores.zookeeper.configs import ZooKeeperConfigs
 
