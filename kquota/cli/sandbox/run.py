@@ -125,7 +125,7 @@ class StartedSandbox(Sandboxes):
 
 
 def up(options: UpOptions) -> StartedSandbox:
-    """Start a sandbox. Raises Invalid for Kafka options together with --zookeeper-only."""
+    """Start a sandbox. Raises Invalid for Kafka options with --zookeeper-only, and for an invalid --property."""
     of_kafka = (options.kafka, options.brokers, options.properties, options.tiered or None, options.metrics or None)
     if options.zookeeper_only and any(value is not None for value in of_kafka):
         raise Invalid(
