@@ -71,7 +71,9 @@ class DescribedPartition(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedTopic(Part):
-    """A topic with its partitions. `configs` are the configs that differ from Kafka's defaults."""
+    """A topic with its partitions. `configs` are the configs that differ from Kafka's defaults. `id` is None before
+    Kafka 2.8.
+    """
 
     topic: str
     id: str | None

@@ -30,7 +30,10 @@ class UnchangedTopic(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedTopic(Part):
-    """The result for one topic. `mutations` is the amount that the topic counts against a mutation quota."""
+    """The result for one topic. `mutations` is the number of mutations that a quota counts for the topic.
+
+    `throttle_time_ms` is None unless the quota rejected the topic.
+    """
 
     topic: str
     result: str
@@ -53,7 +56,9 @@ class ChangedTopics(Answer):
 
 
 def planned(todo: Sequence[Mutation], there: Sequence[str], asked: str) -> ChangedTopics:
-    """Return the answer of a dry run: the topics that would be sent, and the mutations that a quota would count."""
+    """Return the answer of a dry run: the topics that would be sent, and the mutations that a quota would count. The
+    topics in `there` need no change.
+    """
     mutations = counted(sum(one.mutations for one in todo), "mutation")
     summary = f"{counted(len(todo), 'topic')}, {mutations}; unchanged: {len(there):,}"
     return ChangedTopics(
@@ -72,7 +77,11 @@ def changed(
     closing_notes: tuple[str, ...] = (),
     code: int = DONE,
 ) -> ChangedTopics:
-    """Return the answer. As in Kafka's tool, --create prints a sentence per topic. --alter and --delete print none."""
+    """Return the answer. The topics in `there` need no change.
+
+    As in Kafka's tool, --create prints a sentence per topic, and --alter and --delete print none. --validate-only
+    prints a sentence for each valid change.
+    """
     done = [one.mutation for one in outcomes if one.fate is Fate.DONE]
     lines: Sequence[str] = ()
     if options.validate_only:

@@ -185,7 +185,7 @@ def _standing(
 ) -> tuple[list[Mutation], list[str]]:
     """Return the topics to grow or delete, and the names of the topics that need no change.
 
-    Raises Refused, before anything is sent, if a change is impossible.
+    Raises Refused or Invalid, before anything is sent, if a change is impossible.
     """
     every = topics.topics(None)
     found = matching(every, options.topic) if options.topic else []
