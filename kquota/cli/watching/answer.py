@@ -27,7 +27,7 @@ _NO_DRIFT: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowestShown(Part):
-    """The copy to a destination that is expected to end last."""
+    """The copy that is expected to end last at one destination, in bytes and seconds. None means unknown."""
 
     partition: TopicPartition = spread()
     left: int | None
