@@ -40,7 +40,7 @@ def lists_first(changes: Iterable[Change]) -> Iterator[str]:
 
 
 def value(setting: Setting, stored: str | None) -> str:
-    """Return a stored value as text for people."""
+    """Return a stored value as text for people, or `unset` for None."""
     if stored is None:
         return "unset"
     return compact(setting, entries(stored)) if setting.is_list else written(stored)

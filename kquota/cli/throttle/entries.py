@@ -13,7 +13,7 @@ _GROUPS: Final = 6
 
 
 def compact(setting: Setting, values: Sequence[str]) -> str:
-    """Return entries in a short form: `0-4:1,2` represents ten entries.
+    """Return entries in a short form: `0-4:1,2` represents ten entries. Only six groups are shown.
 
     >>> compact(Setting.of_topic("t", "leader.replication.throttled.replicas"), ["0:1", "0:2", "1:1", "1:2", "7:3"])
     '0-1:1,2 7:3'

@@ -34,8 +34,8 @@ def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | 
 
 
 def unread(standing: Standing, cleared: Sequence[BrokerId] = ()) -> Iterator[str]:
-    """Warn about brokers whose rates could not be read, because unknown does not mean unset. Brokers in `cleared` are
-    left out.
+    """Yield a warning if the rates of brokers could not be read, because unknown does not mean unset. Brokers in
+    `cleared` are left out.
     """
     if brokers := [broker for broker in standing.unread if broker not in cleared]:
         its, it_is = ("its", "it is") if len(brokers) == 1 else ("their", "they are")
@@ -46,7 +46,7 @@ def unread(standing: Standing, cleared: Sequence[BrokerId] = ()) -> Iterator[str
 
 
 def starving(standing: Standing, flow: MeasuredFlow | None) -> Iterator[str]:
-    """Warn where in-sync followers use up the throttle of a leader (KIP-73: IN < T)."""
+    """Yield a warning for each broker whose in-sync followers use up most of its leader rate (KIP-73: IN < T)."""
     for one in () if flow is None else starved(standing, flow):
         yield (
             f"warning: broker {one.broker}: in-sync followers use {human_rate(one.keep_up)} of its leader rate of "

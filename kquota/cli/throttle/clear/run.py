@@ -25,7 +25,7 @@ from kquota.throttle.standing import Standing, order
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleared(Answer):
-    """The settings that were restored, and the settings that could not be restored yet.
+    """The settings that were restored or removed, or in a dry run would be, and the settings that are still pending.
 
     The rates of `cleared_brokers` were unknown, and --all removed them.
     """
@@ -90,8 +90,8 @@ def _cleared(
 
 
 def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[Run], list[Run]]:
-    """Return the throttle runs to end: `run`, or by default the runs of this user on this host. By default, also return
-    the other open throttle runs.
+    """Return the throttle runs to end: `run`, or by default the runs of this user on this host and the runs without
+    an owner. By default, also return the other open throttle runs.
 
     Raises Refused for a run that is not open, or that moves partitions.
     """

@@ -80,7 +80,7 @@ DO: Final[Mapping[Remedy, Callable[[Finding], str]]] = {
     Remedy.CORRECT_LIST: _correct_list,
     Remedy.SHORTEN_LIST: lambda of: "remove entries, or throttle the whole topic: " + _set(f"--topic {of.topic}"),
 }
-"""The command line for each remedy."""
+"""The text of each remedy, with the command to run."""
 
 
 def _to_the_second(time: datetime | None) -> str | None:

@@ -73,7 +73,7 @@ def _outcome(held: HeldThrottle, record: str | None, alone: KquotaError | None, 
 
 
 def recovering(seen: BrokerRecovery, broker: BrokerId, *, last: bool) -> Recovering:
-    """Return the answer to one check. Except after the `last` check, the broker is behind, and a check follows."""
+    """Return the answer to one check. Another check follows, unless this is the `last` one."""
     notes = tuple(remaining(seen.released)) if last else ()
     if seen.done:
         notes += (f"broker {broker} is in sync for all its partitions, and this throttle is no longer set",)

@@ -40,7 +40,7 @@ _SIDES: Final = {LEADER_RATE: Side.LEADER, FOLLOWER_RATE: Side.DESTINATION}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """The options of a throttle without a move. Empty `sides` means both sides."""
+    """The options that select topics, brokers, sides and the rate. Empty `sides` means both sides."""
 
     topics: tuple[str, ...]
     all_topics: bool
@@ -184,7 +184,10 @@ def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[
 
 
 def adjusted(options: SetOptions, become: Callable[[Run], Run]) -> ThrottleSet:
-    """Give the selected open run the rates of the run that `become` returns. Raises Refused if no such run is open."""
+    """Give the selected open run the rates of the run that `become` returns.
+
+    Raises Refused if no such run is open, if the run has no rate, and, without --force, if a copy could never catch up.
+    """
     plan = None if options.reassignment_json_file is None else plans.read(options.reassignment_json_file)
     hold = None if options.dry_run else move_stores.Hold(doing="throttle set")
     with move_stores.throttling(world.where(options.connection), options.state_dir, holding=hold) as ports:

@@ -120,7 +120,7 @@ class ThrottlesShown(Answer):
     HEADER = ("kind", "name", "key", "value", "runs", "since")
 
     def text(self) -> Iterator[str]:
-        """Yield lines for people. Equal rates share a line, and so do the entries of a list."""
+        """Yield lines for people. Equal rates share a line, and so do the entries of a list that the same runs set."""
         limited = any(broker.rates for broker in self.brokers)
         if not limited and not self.lists:
             known = " that could be read" if self.unread_brokers else ""

@@ -45,7 +45,7 @@ def run(options: ShowOptions) -> ThrottlesShown:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """The part of one reading to show. Empty filters select everything. `flow` is None if it is unknown."""
+    """The part of one reading to show. Empty filters select everything. `flow` is None if it was not measured."""
 
     standing: Standing
     flow: MeasuredFlow | None
@@ -103,7 +103,7 @@ class Selection:
 
     @property
     def _measured(self) -> list[BrokerId]:
-        """The brokers to show: those with a rate or a throttled replica."""
+        """The brokers to show: those with a rate, or with a replica of a partition in a list."""
         limited = {b for b in self.standing.brokers if self.standing.limits[b] and self._shows(b)}
         replicas = {broker for _, broker in self._replicas}
         return sorted(b for b in limited | replicas if not self.brokers or b in self.brokers)
