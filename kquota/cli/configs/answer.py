@@ -63,7 +63,8 @@ def _entities(found: Mapping[Entity, Limits]) -> list[EntityQuotas]:
 class DescribedQuotas(Answer):
     """The quotas, and the SCRAM credentials if users were requested.
 
-    `named` is the entity that was requested by name.
+    `named` is the entity that was requested by name. It is None after a request for several entities, and if values
+    were unreadable.
     """
 
     HEADER = (*COLUMNS, "key", "value")

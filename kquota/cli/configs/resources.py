@@ -25,7 +25,7 @@ def describe(at: world.Where, kind: Kind, name: str | Default | None, everything
     """Return the dynamic configs of one resource, or of every resource of the kind if `name` is None.
 
     `everything` adds static and default configs. If a broker does not answer, kquota reports an error and still shows
-    the configs of the other brokers.
+    the configs of the other brokers. Raises Refused for a broker whose configs the controllers cannot show.
     """
     resource = None if name is None else Resource(kind=kind, name=name)
     found: Mapping[Resource, Sequence[Entry]]
@@ -71,7 +71,11 @@ def _existing(configs: Configs, resource: Resource) -> Described:
 def alter(
     at: world.Where, resource: Resource, add: Mapping[str, str], delete: tuple[str, ...], *, dry_run: bool
 ) -> AlteredConfigs | Unwritten:
-    """Set and delete configs of one resource, and wait until they are visible. Warnings go to stderr."""
+    """Set and delete configs of one resource, and wait until they are visible. Warnings go to stderr.
+
+    A dry run makes the same checks, but writes nothing. Raises Invalid for an empty value and for a config that this
+    resource or connection does not accept, Unseen if the change does not become visible in time.
+    """
     try:
         return _altered(at, resource, add, delete, dry_run=dry_run)
     except EmptyValue as error:

@@ -74,8 +74,8 @@ def request(entities: Named, add: Mapping[str, str], delete: tuple[str, ...], op
 def credential(mechanism: str, text: str, option: str) -> tuple[int, str | None]:
     """Return the iterations and the password in a text such as `iterations=8192,password=…`.
 
-    Missing iterations get the default of kafka-configs. Raises Invalid, in Kafka's words where Kafka has them. The
-    message starts with `option`.
+    Missing iterations get the default of kafka-configs. Raises Invalid, in Kafka's words where Kafka has them, for text
+    that is not a credential, naming `option`, and for iterations that brokers refuse.
     """
     found = _CREDENTIAL.fullmatch(text)
     if found is None:
@@ -88,7 +88,10 @@ def credential(mechanism: str, text: str, option: str) -> tuple[int, str | None]
 def alter(
     at: world.Where, entities: Named, asked: ScramRequest, password_file: Path | None, *, dry_run: bool
 ) -> AlteredQuotas | Unwritten:
-    """Write the credentials and wait until they are visible. A dry run does not ask for the password."""
+    """Write the credentials and wait until they are visible. A dry run writes nothing and asks for no password.
+
+    Raises Invalid without a usable password, Unseen if the change does not become visible in time.
+    """
     user = str(entities[USERS])
     entity = Entity(user=user)
     password = _given(asked, password_file)
