@@ -31,7 +31,9 @@ class RunVerified(Part):
 
     @property
     def code(self) -> int:
-        """1 if the state is unknown or replicas are not those of the plan, 8 if moves run or a throttle is pending."""
+        """1 if the state is unknown or replicas are not those of the plan, 8 if moves run, a throttle is still set, or
+        the check wrote nothing, otherwise 0.
+        """
         if self.verified is None:
             return FAILED
         return self.verified.code if self.written else self.verified.code or NOT_YET
@@ -63,7 +65,11 @@ class AllRunsVerified(Answer):
 
 
 def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
-    """Verify every open run. The exit code is that of the worst result: 1 is worse than 8."""
+    """Verify every open run of a move, and restore the throttles of ended runs, unless another kquota holds the lock.
+
+    The exit code is that of the worst result: 1 is worse than 8. Raises Invalid for --reassignment-json-file and
+    --clear-all.
+    """
     for name, given in (
         ("--reassignment-json-file", options.reassignment_json_file is not None),
         ("--clear-all", options.clear_all),

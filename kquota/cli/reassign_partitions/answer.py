@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def plan_document(plan: Plan | None) -> Any:
-    """Return a plan in the JSON of kafka-reassign-partitions."""
+    """Return a plan in the JSON of kafka-reassign-partitions. None stays None."""
     return None if plan is None else json.loads(plan.text())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed(Part):
-    """The target replicas of a partition. None means the replicas before the move."""
+    """The replicas to which a partition moves or returns. None means that only the cluster knows the previous ones."""
 
     partition: TopicPartition = spread()
     replicas: Replicas | None

@@ -19,7 +19,7 @@ from kquota.terms import TopicPartition
 
 
 def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
-    """Stop the running moves of the plan, and restore the throttle."""
+    """Stop the running moves of the plan, and restore the throttle. A dry run only returns the moves to stop."""
     timeout, plan = plan_option.timeout(options), plan_option.plan(at, options)
     hold = None if options.dry_run else move_stores.Hold(doing="reassign-partitions --cancel")
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:

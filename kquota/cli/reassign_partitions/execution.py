@@ -26,7 +26,10 @@ from kquota.terms import TopicPartition
 
 
 def run(at: world.Where, options: ReassignOptions) -> Executed | WouldExecute:
-    """Start the moves of the plan, and report where the rollback plan is recorded."""
+    """Start the moves of the plan, and report where the rollback plan is recorded. A dry run only returns the changes.
+
+    Raises Invalid for options that cannot be combined, Refused if a check of the plan fails.
+    """
     asked = _asked(options)
     timeout, plan = plan_option.timeout(options), plan_option.plan(at, options)
     hold = None if options.dry_run else move_stores.Hold(doing="reassign-partitions --execute")
@@ -90,7 +93,7 @@ def would_execute(found: Prepared) -> WouldExecute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executed(Answer):
-    """The answer of --execute, printed like kafka-reassign-partitions. If no move started, the last line is missing."""
+    """The answer of --execute, printed like kafka-reassign-partitions, but without an empty list of started moves."""
 
     done: Execution = hidden()
     log_dir_throttle: ByteRate | None = hidden()

@@ -59,7 +59,7 @@ def run(at: world.Where, options: ReassignOptions) -> PlanProposed:
     Raises Invalid for an invalid file or broker list, Refused for an unknown topic or a dead broker.
     """
     brokers = broker_list(options.broker_list or "")
-    # `run` has already refused --generate without a file.
+    # The `run` module has already refused --generate without a file.
     file = options.topics_to_move_json_file or Path()
     topics = topics_to_move(file)
     seed = secrets.randbelow(_SEEDS) if options.seed is None else options.seed
@@ -127,7 +127,7 @@ def _partitions(found: Snapshot, topics: Collection[str], file: Path) -> dict[To
 
 
 def _log_dirs(at: world.Where, current: Plan, alive: Collection[BrokerId]) -> Mapping[ReplicaId, str]:
-    """Return the log dirs of the replicas that brokers report. ZooKeeper does not store log dirs."""
+    """Return the log dirs of the current replicas, or {} if they are unknown. ZooKeeper does not store log dirs."""
     holders = {broker for replicas in current.targets.values() for broker in replicas} & set(alive)
     if at.zookeeper is not None:
         return {}
@@ -180,7 +180,9 @@ def parse_topics(text: str, where: str) -> tuple[str, ...]:
 
 
 def _plain(entry: dict[str, object]) -> tuple[str] | dict[str, object]:
-    """Return only the topic of a valid entry, or any other object unchanged. A file may have 100,000 entries."""
+    """Return only the topic of a valid entry, or any other object unchanged. This saves memory, because a file may
+    have 100,000 entries.
+    """
     name = entry.get("topic")
     return entry if not isinstance(name, str) or wrong_topic_name(name) else (name,)
 

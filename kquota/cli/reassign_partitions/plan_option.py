@@ -20,7 +20,7 @@ _LONGEST: Final = 15
 
 def plan(at: Where, options: ReassignOptions) -> Plan:
     """Return the plan in the file. Raises Invalid if it is not a plan, or names log dirs over ZooKeeper."""
-    # `run` has already refused an action without a plan.
+    # The `run` module has already refused an action without a plan.
     found = read(options.reassignment_json_file or Path(), lambda line: say(f"warning: {line}"))
     if at.zookeeper is not None:
         log_dirs.must_have_brokers(found)
