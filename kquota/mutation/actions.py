@@ -44,9 +44,9 @@ class TopicOutcome:
 class MutationWork:
     """The progress of the requests. A caller can read it at any moment, also after an interrupt.
 
-    `sent` counts the topics in all requests, including repeated ones. `throttle_time_ms` is the wait that the last
-    rejection requested. Nothing may be sent before the time `muted` (KIP-219). `already` are the error codes that mean
-    that there is nothing to do.
+    `sent` counts the topics in all requests, including repeated ones. `throttle_time_ms` is the wait of the last
+    rejection, or the wait for which kquota held topics back at the end. It is 0 if neither applies. Nothing may be sent
+    before the monotonic time `muted` (KIP-219). `already` are the error codes that mean that there is nothing to do.
     """
 
     left: deque[Mutation]
@@ -103,8 +103,11 @@ def carry_out(
     on_wait: Callable[[MutationWork, float], None] = lambda _doing, _wait: None,
 ) -> list[TopicOutcome]:
     """Send until every topic is accepted or has failed, or until `seconds` (default.api.timeout.ms) have passed.
-    Without `retry`, the first rejection ends the work. `on_wait` receives each wait, in seconds. A topic that is still
-    rejected at the end has a QuotaViolatedException. Source: KIP-599, whose Admin client retries in the same way.
+
+    A request without an answer also ends the work, and so does the first rejection without `retry`. `on_wait` receives
+    each wait, in seconds. Returns the outcome of every topic. A topic that is still rejected at the end, or that kquota
+    held back because of the quota, has a QuotaViolatedException. Source: KIP-599. Kafka's Admin client retries in the
+    same way.
 
     Raises Unreachable, before anything is sent, if the cluster has no active controller.
     """
@@ -141,8 +144,8 @@ def _sent(
     batch: Sequence[Mutation],
     give_up: float,
 ) -> bool:
-    """Send one batch. Returns False if no answer came: the result of the batch is then unknown, and nothing more is
-    sent.
+    """Send one batch. Return False if no answer came. The result of the batch is then unknown, and the caller must send
+    nothing more.
     """
     doing.in_flight, doing.sent = tuple(batch), doing.sent + len(batch)
     try:

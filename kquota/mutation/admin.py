@@ -97,8 +97,8 @@ def delete_topics(
 def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = False) -> MutationPace:
     """Return the pace for this number of topics under the quota that applies to this client, if the cluster reports it.
 
-    With `validate_only`, only rejections determine the pace. According to KIP-599, such a request is free, so a wait
-    for the quota would be useless. Kafka 4 counts it against the quota.
+    For a single topic, and with `validate_only`, only rejections determine the pace. According to KIP-599, a request
+    with `validate_only` is free, so a wait for the quota would be useless. Kafka 4 counts it against the quota.
     """
     rate = cluster.mutation_rate() if topics > 1 and not validate_only else None
     if rate is None:

@@ -21,8 +21,8 @@ def name(text: str, where: str) -> str:
 
 
 def collide(topic: str) -> bool:
-    """True if the name has both a period and an underscore, because Kafka's metrics do not distinguish the two
-    characters.
+    """True if the name has both a period and an underscore. Such names can collide in metrics, because Kafka's metrics
+    do not distinguish the two characters.
     """
     return "." in topic and "_" in topic
 

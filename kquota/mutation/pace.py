@@ -75,15 +75,16 @@ _UNTOLD: Final = 0.05
 were rejected at the same time.
 """
 _TELLING: Final = 4
-"""The number of times that two topics are sent instead of one, because the rejection of the second reveals the price of
-the first.
+"""Until this many prices are known, a second topic is sent with the first, because the rejection of the second reveals
+the price of the first.
 """
 
 
 def fitting(mutations: Sequence[int], tokens: float = math.inf) -> int:
     """Return how many of the topics fit into one request and into a bucket with this many tokens.
 
-    The result is at least 1.
+    The last topic may exceed the tokens, because a broker accepts a topic until the bucket is below 0 (KIP-599). The
+    result is therefore at least 1.
     """
     count, total = 0, 0
     for each in mutations[:MOST_ITEMS]:
@@ -100,7 +101,7 @@ class MutationPace:
     Times are in seconds. A full bucket holds `burst_seconds` of its rate. The clients cannot see each other. If they
     know the rate of the bucket, and answers are fast enough to show their order, the clients take turns: a client that
     recently had more of the bucket sends later within the time of one topic. Otherwise each client waits for a random
-    time that is longer than that of many topics.
+    time, which is longer for a client that recently had more of the bucket.
     """
 
     quota: float | None
@@ -244,7 +245,7 @@ class MutationPace:
         return time >= _FAR * self._request and behind < _MANY * time
 
     def _turn(self, now: float, mutations: int) -> float:
-        """Return when to send: the seconds after the next moment of 0 tokens, by this client's share of the bucket.
+        """Return when to send, in seconds after `_zero`: the next moment of 0 tokens, plus the wait for a turn.
 
         The client waits for its place within the time of one topic. While others wait, the next such moment comes one
         topic's time later, so a client that lets others go first keeps its place. A client with a smaller share lets

@@ -29,10 +29,7 @@ class Partition:
 
     @property
     def under_replicated(self) -> bool:
-        """True if a replica is out of sync.
-
-        As in Kafka's TopicCommand, a replica that is being added does not count.
-        """
+        """True if fewer replicas are in sync than `replication_factor`, as in Kafka's TopicCommand."""
         return len(self.isr) < self.replication_factor
 
     @property
@@ -91,7 +88,7 @@ class Growth:
 
     @property
     def mutations(self) -> int:
-        """The number of mutations: one for each new partition."""
+        """The number of mutations: one for each new partition, and at least one."""
         return max(1, self.partitions - self.now)
 
 
@@ -104,7 +101,7 @@ class Deletion:
 
     @property
     def mutations(self) -> int:
-        """The number of mutations: one for each partition."""
+        """The number of mutations: one for each partition, and at least one."""
         return max(1, self.partitions)
 
 
