@@ -35,8 +35,8 @@ class ElectionResults:
     """The results of the elections so far. `outcomes` has None for each elected leader, otherwise the reason.
 
     `unknown` are the partitions of a request without an answer. `left` are the partitions whose election was not
-    requested. `unsettled` are the partitions that were unhealthy, or still lacked their new leader, when the elections
-    stopped.
+    requested. `unsettled` are the partitions that had become unhealthy, or still lacked their new leader, when the
+    elections stopped.
     """
 
     outcomes: dict[TopicPartition, Failure | None] = field(default_factory=dict)
@@ -72,9 +72,9 @@ def elect(
 ) -> None:
     """Elect leaders batch by batch. `results` is updated after each batch, so it is also correct after an error.
 
-    `partitions` is the state before the elections. The elections stop if the cluster does not become as healthy as
-    before between two batches. `on_batch` receives the number of finished batches and the number of all batches. Raises
-    Unreachable and Refused as the port does.
+    `partitions` is the state before the elections. No further batch is sent if the cluster stays less healthy than in
+    this state, or does not show the new leaders, for `settle` seconds after a batch. `on_batch` receives the number of
+    finished batches and the number of all batches. Raises Unreachable and Refused as the port does.
     """
     todo = list(batches(names, partitions, rules.size))
     results.left = [name for batch in todo for name in batch]
@@ -102,8 +102,8 @@ def _settle(
 ) -> tuple[TopicPartition, ...]:
     """Wait at most `seconds` until the cluster is as healthy as before and shows the new leaders.
 
-    Return the partitions that are still unhealthy, or still lack their new leader. A broker may show the old leaders
-    right after an election, so one reading is not enough.
+    Return the partitions that are unhealthy but not in `before`, or still lack their new leader. A broker may show the
+    old leaders right after an election, so one reading is not enough.
     """
     give_up, elected = clock.monotonic() + seconds, results.elected
     while True:

@@ -58,8 +58,8 @@ def _partition(entry: Value) -> TopicPartition:
 def needing(kind: ElectionType, partitions: Mapping[TopicPartition, Partition]) -> tuple[TopicPartition, ...]:
     """Return the partitions that need an election of this kind (KIP-460).
 
-    A preferred election is for partitions whose leader is not the preferred one, and an unclean election for partitions
-    without a leader.
+    A preferred election is for partitions without a leader or with a leader that is not the preferred one. An unclean
+    election is for partitions without a leader.
     """
     return tuple(name for name, state in partitions.items() if _needs(kind, state))
 
@@ -94,7 +94,7 @@ def _first_unknown(broker: BrokerId | None) -> int:
 
 
 def unhealthy(partitions: Mapping[TopicPartition, Partition]) -> frozenset[TopicPartition]:
-    """Return the partitions without a leader, or with an out-of-sync replica that is not being added."""
+    """Return the partitions that have no leader or are under-replicated."""
     return frozenset(name for name, state in partitions.items() if state.leader is None or state.under_replicated)
 
 
