@@ -27,7 +27,7 @@ def describe_all(configs: Configs, kind: Kind) -> tuple[Mapping[Resource, tuple[
     """Return the entries of every resource of a kind, in order, and the errors of brokers that did not answer.
 
     For brokers, this includes the broker default. A topic that is deleted in the meantime is left out. Raises
-    Unreachable if no broker answers, or for kinds other than brokers, if the request fails.
+    Unreachable if no broker answers. For other kinds, raises Unreachable if the request fails.
     """
     wanted = configs.configured(kind)
     try:

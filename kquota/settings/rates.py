@@ -38,7 +38,7 @@ def stored_rates(entries: Iterable[Entry], release: tuple[int, ...] | None) -> d
 
 def in_force(entry: Entry, release: tuple[int, ...] | None) -> bool:
     """True if a broker enforces the value that it reports. It enforces a rate only if the rate was set dynamically
-    (KAFKA-20125).
+    (KAFKA-20125). If `release` is None (unknown), a rate in the broker default counts as not enforced.
     """
     if entry.key not in THROTTLE_RATES or entry.source == DYNAMIC_BROKER:
         return True
