@@ -75,7 +75,8 @@ def cancel(
     """Cancel the moves, also between log dirs, wait until their end is visible, and restore the throttle unless
     `preserve` is set.
 
-    Partitions that the run has not submitted yet are never submitted. Raises Incomplete for moves that the cluster did
+    Partitions that the run has not submitted yet are never submitted. Without `dirs`, moves between log dirs are not
+    cancelled. `timeout` is the longest wait for log dirs, in seconds. Raises Incomplete for moves that the cluster did
     not cancel, and Unknown if the end of the moves does not become visible in time.
     """
     run = covers(what.plan, runs.unfinished())

@@ -63,15 +63,16 @@ def carry_out(
 ) -> Execution:
     """Record, throttle and start the prepared moves. List entries and rates are set before the moves (KIP-73).
 
-    Returns when all moves are submitted. Before each wave except the first, `report` receives the number of waiting
-    partitions. While `hold_back` returns a reason, no further wave is submitted. `noted` adds readings to the record
-    before a wave. Each wait for the next wave is inside a `between` block, in which other processes may change the run.
-    `wait` replaces the clock's sleep in this block. Moves between log dirs start last, within `timeout` seconds,
-    because a broker creates a submitted replica only after a while. A second call changes nothing except a rate that
-    differs.
+    Returns when all moves are submitted, or when another process has ended the run. `report` receives messages about
+    waiting partitions and the reasons to wait. While `hold_back` returns a reason, no further wave is submitted.
+    `noted` adds readings to the record before a wave. Each wait for the next wave is inside a `between` block, in which
+    other processes may change the run. `wait` replaces the clock's sleep in this block. Moves between log dirs start
+    last, within `timeout` seconds, because a broker creates a submitted replica only after a while. A second call
+    changes nothing except a rate that differs.
 
     Raises Refused or the error of the cluster if a step failed and every write was restored, Incomplete if a setting is
-    still set, and Unknown if a write did not become visible.
+    still set, and Unknown if a write did not become visible. Raises Refused if another kquota undoes the run, and Busy
+    if another process has taken over the lock.
     """
     run, world = prepared.run, prepared.world
     if run is None:
@@ -177,7 +178,10 @@ def _stays_open(world: World, run: Run) -> tuple[str, ...]:
 
 
 def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Restore the throttle of ended moves, and submit moves that now fit. Raises Refused if a move can never fit."""
+    """Restore the throttle of ended moves, and submit moves that now fit.
+
+    Raises Refused if no move of the run is under way and no move fits.
+    """
     found = world.cluster.snapshot(run.goal.topics)
     again = recreated(run, found.topic_ids)
     run = record(world, run, without_topics(run, again))
@@ -260,7 +264,9 @@ def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[To
 
 
 def _undone(world: World, run: Run, error: KquotaError, *, resumed: bool) -> KquotaError:
-    """Restore the values that a failed step wrote, as far as possible, and return the error to raise."""
+    """Restore the values that a failed step wrote, as far as possible, and return the error to raise. The values of a
+    `resumed` run stay set.
+    """
     place = world.runs.place(run)
     if resumed:
         stands = f"; the earlier settings of run {run.id} are still set ({place}). "

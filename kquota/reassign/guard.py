@@ -41,7 +41,8 @@ def check_brokers(moving: Sequence[Move], found: Snapshot) -> None:
 def check_running(moving: Sequence[Move], found: Snapshot, *, resumed: bool, additional: bool) -> None:
     """Raise Refused while other moves run, unless the caller allows `additional` moves.
 
-    If `resumed` is true, an open run of this plan is recorded, and the running moves of this run do not count.
+    If `resumed` is true, an open run of this plan is recorded, and the running moves of this run do not count. If this
+    run has nothing left to submit, other moves are also accepted, because only rates can change.
     """
     submitted = {move.partition for move in moving if move.submitted}
     foreign = found.running.keys() - submitted if resumed else found.running.keys()
@@ -89,7 +90,8 @@ def check_return(
     """Raise Refused if a cancellation would leave a partition with too few replicas in sync (KAFKA-14424).
 
     Without a live replica in sync, the partition has no leader. With fewer than min.insync.replicas, it rejects writes
-    with acks=all. A partition that already has too few is not refused, because the cancellation does not make it worse.
+    with acks=all. A cancellation that keeps all live in-sync replicas, and at least one, is not refused, because it
+    makes nothing worse.
     """
     for name, now in going_back.items():
         in_sync = {broker for broker in now.isr if broker in found.alive}

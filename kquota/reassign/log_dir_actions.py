@@ -34,9 +34,10 @@ class Started:
 
 
 def check(dirs: ReplicaDirs, wanted: Wanted, others: Collection[ReplicaId] = ()) -> LogDirReading:
-    """Read the log dirs of the wanted replicas and of `others`. Call this before the first write of a run.
+    """Return the log dirs of the wanted replicas and of `others`. Call this before the first write of a run.
 
-    Raises Refused for a log dir that accepts no replica, and Unreachable if a broker does not report its log dirs.
+    Raises Refused for a wanted log dir that does not exist or accepts no replica, and Unreachable if a broker of a
+    wanted replica does not report its log dirs.
     """
     reading = dirs.read({*wanted, *others})
     log_dirs.check(wanted, reading)

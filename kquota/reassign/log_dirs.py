@@ -120,7 +120,7 @@ def unsettled(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
 
 
 def unasked(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
-    """Return the wanted replicas that are neither in their log dir nor moving there."""
+    """Return the wanted replicas that are neither at rest in their log dir nor moving there."""
     return {
         replica: path
         for replica, path in wanted.items()

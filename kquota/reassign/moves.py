@@ -60,7 +60,7 @@ class Move(NamedTuple):
 
 
 def moves(plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas]) -> tuple[Move, ...]:
-    """Return the moves of existing partitions that differ from the plan, in the order of the plan."""
+    """Return the moves of existing partitions that differ from the plan or are moving, in the order of the plan."""
     return tuple(
         _move(name, now, target)
         for name, target in plan.targets.items()
@@ -117,9 +117,10 @@ def carried(
 ) -> Work:
     """Return the work of `moving`: the sums of the Spark job (`spark.estimate`), without a JVM. A test compares both.
 
-    `sizes` are the bytes of the leaders, `writes` are bytes per second. A partition that is missing from `writes` has
-    an unknown rate. A partition without a leader is left out, because it cannot be copied. `left` has the bytes that
-    running copies still need. All other copies count with the size of their leader.
+    `sizes` are the bytes of the leaders, `writes` are bytes per second. A partition that is missing from `sizes` counts
+    as 0 bytes. A partition that is missing from `writes` has an unknown rate. A partition without a leader is left out,
+    because it cannot be copied. `left` has the bytes that running copies still need. All other copies count with the
+    size of their leader.
     """
     keep_up: defaultdict[int, list[float | None]] = defaultdict(list)
     links: defaultdict[tuple[BrokerId, BrokerId], list[TopicPartition]] = defaultdict(list)

@@ -20,8 +20,8 @@ from kquota.terms import BrokerId, ReplicaId, TopicPartition
 class Snapshot:
     """One reading: live brokers, partitions of the requested topics, and all running moves of the cluster.
 
-    `racks` has the rack of each live broker. A topic that does not exist has no partitions and no id here. Kafka before
-    2.8 has no topic ids. Partitions and running moves are sorted by name.
+    `racks` has the rack of each live broker, or None without a rack. A topic that does not exist has no partitions and
+    no id here. Kafka before 2.8 has no topic ids. Partitions and running moves are sorted by name.
     """
 
     racks: Mapping[BrokerId, str | None]
@@ -48,8 +48,8 @@ class MoveCluster(Protocol):
 
     @property
     def largest_submission(self) -> int | None:
-        """The maximum number of bytes in one submission. The next submission must wait for the end of the previous
-        one. None means no limit.
+        """The maximum number of bytes in one submission, or None without a limit. With a limit, each submission must
+        wait until all moves of the previous one have ended.
         """
 
     @property
@@ -94,10 +94,12 @@ class MoveCluster(Protocol):
         """
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
-        """Return min.insync.replicas for each topic that exists, or 1 if the cluster does not report it."""
+        """Return min.insync.replicas of each topic. A topic whose value the cluster does not report has 1 or is left
+        out.
+        """
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """Submit moves, including running moves. Return the cluster's error for each move that it refused.
+        """Submit moves, also of partitions that already move. Return the cluster's error for each move that it refused.
 
         The target None cancels a running move (KIP-455). Raises Unknown if the answer was lost, and Conflict if nothing
         was submitted because another move is running (ZooKeeper accepts one submission at a time). Raises Refused for a
@@ -134,13 +136,17 @@ class Runs(Protocol):
         """Return the open runs, oldest first. Raises Refused if kquota cannot parse a record."""
 
     def every(self) -> tuple[Run, ...]:
-        """Return the open runs, and the ended runs that are still recorded."""
+        """Return the open runs, and the ended runs that are still recorded, oldest first."""
 
     def begin(self, run: Run) -> None:
-        """Write a new record. Raises Busy if there already is a record with this id."""
+        """Write a new record. Raises Busy if there already is a record with this id, and Refused if it cannot be
+        written.
+        """
 
     def update(self, run: Run) -> None:
-        """Replace the record of this run atomically. Raises Busy if another process has taken over the lock."""
+        """Replace the record of this run atomically. Raises Busy if another process has taken over the lock, and
+        Refused if the record cannot be written.
+        """
 
     def place(self, run: Run) -> str:
         """Return the place of the record, for messages. The record includes the rollback plan."""

@@ -48,9 +48,10 @@ class Asked:
 class Prepared:
     """A plan that passed every check. Nothing is written yet. `changes` are the first writes.
 
-    `run` is None if there is nothing to do. `wave` has the moves to submit first, including moves that are already
-    running. `log_dirs` has the wanted log dirs of replicas that are not settled there, according to `reading`.
-    `applied` are the options, without a throttle that would have no effect on this plan.
+    `known` is the open run of this plan, or None. `run` is None if there is nothing to do. `wave` has the moves to
+    submit first, including moves that are already running. `log_dirs` has the wanted log dirs of replicas that are not
+    settled there, according to `reading`. `applied` are the options, without a throttle that would have no effect on
+    this plan.
     """
 
     world: World

@@ -65,7 +65,8 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run. `rate` is bytes per second, or None without a throttle. `finished` is None while the run is open.
+    """A run. `rate` and `log_dir_rate` are bytes per second, or None without a throttle. `finished` is None while the
+    run is open.
 
     `handed_over` has the partitions that were submitted, refused by the cluster, or already in place. A run that is
     `aborting` moves to `rollback`. `topic_ids`, as Kafka prints them, distinguish a topic from a later one of the same
@@ -293,6 +294,9 @@ def passing_on(run: Run, now: Mapping[Setting, str | None], other: Run) -> Run:
 
 
 def covers(plan: Plan, runs: Collection[Run]) -> Run | None:
-    """Return the open run with exactly this plan or goal, if there is one."""
+    """Return the open run that moves partitions and has the targets of `plan` as its plan or goal, or None.
+
+    Log dirs are not compared.
+    """
     moves = (run for run in runs if run.finished is None and run.purpose is Purpose.MOVE)
     return next((run for run in moves if plan.targets in (run.plan.targets, run.goal.targets)), None)

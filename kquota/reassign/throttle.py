@@ -50,8 +50,9 @@ def take(
 def restored_value(taken: Taken, now: str | None, others: Sequence[Taken]) -> str | None:
     """Return the value to write when a run ends. It equals `now` if nothing needs to change.
 
-    A list loses the entries of the run that no other unfinished run holds. A rate becomes `prior` if it is still a rate
-    that the run set. A rate that another client has changed, or that another unfinished run holds, does not change.
+    A list loses the entries of the run that no other unfinished run holds. A list with the run's `*` becomes `prior`,
+    unless another unfinished run holds the `*`. A rate becomes `prior` if it is still a rate that the run set. A rate
+    that another client has changed, or that another unfinished run holds, does not change.
     """
     if taken.setting.is_list and EVERY_REPLICA in taken.ours and EVERY_REPLICA in entries(now):
         return now if any(EVERY_REPLICA in other.ours for other in others) else taken.prior
@@ -68,7 +69,7 @@ def passed_on(taken: Taken, now: str | None, other: Taken) -> Taken:
     """Return the values of a rate that the unfinished run `other` holds after the run of `taken` has ended.
 
     They include the values of the ended run, even if `now` is another value, because a stale read does not show the
-    last write.
+    last write. For a list, the result is `other`.
     """
     if taken.setting.is_list:
         return other

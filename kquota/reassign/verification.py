@@ -85,7 +85,8 @@ def verify(
     Partitions that ended elsewhere count as ended. Without a recorded run of this plan, kquota removes only list
     entries that the plan proves to be its own, alone or with the moves that were just `cancelled`. With `preserve`,
     nothing is written. `clear_all` also removes what Kafka's tool removes: once no move is running anywhere, every rate
-    of every live broker, and the lists of the plan's topics. Raises Unreachable.
+    of every live broker, and the lists of the plan's topics. It also removes the rates of dead brokers with replicas of
+    these topics. Raises Unreachable.
     """
     unfinished = () if preserve else runs.unfinished()
     run = covers(plan, unfinished)
@@ -207,8 +208,9 @@ def _staying(
 ) -> dict[Setting, str]:
     """Return the throttles that stay and that no recorded open run holds.
 
-    For a recorded run, these are its rates, unless they have their prior values again. Without one, these are every
-    rate of the live brokers and every list of the plan's topics.
+    For a recorded run, these are its rates, except rates that have their prior values again if the run was not
+    `crowded`. Without a recorded run, these are every replication rate of the live brokers and every list of the plan's
+    topics.
     """
     if run is None:
         settings = [
