@@ -61,8 +61,10 @@ def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, assi
 
 
 def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -> None:
-    """Create the topics, and wait if a mutation quota rejects them. Raises Refused if the cluster does not allow it,
-    and Unknown if the result is unknown.
+    """Create the topics, and wait if a mutation quota rejects them.
+
+    Raises Refused if the cluster does not allow it or the quota still rejects a topic after `SECONDS`, and Unknown if
+    the result is unknown.
     """
     outcomes = carry_out(topics, clock, work(creations), MutationPace(quota=None), seconds=SECONDS)
     for one in outcomes:
@@ -73,7 +75,8 @@ def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -
 
 
 def until_seen(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int], seconds: float) -> float:
-    """Return the seconds until every broker shows these topics with their partitions.
+    """Return the seconds until every broker shows these topics with their partitions, or no longer shows a topic with
+    0 partitions.
 
     Raises Unknown after `seconds`.
     """

@@ -17,8 +17,10 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The throughput of the client on each broker, or on the controller. `limit` is the quota, or None if there is
-    none.
+    """The throughput of the client on each broker, or on the controller.
+
+    `limit` is the quota, or None if there is none. `expected` is the expected rate per second on each broker. It has no
+    meaning for `Kind.REQUESTS`.
     """
 
     kind: Kind
@@ -30,7 +32,7 @@ class Result:
 
     @property
     def as_explained(self) -> bool:
-        """True if the client got what its quota allows, within a tenth."""
+        """True if the client got what it requested or what its quota allows, within a tenth."""
         return self.verdict in GOOD
 
 
@@ -60,9 +62,10 @@ def probe(
     connected cluster. It sends `client_id`, or else the client-id of the login. `user` is for logins whose user only
     the brokers know.
 
-    The topic is always removed, even after an interrupt. `on_progress` receives the elapsed seconds. Raises Refused for
-    a load beyond the bounds of a probe (the same as those of `quota probe`), Invalid, Incomplete if the topic could not
-    be removed, and Unreachable.
+    Leftover topics of older probes are removed first. The topic is always removed, even after an interrupt.
+    `on_progress` receives the elapsed seconds. Raises Refused for a load beyond the bounds of a probe (the same as
+    those of `quota probe`), Invalid for invalid arguments or an unsupported login, Incomplete if a topic could not be
+    removed, and Unreachable.
 
         with kquota.connect("localhost:9092") as cluster:
             result = probe(cluster, Kind.PRODUCE, rate=20e6, client_id="billing")

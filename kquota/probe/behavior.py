@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 GRACE_SECONDS: Final = 0.05
-"""A request that arrives this soon after a throttled response does not count as early if the client has several
-requests in flight, because the client may have sent it before. Shorter throttle times are not judged.
+"""A request that arrives this soon after a throttled response does not count as early if the connection has ever had
+several requests in flight, because the client may have sent it before. Throttle times up to this long are not judged.
 """
 _EARLY_SECONDS: Final = 0.005
 """The seconds by which a request may be early, because clients count in whole ms."""

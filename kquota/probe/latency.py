@@ -85,10 +85,11 @@ class LatencyProbe:
             self._writes.write(min(left, PERIOD_SECONDS))
 
     def latencies(self) -> Mapping[BrokerId, Sequence[float]]:
-        """Return the seconds of each write since the last call, by the broker that was the partition's first leader.
+        """Return the latencies since the last call, as in `SmallWrites`, by the broker that was the partition's first
+        leader.
 
-        A write that failed, or that has no answer after a second, is infinite. The method also replaces a topic that
-        has expired or was deleted. If the replacement fails, the next attempt is a minute later.
+        The method also replaces a topic that has expired or was deleted. If the replacement of an expired topic fails,
+        the next attempt is a minute later.
         """
         assert self._writes is not None
         found = self._writes.latencies()

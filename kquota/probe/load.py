@@ -140,11 +140,15 @@ class Load:
 
     @property
     def expected(self) -> float:
-        """The expected rate per second on each broker: the requested rate, or the quota if it is lower."""
+        """The expected rate per second on each broker: the requested rate, or the quota if it is lower.
+
+        It has no meaning for `Kind.REQUESTS`.
+        """
         return self.rate if self.limit is None else min(self.rate, self.limit)
 
     def due(self, elapsed: float) -> float:
-        """Return the amount that is due after this many seconds. At first it is only the amount that the quota allows.
+        """Return the amount that is due after this many seconds. In the first quota window, it is only the amount that
+        the quota allows.
 
         A quota begins with a burst. A client that uses this burst is throttled for a whole window and then gets the
         next burst. This would distort a rate over seconds that are not whole windows.
@@ -159,14 +163,14 @@ class Load:
 
     @property
     def batch(self) -> int:
-        """The bytes of one request. It is small compared with the quota, because a large request would be throttled for
-        seconds.
+        """The size of one request in bytes. It is small compared with the quota, because a large request would be
+        throttled for seconds.
         """
         return int(min(_MOST_BATCH, max(_LEAST_BATCH, self.expected * _BATCH_SECONDS)))
 
     @property
     def partitions(self) -> int:
-        """The number of partitions of each created topic: as many as the quota allows in half a second."""
+        """The number of partitions of each created topic, 1 to 50: as many as the quota allows in half a second."""
         return min(_MOST_PARTITIONS, max(1, math.ceil((self.limit or 0.0) * _MUTATION_SECONDS)))
 
 
@@ -187,7 +191,8 @@ def seconds(given: float | None, otherwise: float) -> float:
 
 
 def whole(seconds: float, warm: float) -> float:
-    """Round the seconds up to whole windows of the quota with this `warm` time, up to the limit of a probe.
+    """Round the seconds up to whole windows of the quota with this `warm` time. Return them unchanged if the result is
+    longer than a probe may take.
 
     A quota allows bursts within a window. Over a fraction of a window, one additional burst changes the rate by a
     tenth.

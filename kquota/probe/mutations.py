@@ -111,8 +111,8 @@ def climb(
     """Run the rungs in order, and yield each step when it is completed. After a rung that does not hold, no further
     rung is tried.
 
-    Raises Refused if the cluster does not allow an operation. Raises Refused also if a quota applies to this client,
-    because the probe would measure the quota instead.
+    Raises Refused if the cluster does not allow an operation, or if a quota rejects this client, because the probe
+    would then measure the quota instead.
     """
     for rung in rungs:
         names = list(islice(scratch_names, rung.topics))

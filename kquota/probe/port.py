@@ -47,9 +47,9 @@ class SmallWrites(Protocol):
         ...
 
     def latencies(self) -> Mapping[int, Sequence[float]]:
-        """Return the seconds of each write since the last call, by partition.
+        """Return the seconds of each write that was answered since the last call, by partition.
 
-        A write that failed, or that has no answer after a second, is infinite.
+        A write that failed is infinite. A write without an answer after a second counts as infinite in each call.
         """
         ...
 
@@ -98,8 +98,8 @@ class ProbeCluster(Protocol):
         ...
 
     def logins(self, client_config: Path | str | None = None) -> ProbeLogins:
-        """Return the login of this connection, for the topics, and the login to probe. `client_config` is a file of
-        Java properties with the login to probe. None means the same login.
+        """Return the login of this connection, which creates and removes the topics, and the login to probe.
+        `client_config` is a file of Java properties with the login to probe. None means the same login.
         """
         ...
 

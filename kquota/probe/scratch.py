@@ -46,8 +46,8 @@ def ends(topic: str) -> datetime | None:
 
 
 def configs(topic: str) -> dict[str, str]:
-    """Return the configs of a scratch topic. With these configs, brokers delete the data of a leftover topic within the
-    hour.
+    """Return the configs of a scratch topic. With these configs, brokers delete the data of a leftover topic after
+    about an hour.
     """
     return {
         SEAL: _seal(topic),
