@@ -1,1 +1,1 @@
-"""The placement of replicas: Kafka's own rule for a random placement, and the planner that moves the fewest bytes."""
+"""The placement of replicas: Kafka's own rule for a random placement, and the planner, which copies few bytes."""

@@ -1,4 +1,4 @@
-"""Moves as few bytes as possible from full brokers to empty ones, until each broker is in a band around the mean.
+"""Moves few bytes from full brokers to empty ones, until each broker is in a band around the mean.
 
 The algorithm makes a move only if it brings the brokers as a whole closer to the band, and undoes a move that no longer
 helps. It therefore ends, and a second run on its result changes nothing. Followers move before leaders, and large
@@ -51,7 +51,7 @@ class BalanceBand:
 
 
 def level(draft: PlacementDraft, goal: Goal, movable: Sequence[int], band: BalanceBand) -> None:
-    """Bring every broker into the band, if the sizes of partitions allow it."""
+    """Move and exchange replicas until every destination is in the band, or until no move or exchange helps."""
     scales = _Scales(draft, goal, movable, band, Why.BALANCE)
     while scales.relieve() or scales.feed(goal.destinations) or scales.swap() or scales.take_back():
         pass
@@ -163,7 +163,7 @@ class _Scales:
         destination: BrokerId,
     ) -> Iterator[tuple[int, int]]:
         """Yield pairs of partitions whose exchange brings the two brokers together closer to the band, the smallest
-        difference first.
+        partition of `gives` first.
         """
         of, to, off = self.draft.bytes[source], self.draft.bytes[destination], self.band.off
         wanted = min(max(off(of), off(to)), (of - to) // 2)

@@ -19,7 +19,10 @@ INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
-    """All volumes of a broker together, in bytes. `used` includes other files, if the broker reports its volumes."""
+    """All volumes of a broker together, or the volume of one log dir, in bytes.
+
+    `used` includes other files, unless the user gives the size of the volumes.
+    """
 
     total: int
     used: int
@@ -44,7 +47,7 @@ class Broker:
 class ClusterLayout:
     """One reading of a cluster. The size of a partition is its leader's log, which each new replica must copy.
 
-    A partition without an entry in `sizes` has an unknown size. Both mappings are sorted by name.
+    A partition without an entry in `sizes` has an unknown size. `brokers` are sorted by id, `partitions` by name.
     """
 
     brokers: Mapping[BrokerId, Broker]
@@ -85,7 +88,8 @@ class ClusterLayout:
 def cluster(
     snapshot: Snapshot, log_dirs: Iterable[LogDir], disk: int | None = None, *, live: Iterable[LogDir] = ()
 ) -> ClusterLayout:
-    """Return the cluster from one reading. `disk` replaces the reported size of every broker's volumes, in bytes.
+    """Return the cluster from one reading. `disk` replaces the reported size of every broker's volumes, in bytes. Only
+    replicas then count as used.
 
     The size of a partition is the size of its leader's log, because followers may lag. If the leader's log is unknown,
     the largest log of the replicas counts. Stored snapshots do not contain cordons. If `log_dirs` come from a stored

@@ -80,7 +80,10 @@ class PlacementDraft:
         return len({self.racks[broker] for broker in replicas if broker in self.racks})
 
     def fits(self, p: int, broker: BrokerId) -> bool:
-        """True if the broker has room for a replica of `p` besides all its current replicas, or an unknown disk."""
+        """True if the broker has room for a replica of `p` besides all its current replicas.
+
+        Also true if the broker holds the partition now, if its disk is unknown, or if the size is 0.
+        """
         room = self.room[broker]
         if room is None or broker in self.now[p].replicas or not self.sizes[p]:
             return True

@@ -89,9 +89,10 @@ def placed(
 ) -> dict[int, Replicas]:
     """Return the replicas of partitions numbered from `first`, over the brokers of `racks`, the leader first.
 
-    Leaders go around the brokers from `start`. Followers are `shift` brokers further, plus one for every round, which
-    spreads the followers of one leader over all other brokers. Without racks, all brokers are in one rack. The
-    replication factor must not exceed the number of brokers. Source: KIP-36, AdminUtils.
+    Leaders go around the brokers from `start`. Followers begin at the broker after the leader, plus `shift` times the
+    number of racks. `shift` grows by one in every round, which spreads the followers of one leader over all other
+    brokers. Without racks, all brokers are in one rack. The replication factor must not exceed the number of brokers.
+    Source: KIP-36, AdminUtils.
     """
     order = alternated(racks)
     found: dict[int, Replicas] = {}

@@ -296,7 +296,10 @@ def _cheapest(
 def _needed(
     draft: PlacementDraft, then: Mapping[int, BrokerId], loads: Mapping[BrokerId, int], band: BalanceBand
 ) -> dict[int, BrokerId]:
-    """Return `then` without the single moves and pairs of moves that do not bring the loads closer to the band."""
+    """Return `then` without the single moves and pairs of moves that do not bring the loads closer to the band.
+
+    More than `_MOST_PAIRED` moves are returned unchanged.
+    """
     left = dict(then)
     if len(left) > _MOST_PAIRED:
         return left

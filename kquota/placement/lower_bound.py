@@ -13,10 +13,10 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forced:
-    """The bytes of new replicas for drain, replication factor and racks, and the replicas that each broker may keep.
+    """The bytes of new replicas for drain, replication factor and racks, and the bytes that each broker may keep.
 
-    The planner chooses the replicas to remove for a lower replication factor or for racks. `most` includes all replicas
-    that the planner could remove, and `fewest` includes none of them.
+    The planner chooses the replicas to remove for a lower replication factor or for racks. `most` includes the bytes of
+    all replicas that the planner could remove, and `fewest` includes none of them.
     """
 
     bytes: int
