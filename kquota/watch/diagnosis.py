@@ -184,7 +184,10 @@ def _starved(history: WatchHistory) -> Iterator[StarvedCopies]:
 
 
 def _whole_windows(history: WatchHistory) -> WatchSample | None:
-    """Return the sample three, two or one quota window ago, because copies arrive in bursts of one window."""
+    """Return the sample three, two or one quota window ago, because copies arrive in bursts of one window.
+
+    None until one window has passed.
+    """
     for count in (3, 2, 1):
         if history.now.at - history.samples[0].at >= count * QUOTA_WINDOW:
             return window(history, count * QUOTA_WINDOW)

@@ -20,9 +20,10 @@ from kquota.watch.reading import (
 )
 
 QUOTA_WINDOW: Final = SAMPLES * SAMPLE_MS / 1000
-"""The quota window in seconds. Every rate is measured over whole windows.
+"""The quota window in seconds.
 
-A throttled copy may receive the bytes of a whole window at once, and then none until the window has passed.
+A throttled copy may receive the bytes of a whole window at once, and then none until the window has passed. A rate over
+a shorter time is therefore not reliable.
 """
 _MOST_SAMPLES: Final = 240
 _ANCHOR_SECONDS: Final = 60.0
@@ -57,8 +58,9 @@ class LinkState:
 class WatchSample:
     """Totals in bytes since the first reading: `arrived` at destinations, and `written` to partitions being copied.
 
-    `followed` are the bytes that in-sync followers of throttled partitions fetched from a leader. The leader's throttle
-    counts these bytes, but does not delay them. `lag` is KIP-73's SumReplicaLag in offsets.
+    `at` is in seconds of a monotonic clock. `followed` are the bytes that in-sync followers of throttled partitions
+    fetched from a leader. The leader's throttle counts these bytes, but does not delay them. `lag` is KIP-73's
+    SumReplicaLag in offsets, or None if it is unknown.
     """
 
     at: float
@@ -80,8 +82,8 @@ class WatchAnchor:
 class WatchHistory:
     """The readings so far. `samples` begin again when a throttle rate changes, because the pace changes with it.
 
-    `arrival` has the time at which bytes of each move last arrived, and `first_ends` the end of each move as first
-    predicted.
+    `arrival` has the time at which bytes of each move last arrived. `first_ends` has the expected end of each move, or
+    its end as first predicted.
     """
 
     moves: tuple[WatchedMove, ...]
@@ -269,7 +271,10 @@ def _behind(reading: WatchReading) -> list[ReplicaId]:
 def _sum_replica_lag(
     found: Iterable[CopyReading], behind: Iterable[ReplicaId], reading: WatchReading
 ) -> dict[BrokerId, int | None]:
-    """Return KIP-73's SumReplicaLag of each broker. Replicas in sync have caught up, so they count as 0."""
+    """Return KIP-73's SumReplicaLag of each broker, or None if it is unknown. The result is empty over ZooKeeper.
+
+    Replicas in sync have caught up, so they count as 0.
+    """
     if reading.logs is None:
         return {}
     logs = reading.logs.logs
@@ -312,7 +317,7 @@ def _with_marks(history: WatchHistory, before: WatchHistory, behind: Iterable[Re
 
 
 def _only_partition(history: WatchHistory, number: int) -> TopicPartition | None:
-    """Return the last partition of a move that is not done, or None if there is not exactly one."""
+    """Return the only partition of a move that is not done, or None if there is not exactly one."""
     going = sum(state.copies - state.done for link, state in history.links.items() if link.move == number)
     if not 0 < going <= _MOST_REPLICAS:
         return None

@@ -16,7 +16,7 @@ _PACE_SECONDS: Final = 60.0
 _LEAST_SECONDS: Final = 4.0
 """The shortest time in which a pace can be measured."""
 _FLAT: Final = 0.01
-"""A lag that changes by less than this share is flat."""
+"""A lag that changes by at most this share is flat."""
 
 
 class Trend(enum.Enum):
@@ -68,7 +68,10 @@ def paces(history: WatchHistory) -> Mapping[WatchedLink, LinkPace]:
 
 
 def throttles(history: WatchHistory) -> Mapping[WatchedLink, BrokerRates]:
-    """Return the rates that limit each link: the leader's for sending, the follower's for receiving."""
+    """Return the rates that limit each link: the leader's for sending, the follower's for receiving.
+
+    A rate is None if it is unset or unknown, or if no copy of the link is in a throttled replica list.
+    """
     rates, unset = history.reading.throttle.rates, BrokerRates()
     found: defaultdict[WatchedLink, BrokerRates] = defaultdict(BrokerRates)
     for link, state in history.links.items():

@@ -68,7 +68,7 @@ class MoveWatch:
     """Watches a plan, a run, or every move of a cluster: each `look` is one reading."""
 
     def __init__(self, ports: WatchPorts, *, plan: Plan | None = None, run: str | None = None) -> None:
-        """Without a plan and a run, watch every open run, and the moves that other clients started.
+        """With neither a plan nor a run, watch every open run, and the moves that other clients started.
 
         Raises Refused if there is no open run with this id.
         """

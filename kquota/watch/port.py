@@ -1,4 +1,4 @@
-"""The port of this room: the logs of replicas. `tests/watch/contract.py` defines it."""
+"""The interface to the logs of replicas. `tests/watch/contract.py` defines it."""
 
 from __future__ import annotations
 

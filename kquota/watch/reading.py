@@ -31,8 +31,8 @@ class DirSpace(NamedTuple):
 class ReplicaLogs:
     """The logs that brokers reported. `futures` are copies between the log dirs of one broker (KIP-113).
 
-    A replica that is missing from `logs` has no log on its broker, unless the broker is in `silent`, with the reason
-    why its logs are unknown.
+    A requested replica that is missing from `logs` has no log on its broker, unless the broker is in `silent`, with the
+    reason why its logs are unknown.
     """
 
     logs: Mapping[ReplicaId, ReplicaLog] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class ThrottleReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchReading:
-    """The values of one reading. `at` is the second of a monotonic clock, and `time` the date and time.
+    """The values of one reading. `at` is in seconds of a monotonic clock, and `time` is the date and time.
 
     `logs` is None over ZooKeeper, which does not store sizes and offsets.
     """
@@ -80,9 +80,9 @@ class WatchedMove:
     """A move to watch. `run` is the id of its run, or None if no run is recorded here.
 
     `sources` are the replicas before the move, as far as they are known. `submitted` are the partitions that were
-    submitted, or None if this is unknown. `expected_seconds` is the expected time from the first reading, if it is
-    known. `open` is true while the run has values to restore. `paused` is true while the run is paused. `log_dirs` are
-    the log dirs that the plan names.
+    submitted, or None if this is unknown. `expected_seconds` is the expected time left at the start of the watch, or
+    None if it is unknown. It is negative if the run is late. `open` is true while the run has values to restore.
+    `paused` is true while the run is paused. `log_dirs` are the log dirs that the plan names.
     """
 
     run: str | None
@@ -108,7 +108,7 @@ class CopyReading(NamedTuple):
 
     `copied` are the bytes on the destination, `left` the missing bytes, `lag` the missing offsets, and `source` the
     bytes on the leader. `done` is true if the partition has its target replicas. `begun` is false if the destination
-    has no log of the replica yet, or None if this is unknown.
+    has no log of the replica yet, or None if this is unknown. `submitted` is true if the partition is moving or done.
     """
 
     move: int
@@ -217,7 +217,7 @@ def _left(copied: int | None, leader: ReplicaLog | None, lag: int | None) -> int
     None if the bytes are unknown.
 
     Retention and compaction can make the log of the leader smaller. In this case, the result is the lag in offsets
-    times the mean size of an offset in the log of the leader.
+    times the size of the leader's log, divided by its log end offset.
     """
     if lag == 0:
         return 0

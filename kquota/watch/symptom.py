@@ -70,7 +70,10 @@ class NotStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastPartition:
-    """The only partition of a move that is not done."""
+    """The only partition of a move that is not done.
+
+    `seconds` is the time since it became the only one. `seconds_left` is the time left of the move.
+    """
 
     run: str | None
     partition: TopicPartition
@@ -122,7 +125,7 @@ class FullDisk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NothingArrives:
-    """A move that has received no byte for some time, without another symptom."""
+    """A move that has received no byte for `seconds`, without another symptom that explains it."""
 
     run: str | None
     seconds: float

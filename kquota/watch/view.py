@@ -46,8 +46,9 @@ class DestinationView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedMoveView:
-    """One move. `elsewhere` counts partitions that are not moving but lack the replicas of the plan, or are deleted.
-    `log_dirs` counts replicas that are still copied between the log dirs of their broker.
+    """One move. `waiting` counts partitions that are not submitted yet. `elsewhere` counts partitions that are neither
+    moving nor waiting but lack the replicas of the plan, or are deleted. `log_dirs` counts replicas that are still
+    copied between the log dirs of their broker.
 
     `drift` is how many seconds later the move now ends than expected, or than first predicted. It may be negative.
     """
@@ -94,7 +95,8 @@ class WatchedMoveView:
 class WatchedBroker:
     """A broker that sends or receives copies. `lag` is KIP-73's SumReplicaLag in offsets.
 
-    `sent` includes follower traffic of throttled partitions, which counts against `leader_rate`.
+    The other values are in bytes per second. None means unknown, or for a throttle rate also unset. `sent` includes
+    follower traffic of throttled partitions, which counts against `leader_rate`.
     """
 
     broker: BrokerId
