@@ -39,7 +39,7 @@ class Sandbox:
     properties: Mapping[str, str]
     tiered: bool = False
     ready: bool
-    """True if all servers have answered once. False if `up` was killed."""
+    """True if all servers have answered once. False while `up` starts them, or if `up` failed or was killed."""
 
     @property
     def bootstrap(self) -> str:
@@ -119,6 +119,8 @@ def up(
 ) -> Sandbox:
     """Start a sandbox of this version of `kafka`, or a ZooKeeper alone (None), and wait until every server answers.
 
+    The data of a stopped sandbox with this name is deleted.
+
     `properties` are added to the configuration of every broker, or to that of a ZooKeeper alone. `tiered` gives the
     brokers a remote storage, which is a folder, so that topics can have `remote.storage.enable`. `metrics` gives the
     brokers the Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` names a process. In that
@@ -126,7 +128,7 @@ def up(
 
     Raises Refused without PySpark or Java, if the sandbox is already running, or if a server does not start (its log is
     kept). Raises Busy while another kquota starts or stops the sandbox, Unreachable if Kafka cannot be downloaded, and
-    Invalid for an invalid name or an unsupported version or number of brokers.
+    Invalid for an invalid name, an unsupported version or number of brokers, or a version without tiered topics.
     """
     directory = places.directory(name)
     if kafka is not None:
@@ -192,7 +194,8 @@ def find(name: str = "default") -> Sandbox | None:
 def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[str]:
     """Return the command line of one of Kafka's tools. `kafka` is a version, or a sandbox that has one.
 
-    Raises Invalid for a sandbox that is only a ZooKeeper and for an unsupported version, and Refused without Java.
+    Missing jars are downloaded first. Raises Invalid for a sandbox that is only a ZooKeeper and for an unsupported
+    version, Refused without Java, and Unreachable if the jars cannot be downloaded.
     """
     version = kafka if isinstance(kafka, str) else kafka.kafka
     if version is None:

@@ -124,8 +124,8 @@ def pyspark_jars() -> Path:
 def kafka(version: str, tell: Tell) -> Path:
     """Return the folder of Kafka's jars. kquota downloads missing jars first (about 30 s).
 
-    A second kquota that needs the same folder waits for the download, so the folder is never incomplete. Raises
-    Unreachable if Maven Central cannot be reached.
+    A second kquota that needs the same folder waits for the download, so the folder is never incomplete. Raises Invalid
+    for an unsupported version. A download raises Refused without PySpark or Java, and Unreachable if it fails.
     """
     wanted = release(version)
     tools = _TOOLS.format(version=version) if wanted.tools else ""

@@ -73,7 +73,7 @@ class Process:
             self.kill()
 
     def kill(self) -> None:
-        """Kill the process immediately, as in a crash, so that it flushes nothing."""
+        """Kill the process immediately, as in a crash, so that it flushes nothing. Wait at most 10 s for its end."""
         self.signal(signal.SIGKILL)
         self.gone_within(10.0)
 
@@ -113,7 +113,7 @@ def in_folder(directory: Path) -> list[Process]:
 
 
 def stop_folder(directory: Path, patience: float) -> None:
-    """Stop all processes, brokers first, because a controlled shutdown of a broker needs ZooKeeper."""
+    """Stop all processes with `stop_all`, brokers first, because a controlled shutdown of a broker needs ZooKeeper."""
     every = in_folder(directory)
     for group in ([p for p in every if p.name.startswith("broker-")], every):
         stop_all(group, patience)

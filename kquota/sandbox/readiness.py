@@ -24,7 +24,7 @@ def zookeeper(process: Process, port: int) -> None:
 
 def unregistered(keeper: Process, port: int, broker: SandboxBroker) -> None:
     """Return when ZooKeeper has no session of this broker, because a crashed broker cannot register again while its old
-    session lasts.
+    session lasts. Raises Refused if ZooKeeper ends, or the session does not end in time.
     """
     _until(lambda: f"/brokers/ids/{broker.id}\n" not in _four_letters(port, b"dump"), [keeper])
 
