@@ -1,1 +1,1 @@
-"""The placement of replicas: Kafka's own rule for a random placement, and the planner, which copies few bytes."""
+"""The placement of replicas: Kafka's own rule for a random placement, and a planner that copies few bytes."""

@@ -1,4 +1,4 @@
-"""Moves few bytes from full brokers to empty ones, until each broker is in a band around the mean.
+"""Moves replicas from full brokers to empty ones until each broker is in a band around the mean, and copies few bytes.
 
 The algorithm makes a move only if it brings the brokers as a whole closer to the band, and undoes a move that no longer
 helps. It therefore ends, and a second run on its result changes nothing. Followers move before leaders, and large

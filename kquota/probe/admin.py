@@ -62,7 +62,7 @@ def probe(
     connected cluster. It sends `client_id`, or else the client-id of the login. `user` is for logins whose user only
     the brokers know.
 
-    Leftover topics of older probes are removed first. The topic is always removed, even after an interrupt.
+    Leftover topics of older probes are removed first. The scratch topic is always removed, even after an interrupt.
     `on_progress` receives the elapsed seconds. Raises Refused for a load beyond the bounds of a probe (the same as
     those of `quota probe`), Invalid for invalid arguments or an unsupported login, Incomplete if a topic could not be
     removed, and Unreachable.

@@ -130,8 +130,8 @@ def verdict(reading: Reading, *, asked: float, limit: float | None) -> Verdict:
 
 
 def held(reading: Reading, limit: float | None) -> Verdict:
-    """Return the verdict on a load whose cost only the broker knows. Throttling is expected under a quota. Without
-    throttling, the quota was not reached.
+    """Return the verdict on a load whose cost only the broker knows. Without a quota, throttling is unexpected.
+    Under a quota, no throttling means that the quota was not reached.
     """
     if reading.throttles.count:
         return Verdict.THROTTLED if limit is None else Verdict.AS_EXPLAINED

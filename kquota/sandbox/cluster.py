@@ -128,7 +128,8 @@ def up(
 
     Raises Refused without PySpark or Java, if the sandbox is already running, or if a server does not start (its log is
     kept). Raises Busy while another kquota starts or stops the sandbox, Unreachable if Kafka cannot be downloaded, and
-    Invalid for an invalid name, an unsupported version or number of brokers, or a version without tiered topics.
+    Invalid for an invalid name, an unsupported version or number of brokers, or `tiered` if the version does not
+    support it.
     """
     directory = places.directory(name)
     if kafka is not None:
