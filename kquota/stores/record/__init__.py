@@ -1,1 +1,1 @@
-"""The record that all hosts of a team share: every run of one cluster, in a compacted topic or in its ZooKeeper."""
+"""The record that all hosts of a team share: the runs of one cluster, in a compacted topic or in its ZooKeeper."""

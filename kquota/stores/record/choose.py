@@ -49,9 +49,10 @@ class Marker:
 class Choice:
     """How a command looks for its record.
 
-    `name` is the topic's name, NONE, or None for the default. With `writes`, the command writes, so a record that may
-    exist but cannot be read is an error. Otherwise it is a warning. With `cautious`, the command removes settings that
-    no run needs, so it must not miss runs that are recorded in ZooKeeper. `waiting` is the same as for `TopicRecord`.
+    `name` is the topic's name, NONE, or None for the default. `warned` receives each warning. With `writes`, the
+    command writes, so kquota must be able to read a record that this host has used. With `cautious`, the command
+    removes settings that no run needs, so it must not miss runs that are recorded in ZooKeeper. `waiting` is the same
+    as for `TopicRecord`.
     """
 
     name: str | None
@@ -69,8 +70,10 @@ class Choice:
 def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[Remembered], Znodes]) -> Shared:
     """Return the topic if it exists, otherwise the znodes if this host has open runs there, otherwise `Unshared`.
 
-    `znodes` opens a session with the ZooKeeper that this host remembers. Raises Refused if the command writes and
-    cannot read a record that this host has used.
+    Also returns `Unshared` for NONE, and for a topic that this user may not see. `znodes` opens a session with the
+    ZooKeeper that this host remembers. Raises Refused for a chosen topic that neither exists nor was used by this host,
+    and if the command writes and cannot read a record that this host has used. With `cautious`, also raises the errors
+    of `zookeeper_of`.
     """
     memory = RecordMemory(files.folder)
     known = memory.recall()
@@ -91,7 +94,8 @@ def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[
 def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callable[[], Wire]) -> Shared:
     """Return the znodes, or the topic that the marker znode names. `wire` connects to the brokers for the topic.
 
-    Raises Refused if the marker does not name the chosen topic, or if kquota cannot read the topic.
+    Returns `Unshared` for NONE, and like `over_brokers` for a topic that this user may not see. Raises Refused if the
+    marker is not valid or does not name the chosen topic, and if the topic does not exist or cannot be reached.
     """
     from kquota.stores.record.znodes import ZnodeRecord
 
@@ -148,9 +152,10 @@ def marker(znodes: Znodes) -> Marker | None:
 
 
 def zookeeper_of(wire: Wire) -> str | None:
-    """Return the address of this cluster's ZooKeeper from the config of a broker, or None on KRaft.
+    """Return the address of this cluster's ZooKeeper from the config of a broker.
 
-    Raises Refused without DESCRIBE_CONFIGS on the cluster.
+    Returns None on KRaft, or without a live broker. Raises Refused if the broker answers with an error, for example
+    without DESCRIBE_CONFIGS on the cluster.
     """
     from kquota.settings.resource import BROKERS, Resource
     from kquota.stores.admin.connection import kafka_error
@@ -189,7 +194,7 @@ class DoubleFence:
             try:
                 yield
             except MAYBE_LOST:
-                self._topic.must_hold()  # raises Busy and names the process that has taken over
+                self._topic.must_hold()  # raises Busy if another process has taken over, and names it
                 raise
 
     def operations(self) -> Sequence[Operation]:
@@ -201,7 +206,10 @@ class DoubleFence:
 
 
 def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> TopicRecord | Unshared | None:
-    """Return the record in the topic, or None if the topic does not exist and this host has never used it."""
+    """Return the record in the topic, None if the topic does not exist, or `Unshared` if this user may not see it.
+
+    A command that writes also remembers the topic. Raises Refused as `over_brokers` does.
+    """
     from kquota.stores.admin import topic_log
 
     pinned = known.topic == choice.topic
@@ -261,9 +269,9 @@ def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Ca
 def _in_the_way(
     known: Remembered, files: RunFiles, znodes: Callable[[Remembered], Znodes]
 ) -> tuple[str | KquotaError, ...]:
-    """Return the error text that names the open runs in ZooKeeper, or the reason why they are unknown.
+    """Return the error text that names the open and unreadable runs in ZooKeeper, or why they are unknown.
 
-    The text is empty if no run is open.
+    The text is empty if there are no such runs.
     """
     from kquota.stores.record.znodes import ZnodeRecord
 

@@ -18,7 +18,7 @@ FORMAT: Final = 1
 LEASE_SECONDS: Final = 30.0
 """The seconds after which an observer treats an unchanged lock as free."""
 BEAT_SECONDS: Final = 5.0
-"""The age of its last beat, in seconds, from which a holder sends another beat."""
+"""A holder sends another beat when its last one is older than this many seconds."""
 WRITE_SECONDS: Final = LEASE_SECONDS / 2
 """The seconds after its last confirmed beat in which a holder may write to the cluster."""
 _MOST: Final = 2**53
@@ -67,7 +67,7 @@ class LeaseClock(Protocol):
     """A clock that also counts while the machine is suspended, and a way to wait."""
 
     def seconds(self) -> float:
-        """Return the seconds since a fixed moment after this machine started."""
+        """Return the seconds since a moment that is fixed until this machine restarts."""
 
     def sleep(self, seconds: float) -> None:
         """Wait for this many seconds."""
@@ -95,7 +95,10 @@ class Sighting:
         self._boot = boot()
 
     def unchanged(self, mark: str) -> float:
-        """Return the seconds since this host first saw the lock at `mark`. It is 0.0 at the first sighting."""
+        """Return the seconds since this host first saw the lock at `mark`. It is 0.0 at the first sighting.
+
+        It is always 0.0 if the system reports no boot id, or if the file cannot be written.
+        """
         moment = self._clock.seconds()
         with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
             document = bounded.json_object(bounded.file_bytes(self._path, bounded.STATE))

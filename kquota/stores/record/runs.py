@@ -37,7 +37,11 @@ class RecordedRuns:
 
     @contextmanager
     def hold(self, doing: str, *, take_over: bool = False) -> Iterator[None]:
-        """Lock this folder and the record, so that no other kquota writes. Raises Busy and names the holder."""
+        """Lock the journals of this host and the record, so that no other kquota writes.
+
+        Also records the runs of which this host has a newer version, and adds the ends of runs to the journals. Raises
+        Busy and names the holder.
+        """
         with self._files.hold(doing), self._shared.lock(doing, take_over=take_over):
             found = self._joined()
             for run_id in found.ahead:
@@ -93,7 +97,7 @@ class RecordedRuns:
     def past(self, *, whole: bool) -> PastRuns:
         """Return all readable runs, newest first, and the reason why each other run cannot be read.
 
-        Unless `whole`, a run that ended on another host has no plan.
+        Unless `whole`, an ended run without a journal on this host has an empty plan.
         """
         unread: dict[str, str] = {}
         found = joined(self._files.every(unread), self._shared.runs(whole=whole), self._shared.identity)
@@ -123,10 +127,10 @@ class RecordedRuns:
         self._write(run, 1)
 
     def update(self, run: Run) -> None:
-        """Write the next version of a run, if it differs or another process wrote the last one.
+        """Write the next version of a run if it differs, if another process wrote the last one, or without a journal.
 
-        The new version number is higher than any that the previous process may have written only to its own journal.
-        Raises the same errors as `begin`.
+        After this write, a version that the previous process wrote only to its own journal cannot become current (see
+        `joined`). Raises the same errors as `begin`.
         """
         if run.id not in self._latest:
             self._joined()
@@ -141,7 +145,7 @@ class RecordedRuns:
         return self._files.place(run) if here else self._shared.place
 
     def must_hold(self) -> None:
-        """Call this just before each write to the cluster. Raises Busy if another kquota has taken over."""
+        """Call this just before each write to the cluster. Raises Busy like `Shared.must_hold`."""
         self._shared.must_hold()
 
     def keep_alive(self) -> None:
@@ -157,7 +161,7 @@ class RecordedRuns:
             self._files.write(run, self._shared.identity, version_of(found.runs.get(run.id, run)))
 
     def _ended_elsewhere(self, found: Joined) -> Iterator[Run]:
-        """Yield each run that has ended but is open in this host's journal, in the version that the journal lacks."""
+        """Yield each run that has ended but is open in this host's journal: the journal's version with this end."""
         for run_id, kept in self._files.every().items():
             run = found.runs.get(run_id, kept.run)
             if run.finished is not None and kept.run.finished is None:

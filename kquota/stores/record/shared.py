@@ -19,14 +19,14 @@ MAYBE_LOST: Final = (Unreachable, Unknown, Incomplete)
 
 
 class Shared(Protocol):
-    """Every run of one cluster, as all hosts see it.
+    """The runs of one cluster, as all hosts see them.
 
     Any method can raise Unreachable, and Refused if the login fails.
     """
 
     @property
     def identity(self) -> str | None:
-        """A name that no other record has, or None without a shared record."""
+        """A name that no other record of this cluster has, or None without a shared record."""
 
     @property
     def place(self) -> str:
@@ -46,14 +46,17 @@ class Shared(Protocol):
         """Return the holder of the lock at the last reading, or None if it was free."""
 
     def must_hold(self) -> None:
-        """Call this just before each write. Raises Busy if another kquota has taken over."""
+        """Call this just before each write to the cluster.
+
+        Raises Busy if another kquota has taken over, or if the last beat is too old for a safe write.
+        """
 
     @property
     def late_seconds(self) -> float:
         """Seconds in which a write of the previous lock holder can still reach a broker."""
 
     def keep_alive(self) -> None:
-        """Call this while a command waits, to show that the holder is alive. Raises Busy like `must_hold`."""
+        """Call this while a command waits, to show that the holder is alive. Raises Busy like `put`."""
 
     def runs(self, *, whole: bool = False) -> Mapping[str, Run]:
         """Return every readable run with its stamp. Unless `whole`, ended runs come without their plans and values.
@@ -139,7 +142,7 @@ def joined(local: Mapping[str, Kept], shared: Mapping[str, Run], identity: str |
             continue
         known, version = version_of(kept.run), version_of(there)
         if there.finished is not None and not there.plan.targets:
-            # ZooKeeper keeps a large ended run without its plans and values, which the journal still has.
+            # The record can omit the plans and values of an ended run. The journal still has them.
             runs[run_id] = replace(
                 there,
                 plan=kept.run.plan,

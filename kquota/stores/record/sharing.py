@@ -82,9 +82,9 @@ class Sharing:
         )
 
     def share(self, wanted: SharingPlan) -> RecordedRuns:
-        """Create the topic, write the marker, and record the open runs of this host.
+        """Create the topic and write the marker as planned, and record the open runs of this host.
 
-        Raises Incomplete if the topic was created but cannot be used.
+        Returns the runs of the cluster. Raises Incomplete if the topic was created but cannot be used.
         """
         if wanted.setup is None:
             return _used(self, wanted)
@@ -136,8 +136,8 @@ class Sharing:
     def unshare(self) -> bool:
         """Delete the marker, the topic, and the memory of them on this host. Returns False if none of them existed.
 
-        Raises Refused if a run is open or cannot be read, and Busy while another command writes, on this or any other
-        host.
+        Raises Refused if a run is open or cannot be read, or if the caller did not name the cluster's ZooKeeper. Raises
+        Busy while another command writes, on this or any other host.
         """
         _must_have_both(self)
         log = topic_log.find(self.wire, self.topic)

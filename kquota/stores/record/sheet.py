@@ -21,7 +21,7 @@ LARGE: Final = 20_000
 LARGEST: Final = 100 * 2**20
 """The largest field, in bytes. A plan of a million partitions has 90 MB, so anything larger is not a run."""
 LARGEST_PARTS: Final = 4 * LARGEST
-"""The largest size in bytes of all fields of one run together."""
+"""The largest total size, in bytes, of the parts of one run before compression."""
 LARGEST_SHEET: Final = 900_000
 _DIGEST: Final = re.compile("[0-9a-f]{32}")
 
@@ -129,7 +129,7 @@ def _joined(digests: Mapping[str, str], part: Callable[[str], bytes | None]) -> 
 
 
 def _text(data: bytes | None, digest: str, largest: int) -> bytes:
-    """Return the bytes of a part. Raises ValueError if it is missing, damaged or too large."""
+    """Return the decompressed bytes of a part. Raises ValueError if it is missing, damaged or too large."""
     if data is None:
         raise ValueError(f"its part {digest[:8]} is missing")
     try:

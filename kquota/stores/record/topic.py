@@ -40,8 +40,8 @@ _FRESH_SECONDS: Final = 1.0
 class TopicRecord:
     """The runs in a topic. Implements `Shared`.
 
-    If the lock is held, kquota calls `waiting` and waits up to one lease for a beat of the holder. Without `waiting`, a
-    held lock raises LockHeld at once.
+    If another kquota holds the lock, kquota calls `waiting` and waits up to one lease. It raises LockHeld if the holder
+    sends a beat, and otherwise takes the lock. Without `waiting`, it raises LockHeld at once.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class TopicRecord:
         return None
 
     def _sheet(self, name: str, item: Item, *, whole: bool) -> Sheet:
-        """Return a decoded sheet. Each sheet is decoded only once."""
+        """Return a decoded sheet. It is decoded again only if it or `whole` has changed. Raises Unreadable."""
         mark = (item.offset, whole)
         if name not in self._sheets or self._sheets[name][0] != mark:
             assert item.value is not None
@@ -168,7 +168,7 @@ class TopicRecord:
                 return b"".join(chunks)
 
     def _clear_away(self) -> None:
-        """Delete the oldest ended runs, and parts that are not listed in any sheet."""
+        """Delete the oldest ended runs, and parts that no other sheet lists. Unreadable runs keep their parts."""
         runs = self.runs()
         ended = sorted((run for run in runs.values() if run.finished is not None), key=lambda run: (run.begun, run.id))
         forgotten = {run.id for run in ended[:-_ENDED]}
@@ -213,7 +213,11 @@ class TopicRecord:
             self._clock.sleep(WRITE_SECONDS)
 
     def _wait(self, found: Lock, left: float, before: str) -> str:
-        """Wait a moment for a holder that may be dead, and return its mark. Raises LockHeld if it is alive."""
+        """Wait a moment for a beat of the holder, and return the mark of its lock.
+
+        `before` is the mark at the previous call, or an empty text. Raises LockHeld if the mark changed, and without
+        `waiting`.
+        """
         if self._waiting is None or before not in ("", found.mark):
             raise LockHeld(
                 f"{found.holder} holds the lock of this cluster. Try again later. "
@@ -256,7 +260,7 @@ class TopicRecord:
         self._refresh()
 
     def _must_be(self, mine: Lock) -> None:
-        """Raise Busy if another process held the lock at the last reading, because `append` no longer detects this."""
+        """Raise Busy if another process held the lock at the last reading. `append` detects only later changes."""
         found = self._found(forced=True)
         if found is None or found.term != mine.term:
             raise self._taken_over()

@@ -143,7 +143,10 @@ class ZnodeRecord:
                 raise
 
     def _must_not_be_taken_over(self) -> None:
-        """After a lost session, check the lock in kazoo's new session. Raises Busy if another kquota has the lock."""
+        """After a lost session, check the lock in kazoo's new session. Raises Busy if this process lost the lock.
+
+        Returns if ZooKeeper stays unreachable.
+        """
         for _ in range(_NEW_SESSION_LOOKS):
             with contextlib.suppress(Unreachable):
                 self.operations()
@@ -246,7 +249,7 @@ class ZnodeRecord:
             self._parts[run_id].add(f"{digest}-{n}")
 
     def _clear_away(self, found: Mapping[str, Run]) -> None:
-        """Delete the parts of ended runs, and the oldest ended runs."""
+        """Delete the parts of ended runs at once, and the oldest ended runs with the next transaction."""
         ended = sorted((run for run in found.values() if run.finished is not None), key=lambda run: (run.begun, run.id))
         for run in ended[:-_ENDED]:
             self._staged.setdefault(run.id, None)
