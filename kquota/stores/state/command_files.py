@@ -58,9 +58,10 @@ _REPORT: Final = Parameter("report")
 
 
 def check_report(path: Path, mark: str) -> None:
-    """Raise Invalid if no report can be written to `path`. A file is replaced only if its first bytes contain `mark`.
+    """Raise Invalid if no report can be written to `path`.
 
-    Call this early, because the estimate takes a while.
+    An existing file must be empty or have `mark` in its first bytes. Call this early, because the estimate takes a
+    while.
     """
     place = path.resolve()
     try:

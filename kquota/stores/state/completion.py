@@ -41,8 +41,8 @@ def lines(topics: Iterable[str], brokers: Iterable[BrokerId]) -> list[str]:
 class CompletionFile:
     """The names of one cluster, in a file that only its owner can read.
 
-    `named` are the values of `cli.connection.OPTIONS` that identify the cluster and the login, in the same order. An
-    option that is not set is an empty string. No method raises, because completions work without the file.
+    `named` are the values of the options in `cli.connection.REACHING`, in the same order. An option that is not set is
+    an empty string. No method raises, because completions work without the file.
     """
 
     def __init__(self, folder: Path, named: Sequence[str]) -> None:

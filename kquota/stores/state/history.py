@@ -60,7 +60,8 @@ def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path
 def newest(paths: Iterable[Path]) -> tuple[Path, SnapshotKey]:
     """Return the newest snapshot file among these files and folders, and its key.
 
-    Raises Invalid if there is no snapshot, if two have the same key, or if they are of several clusters.
+    Raises Invalid if a path is missing or invalid, if a folder contains no snapshot, if two snapshots have the same
+    key, or if they are of several clusters.
     """
     every: dict[Path, SnapshotKey] = {}
     for path in paths:
@@ -76,7 +77,7 @@ def newest(paths: Iterable[Path]) -> tuple[Path, SnapshotKey]:
 
 
 def lines(path: Path) -> Generator[bytes]:
-    """Yield the lines of a snapshot, compressed or not. Raises Invalid if it is damaged."""
+    """Yield the lines of a snapshot, compressed or not. Raises Invalid if it cannot be read."""
     try:
         with path.open("rb") as raw:
             packed = raw.peek(2)[:2] == _GZIP

@@ -1,4 +1,4 @@
-"""Defers signals during calls of client libraries, which would lose the exception or translate it.
+"""Defers signals during calls of client libraries, because these lose or translate a signal handler's exception.
 
 For example, kazoo treats a Ctrl-C while it wakes its connection as a lost connection, and continues the write.
 """
@@ -19,8 +19,8 @@ _NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 def deferred() -> Iterator[Callable[[], None]]:
     """Defer signals. Yields a function that passes the deferred signals to the previous handlers.
 
-    The end of the context also passes them on. `deferred` has no effect outside of the main thread, because Python
-    handles signals only there.
+    The end of the context also passes them on. A signal without a Python handler is not deferred. `deferred` has no
+    effect outside of the main thread, because Python handles signals only there.
     """
     came: list[tuple[int, FrameType | None]] = []
     before: dict[int, Callable[[int, FrameType | None], Any]] = {}

@@ -42,7 +42,7 @@ def line(document: Mapping[str, Any]) -> bytes:
 def lines(data: bytes, where: str) -> tuple[list[dict[str, Any]], int]:
     """Return the documents of a journal and the number of valid bytes.
 
-    Raises Refused if a line before the last one is damaged.
+    Raises Refused if a line before the last one is damaged, or if a line has no JSON object.
     """
     documents: list[dict[str, Any]] = []
     whole = 0
@@ -59,19 +59,19 @@ def lines(data: bytes, where: str) -> tuple[list[dict[str, Any]], int]:
 
 
 def first(run: Run, stamp: Stamp) -> dict[str, Any]:
-    """Return the first line of a run's journal on this host."""
+    """Return the document of the first line of a run's journal on this host."""
     return {"version": VERSION, **run_fields.stamp_written(stamp), **run_fields.written(run)}
 
 
 def change(before: Run, after: Run, stamp: Stamp) -> dict[str, Any]:
-    """Return the line that changes `before` to `after`, two versions of the same run."""
+    """Return the document of the line that changes `before` to `after`, two versions of the same run."""
     return {**run_fields.stamp_written(stamp), **run_fields.changed(before, after)}
 
 
 def replay(documents: Sequence[Mapping[str, Any]], where: str) -> Kept:
-    """Return the run that the lines describe. Raises Refused if a newer kquota wrote them, or if they are not valid.
+    """Return the run that the lines describe. `where` is the name of the journal in messages.
 
-    `where` is the name of the journal in messages.
+    Raises Refused if this kquota does not read their version, or if they are not valid.
     """
     try:
         version = documents[0]["version"]

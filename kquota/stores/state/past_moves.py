@@ -52,7 +52,10 @@ class PastMovesFile:
         return _all(_document(self._folder / "estimates.json"), "estimates", _estimate)
 
     def keep_estimate(self, estimate: KeptEstimate) -> None:
-        """Add an estimate, or replace that of the same plan and throttle. Raises Refused if it cannot be written."""
+        """Add an estimate, or replace that of the same plan and throttle. Only the latest `_MOST_ESTIMATES` are kept.
+
+        Raises Refused if estimates.json cannot be written.
+        """
         others = [e for e in self.estimates() if (e.plan, e.throttle) != (estimate.plan, estimate.throttle)]
         kept = [
             {"plan": e.plan, "throttle": e.throttle, "expected_seconds": e.expected, "at": e.at.isoformat()}

@@ -77,7 +77,7 @@ def changed(before: Run, after: Run) -> dict[str, Any]:
 def run_of(documents: Sequence[Json], stamp: Stamp) -> Run:
     """Return the run from a document of `written` and those of `changed` after it.
 
-    Raises ValueError, KeyError, TypeError or Invalid for an invalid document.
+    Raises ValueError, KeyError, TypeError, AttributeError or Invalid for an invalid document.
     """
     latest = {name: document[name] for document in documents for name in _FIELDS if name in document}
     values = {
@@ -244,7 +244,7 @@ _FIELDS: Final[Mapping[str, _Codec]] = {
 }
 """The functions that write and read each field of a run."""
 _IF_ANY: Final = ("paused", "broker_rates", "limits", "course")
-"""The fields that most runs do not have."""
+"""The fields that `written` leaves out if they have no value."""
 _SINCE_3: Final = ("owner", "reason", "crowded", *_IF_ANY)
 """The fields that a journal of version 2 does not have. The first journals of version 3 lack those of `_IF_ANY`."""
 

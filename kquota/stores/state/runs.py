@@ -166,10 +166,10 @@ class RunFiles:
             raise
 
     def _before(self, run_id: str, path: Path) -> tuple[Run | None, int]:
-        """Return the run of a journal and the number of valid bytes. Deletes a journal with a truncated first line.
+        """Return the run of a journal and the number of valid bytes, or None and 0 if there is no journal.
 
-        The journal is read again if its size changed, because another process of this host may have written to it while
-        this process waited without the lock.
+        Deletes a journal with a truncated first line. The journal is read again if its size changed, because another
+        process of this host may have written to it while this process waited without the lock.
         """
         if path.is_symlink() or not path.is_file():
             return None, 0
@@ -182,7 +182,10 @@ class RunFiles:
         return kept.run, whole
 
     def _unchanged(self, file: os.DirEntry[str]) -> Kept | None:
-        """Return the run of a journal. The file is read again only if it changed, because commands call this often."""
+        """Return the run of a journal, or None if its first line is truncated.
+
+        The file is read again only if it changed, because commands call this often.
+        """
         try:
             now = file.stat()
         except OSError as error:
