@@ -49,9 +49,10 @@ def tell_if_open(path: Path, what: str, tell: Callable[[str], None]) -> None:
 
 
 def listed(found: Mapping[str, str], keys: Iterable[str]) -> str:
-    """Return the keys as one text for a message.
+    """Return the keys as one text for a message, which names at most `_SHOWN` of them.
 
-    Keys that do not look like a property are only counted, because in a file of another kind they may be secrets.
+    Keys without a value, and keys that do not look like a property, are only counted. In a file of another kind, they
+    may be secrets.
     """
     named = sorted(key for key in keys if _NAME.fullmatch(key) and found[key])
     others = len(set(keys)) - len(named)

@@ -75,7 +75,7 @@ def section(path: Path, name: str, option: str) -> Login | None:
 
 
 def file_in(java_options: str) -> Path | None:
-    """Return the file that `-Djava.security.auth.login.config=FILE` names in JVM options, for example in KAFKA_OPTS."""
+    """Return the file of `-Djava.security.auth.login.config=FILE` in JVM options such as KAFKA_OPTS, or None."""
     named = java_property(java_options, "java.security.auth.login.config")
     return Path(named.removeprefix("=").removeprefix("file:")) if named else None
 

@@ -116,7 +116,7 @@ def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:
 
     Raises Invalid if the store or the text cannot be read or has no key. `where` names the store in the message.
     """
-    import secrets  # imported here: it takes 10 ms, and only PEM in a login file needs it
+    import secrets  # imported here: it takes 10 ms, and only a PKCS12 store or PEM in properties needs it
 
     from cryptography.hazmat.primitives import serialization as pem
 

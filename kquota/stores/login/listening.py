@@ -28,7 +28,8 @@ def addresses(text: str, option: str, config: str) -> list[tuple[str, int]]:
 def must_listen(what: str, text: str, option: str, config: str, deadline: float) -> list[str]:
     """Return the addresses, beginning with the first one that accepts a connection.
 
-    Raises Unreachable with the reason for each address if no address does.
+    All attempts together take about `deadline` seconds at most. Raises Unreachable with the reason for each address if
+    none of them accepts a connection. Raises Invalid like `addresses`.
     """
     give_up = time.monotonic() + deadline
     pairs = addresses(text, option, config)

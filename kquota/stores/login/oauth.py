@@ -23,7 +23,10 @@ class Token:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCredentials:
-    """The token endpoint of an identity provider, and the client id and secret that kquota sends there."""
+    """The token endpoint of an identity provider, and the client id and secret that kquota sends there.
+
+    With `encode_header`, kquota sends both URL-encoded. `seconds` is the time limit of a request.
+    """
 
     url: str
     client_id: str

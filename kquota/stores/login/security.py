@@ -37,7 +37,7 @@ TUNING: Final = {
     "send.buffer.bytes": -1,
     "receive.buffer.bytes": -1,
 }
-"""Integer properties that both libraries support, with Kafka's minimum of each."""
+"""The integer properties that kquota supports, with Kafka's minimum of each."""
 _ALWAYS: Final = frozenset({"security.protocol", "client.id", *TUNING})
 _TLS: Final = frozenset(
     f"ssl.{name}"
@@ -202,7 +202,10 @@ def _credentials(
 
 
 def _login(found: Mapping[str, str], where: str, environment: Mapping[str, str]) -> Login | None:
-    """Return the login from the properties, otherwise from section KafkaClient of the JAAS file in KAFKA_OPTS."""
+    """Return the login from the properties or, without it, from section KafkaClient of the JAAS file in KAFKA_OPTS.
+
+    Returns None if neither has a login.
+    """
     if text := found.get("sasl.jaas.config"):
         return jaas.login(text, f"{where}: sasl.jaas.config")
     file = jaas.file_in(environment.get("KAFKA_OPTS", ""))

@@ -31,7 +31,8 @@ class Tls:
 def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str], None]) -> Tls:
     """Return the TLS settings from the properties `{prefix}…`.
 
-    Raises Invalid for an unsupported value. The message names the file and the property.
+    Raises Invalid for an unsupported value or an unusable store. The message names the file and the property. `tell` is
+    called with each warning for the operator.
     """
     named = found.get(f"{prefix}enabled.protocols", "")
     protocols = [protocol.strip() for protocol in named.split(",") if protocol.strip()] or PROTOCOLS

@@ -80,7 +80,11 @@ def _kafkas_word(key: str) -> str:
 
 
 def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[str], None], sasl: str) -> Digest | None:
-    """Return the login of the section Client, or of the section that zookeeper.sasl.clientconfig names."""
+    """Return the login of the section Client, or of the section that zookeeper.sasl.clientconfig names.
+
+    Without `path`, returns None if KAFKA_OPTS names no JAAS file, if the file has no such section, or if
+    zookeeper.sasl.client is false. Raises Invalid for an unusable login.
+    """
     options = environment.get(_KAFKA_OPTS, "")
     name = jaas.java_property(options, "zookeeper.sasl.clientconfig") or "Client"
     if path is not None:
@@ -91,7 +95,7 @@ def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[s
         path, option = jaas.file_in(options), _KAFKA_OPTS
         if path is None or (jaas.java_property(options, "zookeeper.sasl.client") or "true").lower() == "false":
             return None
-        # A missing section is not an error, because the file may be only for brokers. ZooKeeper's client continues.
+        # A missing section is not an error, because the file may be only for brokers. ZooKeeper's own client continues.
         login = jaas.section(path, name, _KAFKA_OPTS)
         if login is None:
             return None
