@@ -32,7 +32,7 @@ _NAME: Final = re.compile(
     r"(?:^|_)(?:quota|(produce|fetch|request|controllermutation))_(byte_rate|request_time|mutation_rate|throttle_time|tokens)$"
 )
 _FIELD: Final = {"throttle_time": 1, "tokens": 2}
-"""The place of these metrics among the values of a bucket. All other metrics are its use, at 0."""
+"""The index of these metrics in the values of a bucket. All other metrics are the use of the bucket, at index 0."""
 _BROKER: Final = re.compile(r"kafka_server_app_info_\w+$")
 _ESCAPED: Final = re.compile(r"\\(.)")
 _QUEUE: Final = "eventqueuetime"
@@ -73,7 +73,10 @@ class BrokerMetrics:
 
 
 def urls(text: str, named: str) -> tuple[str, ...]:
-    """Parse exporter URLs, separated by commas. Raises Invalid, naming the option `named`, for a wrong URL or none."""
+    """Parse exporter URLs, separated by commas, and drop duplicates.
+
+    Raises Invalid, naming the option `named`, for an invalid URL, or if there is no URL.
+    """
     found = tuple(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
     for one in found:
         must_be_url(one, named, _EXAMPLE)
@@ -96,7 +99,7 @@ def must_be_url(text: str, named: str, example: str) -> None:
 
 
 def read(addresses: Sequence[str]) -> list[BrokerMetrics | Unreachable]:
-    """Read all exporters at the same time. Return the metrics or the error of each exporter, in order.
+    """Read the exporters in parallel, at most 16 at a time. Return the metrics or the error of each, in order.
 
     Raises Invalid if two exporters report the same broker.
     """
@@ -168,7 +171,10 @@ def metrics_of(samples: Iterable[Sample], where: str) -> BrokerMetrics:
 
 @lru_cache(maxsize=128)
 def _metric(name: str) -> tuple[str, re.Match[str] | None]:
-    """Return the name in lower case, and its match if it is that of a quota metric. Thousands of clients share it."""
+    """Return the name in lower case, and its match, or None if it does not name a quota metric.
+
+    The result is cached, because the metrics of thousands of clients have the same name.
+    """
     return name.lower(), _NAME.search(name.lower())
 
 
@@ -218,7 +224,7 @@ def sample_of(line: str) -> Sample:
 
 
 def _bucket(kind: str | None, sample: Sample) -> QuotaBucket | None:
-    """Return the bucket of a sample, or None for another kind of metric and for a metric without a client."""
+    """Return the bucket of a sample, or None for another metric or a sample with neither user nor client id."""
     labels = {_label(name): value for name, value in sample.labels.items()}
     kind = kind or labels.get("resource", labels.get("type", "")).lower()
     user, client_id = labels.get("user", ""), labels.get("clientid", "")
@@ -240,7 +246,7 @@ def _unescaped(text: str) -> str:
 
 
 def _queue(name: str, sample: Sample) -> float | None:
-    """Return the 99th percentile of EventQueueTimeMs, or None for another metric.
+    """Return the 99th percentile of EventQueueTimeMs, or None for another metric and for NaN.
 
     The metric has its default names, or those of the exporter's example configuration.
     """
@@ -251,7 +257,7 @@ def _queue(name: str, sample: Sample) -> float | None:
 
 
 def _produce(name: str, sample: Sample) -> float | None:
-    """Return the 99th percentile of TotalTimeMs of produce requests, or None for another metric.
+    """Return the 99th percentile of TotalTimeMs of produce requests, or None for another metric and for NaN.
 
     The metric has the same two kinds of names as in `_queue`.
     """

@@ -20,7 +20,9 @@ _NAMES: Final = (
     "(?i).*_(byte_rate|request_time|mutation_rate|throttle_time|tokens)"
     "|kafka_server_app_info_.*|kafka_controller_controllereventmanager_.*"
 )
-"""The metrics that `exporters` reads, as a regular expression of PromQL, which matches whole names."""
+"""A PromQL regular expression for the metrics that `exporters` reads, except the produce times. It must match the whole
+name.
+"""
 _EXAMPLE: Final = "http://prometheus:9090?job=kafka"
 _MOST_BYTES: Final = 64 * 2**20
 _LONGEST: Final = 500
@@ -82,7 +84,7 @@ def read(of: PrometheusServer) -> list[BrokerMetrics | Unreachable]:
 def history(
     of: PrometheusServer, begin: datetime, end: datetime, step: timedelta
 ) -> Iterator[tuple[datetime, list[BrokerMetrics]]]:
-    """Yield the metrics of all brokers at every step from `begin` to `end`.
+    """Yield the metrics of all brokers at every step from `begin` to `end` that has samples.
 
     Raises Unreachable without a valid answer, and Invalid if the brokers belong to several clusters.
     """
