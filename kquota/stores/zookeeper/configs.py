@@ -72,7 +72,7 @@ class ZooKeeperConfigs:
         return found
 
     def alter(self, changes: Sequence[ConfigChange]) -> None:
-        """Write the changes in one transaction, which fails if a znode has changed since it was read.
+        """Write the changes in one transaction, and start again if a znode has changed since it was read.
 
         Raises Refused for a missing topic, Invalid for a bad value, because brokers do not check it here, and Conflict
         if other clients keep writing first.

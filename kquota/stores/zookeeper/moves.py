@@ -96,9 +96,9 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         )
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
-        """Write the changes in transactions that fail if a znode has changed since it was read.
+        """Write the changes in one transaction, or in several if they are too large for ZooKeeper.
 
-        One transaction has all changes, unless they are too large for ZooKeeper. A change that keeps the value is
+        If one change of a transaction fails, all its changes have the same error. A change that keeps the value is
         skipped, because every reader sees the result of a transaction at once.
         """
         changes = [change for change in changes if change.after != change.before]
@@ -126,15 +126,15 @@ class ZooKeeperMoves(ZooKeeperConfigs):
 
     @property
     def largest_submission(self) -> int | None:
-        """The largest size in bytes of moves, because all must fit into one znode. The controller deletes this znode
-        when the last move has ended.
+        """The maximum number of bytes in a submission, because all its moves must fit into one znode. The controller
+        deletes this znode when the last move has ended.
         """
         return _SUBMISSION_BYTES
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
         """Return min.insync.replicas of the topics, or 1 for a topic without its own value.
 
-        ZooKeeper does not have the brokers' static configs.
+        ZooKeeper does not have the brokers' static configs. Raises Refused for a value that is not a number.
         """
         nodes = self._znodes.read_all(f"/config/topics/{topic}" for topic in topics)
         found = {topic: config_in(nodes[f"/config/topics/{topic}"], f"topics/{topic}") for topic in topics}

@@ -34,8 +34,8 @@ _NO_ROOM: Final = (
 class ZooKeeperQuotas:
     """Client quotas in `/config/users`, `/config/clients` and `/config/ips`.
 
-    `unreadable` is called, once for each describe, with a note about every znode and value that brokers cannot read
-    either. kquota leaves these out.
+    `unreadable` is called at each reading, with a note about every znode and value that kquota leaves out. Brokers
+    cannot read these either, except znodes whose names Kafka would write differently.
     """
 
     def __init__(self, znodes: Znodes, unreadable: Callable[[str], None]) -> None:
@@ -88,14 +88,14 @@ class ZooKeeperQuotas:
         return absent
 
     def release(self) -> tuple[int, ...] | None:
-        """Return 2.7 if every broker has this release or a newer one, otherwise None. ZooKeeper has no other release
-        data.
+        """Return (2, 7) if every live broker has this release or a newer one, otherwise None. ZooKeeper has no other
+        release data.
         """
         nodes = self._znodes.read_all(f"{LIVE_BROKERS}/{broker}" for broker in self._znodes.children(LIVE_BROKERS))
         return (2, 7) if nodes and all(_registered(node) >= _TELLS_2_7 for node in nodes.values()) else None
 
     def brokers(self) -> frozenset[BrokerId]:
-        """Return the live brokers. Registrations that Kafka could not have written are left out."""
+        """Return the live brokers. A registration whose name is not a number is left out."""
         names = self._znodes.children(LIVE_BROKERS)
         return frozenset(BrokerId(int(name)) for name in names if name.isascii() and name.isdigit())
 
@@ -148,7 +148,7 @@ class ZooKeeperQuotas:
         return undone
 
     def _room(self) -> int:
-        """Return how many more notifications brokers can read, at least 1: a change deletes old notifications."""
+        """Return how many more notifications brokers can read, at least 1, because each change deletes old ones."""
         changes = self._znodes.read(NOTIFICATIONS)
         return max(1, _MOST_NOTIFICATIONS - (changes.children if changes is not None else 0))
 

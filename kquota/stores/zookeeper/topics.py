@@ -88,7 +88,7 @@ def requested(node: Node | None) -> dict[TopicPartition, Replicas]:
 
 
 def submitted(node: Node | None, topics: Mapping[str, Node]) -> dict[TopicPartition, Replicas]:
-    """Return the submitted moves, without topics that do not exist or were created after the submission."""
+    """Return the submitted moves, without those of topics that do not exist or were created after the submission."""
     return {
         name: replicas
         for name, replicas in requested(node).items()

@@ -31,7 +31,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """Create a znode with the ACL of the nearest existing parent. An `ephemeral` znode ends with the session."""
+    """Create a znode. `Znodes.commit` chooses its ACL.
+
+    With `sequence`, ZooKeeper appends a number to the path. An `ephemeral` znode ends with the session.
+    """
 
     path: str
     data: bytes
@@ -50,7 +53,7 @@ class SetData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """Let the transaction fail unless the znode still has `version`."""
+    """Fail the transaction unless the znode still has `version`."""
 
     path: str
     version: int
@@ -89,7 +92,10 @@ def decoded(node: str) -> str:
 
 
 def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
-    """Return the config in a znode. Raises Refused if Kafka did not write it, because kquota must not replace it."""
+    """Return the config in a znode, or {} if the znode is missing or empty. The types of the values are not checked.
+
+    Raises Refused if Kafka did not write the config, because kquota must not replace it.
+    """
     if node is None or not node.data:
         return {}
     document = json_in(node.data)

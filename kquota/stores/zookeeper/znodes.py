@@ -66,10 +66,11 @@ class Znodes:
     """An open ZooKeeper session on the tree of a Kafka cluster, as a context manager."""
 
     def __init__(self, connect: str, access: Access | None = None, deadline: float = CONNECT_SECONDS) -> None:
-        """Connect to `host:port[,host:port][/chroot]`. `cluster_id` is read with the first requests, or is None.
+        """Connect to `host:port[,host:port][/chroot]`, and read `cluster_id` (None if ZooKeeper does not have it).
 
-        Raises Unreachable after `deadline` seconds. Raises Refused if this is not the ZooKeeper of a Kafka cluster, if
-        the cluster is on KRaft, or if the login is refused.
+        Raises Unreachable after `deadline` seconds, and Invalid for a malformed address or an unusable key store or
+        trust store. Raises Refused if this is not the ZooKeeper of a Kafka cluster, if the cluster is on KRaft or
+        migrating to it, or if the login is refused.
         """
         # Silence the logger, because kazoo logs every request at level DEBUG, including digest passwords.
         logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
@@ -132,8 +133,10 @@ class Znodes:
         """Change configs in one transaction. `edits` has, by entity (`users/alice`), a function from old to new config.
 
         Each write requires the version that was read. The transaction also has the notifications. After a conflict,
-        kquota reads and edits everything again. A config that its edit does not change is not written. Raises Conflict
-        if other clients keep writing first, and Refused for a transaction of more than `largest` bytes.
+        kquota reads and edits everything again. A config that its edit does not change is not written.
+
+        Raises Conflict if other clients keep writing first, and Refused for a transaction of more than `largest` bytes
+        or for a config that Kafka did not write.
 
         `known` replaces the first reading: znodes that are missing in it do not exist. It may be stale, because the
         write checks the versions. A znode of quotas that becomes empty is deleted, with its parents if these are empty,
@@ -170,9 +173,9 @@ class Znodes:
     def commit(self, operations: Sequence[Operation]) -> None:
         """Commit the operations, all or none.
 
-        Raises kazoo's BadVersionError, NodeExistsError or NoNodeError for an operation that failed, Conflict if
-        ZooKeeper does not report the reason, Refused if this user may not write, and Unreachable if the session was
-        lost, so that the outcome is unknown.
+        Raises kazoo's BadVersionError, NodeExistsError, NoNodeError or NotEmptyError for an operation that failed,
+        Conflict if ZooKeeper does not report the reason, Refused if this user may not write, and Unreachable if the
+        session was lost, so that the outcome is unknown.
         """
         acls = self._acls_above(operation.path for operation in operations if isinstance(operation, Create))
         transaction = self._client.transaction()
