@@ -35,7 +35,7 @@ class Manager(PatientManager):
 
     def __init__(self, net: NetworkSelector, **settings: Any) -> None:
         self.ended = Future()
-        """A future that fails with an error after which another attempt cannot help."""
+        """A future that is done when the start has succeeded or failed."""
         self.failure: BaseException | None = None
         """The error that best explains the failure, or None."""
         super().__init__(net, **settings)

@@ -61,7 +61,7 @@ class Wire:
         `security` has kafka-python's settings (`login.settings`). `throttled` is called for each wait for a broker that
         throttles this client (KIP-219). `names` are the names of the arguments in errors. Raises Unreachable after at
         most `deadline` seconds (or default.api.timeout.ms of `security`), and at once if every address refuses the
-        connection or if TLS fails. Raises Refused if the login is refused.
+        connection or if TLS fails. Raises Refused if the login is refused, and Invalid for a malformed address.
         """
         # The level is not WARNING, because kafka-python's warnings are for its developers. kquota reports relevant ones
         # as errors. The level is never DEBUG, because DEBUG shows passwords.
@@ -86,7 +86,7 @@ class Wire:
             "throttled": throttled,
         }
         self._oldest: tuple[int, ...] | None = None
-        self.has_controller = False  # set after a controller has answered (`controllers.must_be_active`)
+        self.has_controller = False  # True after a check by `controllers.must_be_active`
         self._net = Loop()
         self._manager, failure = start.first(self._net, servers, ours | dict(security), give_up, self.MANAGER)
         if failure is not None:

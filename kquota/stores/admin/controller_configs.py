@@ -52,7 +52,7 @@ class ControllerConfigs(WireConfigs):
         return in_motion(listed(self._wire.ask_active(everything(), lambda answer: answer.error_code)))
 
     def altered(self, operations: Mapping[Resource, Mapping[str, Operation]]) -> dict[Resource, Any | KquotaError]:
-        """Write through the active controller, and return its answer for each resource."""
+        """Write through the active controller, and return its answer or the error for each resource."""
         return self._altered(operations) if operations else {}
 
     def _altered(self, operations: Mapping[Resource, Mapping[str, Operation]]) -> dict[Resource, Any | KquotaError]:

@@ -104,8 +104,8 @@ class ControllerWire(Wire):
     def ask_active(self, request: Any, code: Any) -> Any:
         """Return the answer of the active controller. `code` returns the error code of an answer.
 
-        After an election, kquota asks the new active controller. Raises Unreachable, and Refused if Kafka does not
-        support the request.
+        After an election, kquota asks the new active controller. After 8 s without one, it returns the last answer,
+        with NOT_CONTROLLER. Raises Unreachable, and Refused if Kafka does not support the request.
         """
         give_up = time.monotonic() + _ELECTION_SECONDS
         while True:

@@ -29,9 +29,10 @@ class Deadline:
         return now() >= self._end
 
     def request(self, broker: BrokerId | None) -> float:
-        """Return the seconds that one request to `broker` can take, without the broker's throttle time.
+        """Return the seconds (0.5 to 5) that one request to `broker`, or to any broker (None), can take.
 
-        Raises Unreachable, and ends this deadline, if the broker throttles this client for too long.
+        They do not include the throttle time. Raises Unreachable, and ends this deadline, if the broker throttles this
+        client for too long.
         """
         muted = self._wire.muted(broker)
         if muted > self._mute_left:

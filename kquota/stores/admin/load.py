@@ -218,7 +218,7 @@ def purged(producer: Producer) -> Iterator[None]:
 
 
 def _filled(load: Load) -> int:
-    """Return the bytes of each record that the consumer reads."""
+    """Return the size in bytes of each record that the consumer reads."""
     return max(_LEAST_FILLED, load.batch // _RECORDS_A_FETCH)
 
 

@@ -200,7 +200,7 @@ class PartitionLog:
         )
 
     def _look_again(self, reason: str, deadline: Deadline) -> None:
-        """Find the current leader. Raises Unreachable, with the reason, at the deadline, and Refused or Forbidden."""
+        """Find the current leader. Raises Unreachable with `reason` at the deadline, and other errors of `_look`."""
         time.sleep(_PAUSE_SECONDS)
         if deadline.over:
             seconds = f"{deadline.seconds:.0f} s"

@@ -34,9 +34,10 @@ _UNREADABLE: Final = (kafka_errors.KafkaError, ValueError, IndexError, OSError, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """One batch of the log. `foreign` is the number of its records that kquota did not write.
+    """One batch of the log. `foreign` is the number of its records that are not in `items`.
 
-    `nonce` is None in a batch of another producer, and if compaction has removed every record.
+    `items` is empty and `nonce` is None in a batch of another producer or one that kafka-python cannot read, and if
+    compaction has removed every record.
     """
 
     base_offset: int

@@ -122,7 +122,7 @@ def _must_have_answered(broker: BrokerId, answer: Any) -> None:
 
 
 def _closed(found: Any) -> str | None:
-    """Return why the log dir accepts no replica, or None if it does. An operator can cordon a log dir (KIP-1066)."""
+    """Return why the log dir accepts no new replicas, or None if it accepts them. It can be cordoned (KIP-1066)."""
     if found.error_code:
         return kafka_error(found.error_code, None)
     return "it is cordoned" if found.is_cordoned else None

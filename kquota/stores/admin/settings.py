@@ -39,7 +39,7 @@ _SEEN_POLL_SECONDS: Final = 0.05
 
 
 class WireSettings(WireConfigs):
-    """Single values, written only if no other client has changed them: `MoveCluster.values`, `change`, `overwrite`."""
+    """Single values: implements `values`, `change`, `overwrite` and `minimum_in_sync` of `MoveCluster`."""
 
     def __init__(
         self,
@@ -47,7 +47,9 @@ class WireSettings(WireConfigs):
         must_hold: Callable[[], None] = lambda: None,
         controllers: Callable[[], ControllerConfigs] | None = None,
     ) -> None:
-        """`must_hold` is the same as for WireConfigs. `controllers` connects to the controllers of KRaft."""
+        """`must_hold` is the same as for WireConfigs. `controllers` connects to the controllers of KRaft, or is
+        None if they are unknown.
+        """
         super().__init__(wire, must_hold)
         self._controllers = controllers
         self._lost: Unreachable | Refused | None = None

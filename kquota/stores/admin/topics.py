@@ -35,7 +35,10 @@ _Grown = CreatePartitionsRequest.CreatePartitionsTopic
 
 
 class WireTopics:
-    """Topics that the controller creates, grows and deletes. With `validate_only`, it only checks the requests."""
+    """Topics that the controller creates, grows and deletes.
+
+    With `validate_only`, it only checks creations and growths, but still makes deletions, which Kafka cannot check.
+    """
 
     def __init__(self, wire: Wire, *, validate_only: bool = False) -> None:
         self._wire = wire
