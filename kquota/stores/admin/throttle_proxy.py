@@ -1,4 +1,4 @@
-"""A proxy on the loopback between a client and the brokers, which records the reaction to throttle times (KIP-219).
+"""A proxy on localhost between a client and the brokers, which records the reaction to throttle times (KIP-219).
 
 It replaces the addresses of brokers in responses with its own, so that every connection goes through the proxy. It
 lowers the versions of the APIs that have addresses to versions that it can read. All other bytes pass unchanged.

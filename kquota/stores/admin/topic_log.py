@@ -165,8 +165,8 @@ class WireLog:
 def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
     """Return the record's log, or None if the topic does not exist. Sends one request.
 
-    Calls of the log end after `seconds`. Raises Forbidden, which does not mean that the topic is missing, Refused for
-    several partitions or a cluster without topic ids (before Kafka 2.8), and Unreachable.
+    Each call of the log ends after `seconds`. Raises Forbidden, which does not mean that the topic is missing, Refused
+    for several partitions, a cluster without topic ids (before Kafka 2.8) or another error, and Unreachable.
     """
     (found,) = wire.metadata([name]).topics
     if found.error_code == ABSENT:

@@ -59,8 +59,8 @@ class Setup:
 def create(wire: Wire, name: str, *, dry_run: bool = False) -> Setup:
     """Create the topic, wait until every broker shows its leader, and return its setup.
 
-    A dry run only returns the setup. Raises Refused if the topic exists, Forbidden, QuotaViolatedException, and Unknown
-    if the answer is lost or no leader is seen within 30 s.
+    A dry run only returns the setup. Raises Refused if the topic exists or the brokers refuse it, Forbidden,
+    QuotaViolatedException, and Unknown if the answer is lost or no leader is seen within 30 s.
     """
     replicas = min(_REPLICAS, len(wire.brokers()))
     setup = Setup(
@@ -90,8 +90,8 @@ def create(wire: Wire, name: str, *, dry_run: bool = False) -> Setup:
 def delete(wire: Wire, name: str) -> None:
     """Delete the topic, and wait until no broker shows it and its name is free.
 
-    Raises Refused if the topic does not exist, Forbidden, QuotaViolatedException, and Unknown if the answer is lost or
-    the topic still exists after 30 s.
+    Raises Refused if the topic does not exist or the brokers refuse the deletion, Forbidden, QuotaViolatedException,
+    and Unknown if the answer is lost or the topic still exists after 30 s.
     """
     _mutate(wire, Deletion(topic=name, partitions=1), "deleted")
     _wait(lambda: _gone(wire, name) and _free(wire, name), f"topic {name}: deleted, but the brokers still list it")

@@ -99,7 +99,7 @@ def submitted(node: Node | None, topics: Mapping[str, Node]) -> dict[TopicPartit
 def partitions(
     topic: str, known: TopicNode, submitted: Mapping[TopicPartition, Replicas]
 ) -> dict[TopicPartition, PartitionReplicas]:
-    """Return every partition in a topic's znode with its submission, but without leaders and in-sync replicas."""
+    """Return every partition in a topic's znode with its submitted move, but without leaders and in-sync replicas."""
     found = {}
     for number, replicas in sorted(known.replicas.items()):
         name = TopicPartition(topic, number)
