@@ -68,7 +68,7 @@ class LatencyProbe:
         self._client = ExitStack()
         self._leaders: Sequence[BrokerId] = ()
         self._writes: SmallWrites | None = None
-        self._expires = clock.now()
+        self._expires = self._again = clock.now()
 
     def __enter__(self) -> LatencyProbe:
         self._open()
@@ -88,18 +88,16 @@ class LatencyProbe:
         """Return the latencies since the last call, as in `SmallWrites`, by the broker that was the partition's first
         leader.
 
-        The method also replaces a topic that has expired or was deleted. If the replacement of an expired topic fails,
-        the next attempt is a minute later.
+        The method also replaces a topic that has expired or was deleted. It tries this at most once a minute.
         """
         assert self._writes is not None
         found = self._writes.latencies()
         by_broker = {broker: found.get(number, ()) for number, broker in enumerate(self._leaders)}
         now = self._clock.now()
-        if now >= self._expires or (self._writes.lost and now >= self._expires - LASTING + _RETRY):
-            try:
+        if (now >= self._expires or self._writes.lost) and now >= self._again:
+            with suppress(KquotaError):
                 self._open()
-            except KquotaError:
-                self._expires = now + _RETRY
+            self._again = now + _RETRY
         return by_broker
 
     def _open(self) -> None:

@@ -133,6 +133,22 @@ def test_a_topic_that_somebody_deleted_is_replaced(house: House) -> None:
         assert second != first
 
 
+def test_a_deleted_topic_that_cannot_be_replaced_is_tried_again_after_a_minute(house: House) -> None:
+    with house.probe() as probe:
+        house.clock.sleep(120)
+        house.topics.held.clear()
+        house.down = True
+        for _ in range(3):
+            probe.latencies()
+        house.down = False
+        house.clock.sleep(30)
+        probe.latencies()
+        assert house.names == []
+        house.clock.sleep(30)
+        probe.latencies()
+        assert len(house.names) == 1
+
+
 def test_a_topic_that_cannot_be_replaced_stays_in_use(house: House) -> None:
     with house.probe() as probe:
         (first,) = house.names

@@ -86,25 +86,31 @@ class MachineClock:
 class Sighting:
     """The time at which this host first saw the current state of a lock. A small file keeps it between commands.
 
-    A file that is damaged, or older than the last start of the machine, is ignored.
+    A file that is damaged, or older than the last start of the machine, is ignored. Without a boot id, as on macOS, and
+    without a file that can be written, only this process knows the time.
     """
 
     def __init__(self, path: Path, clock: LeaseClock) -> None:
         self._path = path
         self._clock = clock
         self._boot = boot()
+        self._mark = ""
+        self._since = 0.0
 
     def unchanged(self, mark: str) -> float:
-        """Return the seconds since this host first saw the lock at `mark`. It is 0.0 at the first sighting.
-
-        It is always 0.0 if the system reports no boot id, or if the file cannot be written.
-        """
+        """Return the seconds since this host first saw the lock at `mark`. It is 0.0 at the first sighting."""
         moment = self._clock.seconds()
+        if mark != self._mark:
+            self._mark, self._since = mark, self._first(mark, moment)
+        return moment - self._since
+
+    def _first(self, mark: str, moment: float) -> float:
+        """Return the time in the file, or `moment` if the file is of another lock. Then the file gets `moment`."""
         with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
             document = bounded.json_object(bounded.file_bytes(self._path, bounded.STATE))
             since = float(document["since"])
             if document["mark"] == mark and document["boot"] == self._boot is not None and since <= moment:
-                return moment - since
+                return since
         with suppress(OSError), durable.replacing(self._path, private=True, synced=False) as file:
             file.write(json.dumps({"mark": mark, "boot": self._boot, "since": moment}).encode())
-        return 0.0
+        return moment

@@ -14,8 +14,8 @@ from kquota.errors import Busy, Refused, Unknown
 from kquota.reassign.plan import Plan
 from kquota.reassign.run import Owner
 from kquota.reassign.throttle_writes import World, release
+from kquota.stores.record import lease, topic
 from kquota.stores.record import runs as recorded
-from kquota.stores.record import topic
 from kquota.stores.record.lease import BEAT_SECONDS, LEASE_SECONDS, WRITE_SECONDS
 from kquota.stores.state import runs as journals
 from kquota.stores.state.log import Entry
@@ -125,6 +125,24 @@ def test_a_patient_command_waits_for_the_dead_and_not_for_the_living(
     with pytest.raises(Busy), team.process("b", patient=True).hold("move abort"):
         pass
     assert team.clock.now - began < LEASE_SECONDS
+
+
+def test_without_a_boot_id_a_patient_command_waits_for_one_lease(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on macOS. The file of sightings is useless there, and the command waited without an end."""
+    on_another_machine(monkeypatch, "bastion")
+    monkeypatch.setattr(lease, "boot", lambda: None)
+    held = team.process("a").hold("execute")
+    held.__enter__()
+    sleep = team.clock.sleep
+
+    def slept(seconds: float) -> None:
+        assert team.clock.now - 1000.0 < LEASE_SECONDS
+        sleep(seconds)
+
+    monkeypatch.setattr(team.clock, "sleep", slept)
+    with team.process("b", patient=True).hold("move abort"):
+        pass
+    assert team.clock.now - 1000.0 == LEASE_SECONDS
 
 
 def test_a_dead_process_of_this_machine_holds_nothing(team: Team) -> None:
