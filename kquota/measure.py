@@ -73,7 +73,10 @@ def byte_size(text: str, what: str = "size") -> int:
 
 
 def duration(text: str, what: str = "duration") -> float:
-    """Parse `2ms`, `90s`, `15m`, `6h` or a bare number of seconds into seconds. Raises Invalid, naming `what`."""
+    """Parse `2ms`, `90s`, `15m`, `6h`, `7d` or a bare number of seconds into seconds.
+
+    Raises Invalid, naming `what`, for other text, for 0 and for more than 36,500 days.
+    """
     seconds = float(_scaled(text, text, _SECONDS_PER_UNIT, what, "examples: 90s, 15m, 6h"))
     if seconds <= 0:
         raise Invalid(f"{what} {text!r}: must be more than 0")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kquota.sizes.port import LogDirs
     from kquota.stores.admin.connection import Wire
     from kquota.stores.admin.controller_configs import ControllerConfigs
-    from kquota.stores.exporters import BrokerMetrics
+    from kquota.stores.exporters import BrokerMetrics as BrokerMetrics
     from kquota.stores.login.security import Security
     from kquota.stores.record.sharing import Condition as Condition
     from kquota.stores.record.sharing import Sharing

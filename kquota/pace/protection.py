@@ -17,7 +17,9 @@ from kquota.pace.reported import BrokerTimes, HighTime, ReportedBaseline, limit_
 from kquota.terms import BrokerId
 
 QUANTILE: Final = 0.95
-"""The quantile of the latencies of a window. A higher quantile of 50 writes would be their maximum, a single write."""
+"""The quantile of the latencies of a window. A window has about 20 writes, so a higher quantile would be their maximum,
+a single write.
+"""
 BASELINE_QUANTILE: Final = 0.75
 """The quantile of the windows that gives the baseline. Client bursts in up to a fourth of the windows do not count."""
 LEAST_SAMPLES: Final = 5

@@ -102,7 +102,7 @@ class Share:
 
 
 def shares(work: Work, throttle: ByteRate, enforcement: Enforcement) -> tuple[Share, ...]:
-    """Return the share of every broker that sends or receives, leaders first, under `throttle` on both sides."""
+    """Return a share for each side of each broker under `throttle`, by broker id, the leader side of a broker first."""
     sides: defaultdict[tuple[int, bool], list[Link]] = defaultdict(list)
     for link in work.links:
         sides[link.leader, False].append(link)

@@ -128,8 +128,9 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
     room = (draft.room[best] or 0) - draft.incoming[best]
     return Refused(
         f"no broker has room for a replica of {name}, {human_bytes(size)} ({size} bytes). "
-        f"Broker {best} has the most room: {'none' if room <= 0 else f'{human_bytes(room)} ({room} bytes)'} below "
-        f"{float(goal.disk_limit):.0%} of its disk, after the {human_bytes(draft.incoming[best])} of this plan. "
+        f"Broker {best} has the most room: with the {human_bytes(draft.incoming[best])} that this plan already copies "
+        f"to it, {'nothing' if room <= 0 else f'{human_bytes(room)} ({room} bytes)'} is left below "
+        f"{float(goal.disk_limit):.0%} of its disk. "
         "There is no plan. Give more ",
         Parameter("brokers"),
         ", or raise ",

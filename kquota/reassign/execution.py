@@ -119,7 +119,8 @@ def _later_waves(
         if latest is None:
             break
         if latest.aborting != run.aborting:
-            raise Refused(f"run {run.id}: another kquota undoes this run, so no wave starts. ", NextStep.SHOW_MOVES)
+            wrong = f"run {run.id}: another kquota is undoing this run, so no further wave starts. "
+            raise Refused(wrong, NextStep.SHOW_MOVES)
         run, world = latest, replace(world, others=others_than(run, open_runs))
         if reason is None:
             run, more = _next_or_how_to_go_on(world, noted(run))

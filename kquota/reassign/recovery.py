@@ -20,7 +20,7 @@ class RunState(enum.Enum):
     NOT_SUBMITTED = "begun, not submitted"
     WAITING = "under way, some partitions not submitted yet"
     MOVING = "under way"
-    ENDED = "ended, its throttle is still set"
+    ENDED = "ended, but its throttle is still set"
     ABORTING = "being undone"
     FINISHED = "finished"
 

@@ -260,11 +260,11 @@ def changed_by_others(run: Run, now: Mapping[Setting, str | None], others: Seque
 
 
 def replacing(run: Run, changes: Sequence[Change], others: Sequence[Run]) -> tuple[Run, ...]:
-    """Return the other open runs after `changes` of `run` replace a value that another client had written over their
-    value.
+    """Return the other open runs, with a new prior value for each of their settings that another client overwrote and
+    `changes` of `run` replace.
 
-    The last of these runs must restore this value, not the value that it found itself. For lists, this applies only to
-    `*`.
+    The new prior value is that of the other client, because the last of these runs must restore it. For lists, this
+    applies only to `*`.
     """
     open_runs, found = (run, *others), []
     for other in others:

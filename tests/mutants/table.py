@@ -429,9 +429,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         name="a bucket gets the limit of a level that brokers count by other tags",
-        file="quota/usage.py",
-        old=" and per(rung.level) is bucket.per\n",
-        new="\n",
+        file="quota/precedence.py",
+        old="    for level in _LEVELS_OF[by]:\n",
+        new="    for level in range(1, 9):\n",
         tests=(_USAGE,),
         unplayed=True,
     ),

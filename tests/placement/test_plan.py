@@ -186,7 +186,7 @@ REFUSED = {
         {"disks": {2: (1000, 800)}},
         {"drain": ids(3)},
         Refused,
-        "no broker has room for a replica of t-0, 100 B (100 bytes). Broker 2 has the most room: 50 B (50 bytes) below",
+        "no broker has room for a replica of t-0, 100 B (100 bytes). Broker 2 has the most room: with the",
     ),
     "an unknown broker": ([[1]], {}, {"drain": ids(9)}, Refused, "drain 9: this broker does not exist"),
     "add a dead broker": ([[1]], {"dead": [3]}, {"add": ids(3)}, Refused, "add 3: dead. Live brokers: 1,2"),

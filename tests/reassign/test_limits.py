@@ -174,7 +174,7 @@ def test_a_rate_that_changes_between_two_waves_stays(world: World) -> None:
 
 
 def test_no_wave_starts_after_another_kquota_undoes_the_run(world: World) -> None:
-    with pytest.raises(Refused, match="another kquota undoes this run"):
+    with pytest.raises(Refused, match="another kquota is undoing this run"):
         in_waves(world, backwards)
     assert len(world.runs.unfinished()) == 1
 

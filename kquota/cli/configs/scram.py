@@ -33,7 +33,7 @@ from kquota.quota.scram import (
 from kquota.terms import DEFAULT, USERS
 
 _CREDENTIAL: Final = re.compile(r"(?:iterations=(?P<count>[0-9]{1,9}))?,?(?:password=(?P<password>.*))?", re.DOTALL)
-_HOW: Final = "Give --password-file FILE (`-` is standard input), or type the password at the prompt"
+_HOW: Final = "Give --password-file FILE (`-` for stdin), or run the command in a terminal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -166,7 +166,8 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
 def _describe_command(names: Sequence[str]) -> str:
     """Return the command that shows these topics. A missing topic must not hide the others, so --if-exists skips it."""
     skip = " --if-exists" if len(names) > 1 else ""
-    return suggested(f"topics --describe{skip}{''.join(f' --topic {shlex.quote(name)}' for name in names)}")
+    named = "".join(f" --topic {shlex.quote(name)}" for name in names)
+    return suggested(f"topics --describe{skip}{named}")
 
 
 def exit_code(outcomes: Sequence[TopicOutcome]) -> int:

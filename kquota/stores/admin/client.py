@@ -20,7 +20,7 @@ from kquota.stores.login import listening
 from kquota.stores.state.interrupt import deferred
 
 Throttled: TypeAlias = Callable[[float], None]
-"""A callback that is called with the seconds before each wait for a broker's throttle time."""
+"""A callback that is called before each wait for a broker's throttle time. It receives the seconds of the wait."""
 CLOSED: Final = (
     "the connection was closed before it could be used. "
     "The port may belong to another listener, or the broker may limit new connections (connection_creation_rate)"

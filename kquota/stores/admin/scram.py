@@ -19,8 +19,8 @@ _NOT_SET: Final = 91
 def alter(wire: Wire, change: ScramChange) -> tuple[str, ...]:
     """Set and delete the credentials. Return the mechanisms to delete that were not set.
 
-    Sends one request for each credential, because KRaft accepts only one for each user in a request. Raises Refused if
-    nothing was written, Incomplete if a part was, and Unreachable if an answer was lost.
+    Sends one request for each credential, because KRaft accepts only one for each user in a request. If the first
+    request fails, raises Refused, or Unreachable without an answer. If a later request fails, raises Incomplete.
     """
     must_be_active(wire)
     done: list[str] = []

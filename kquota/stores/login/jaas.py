@@ -117,7 +117,8 @@ def _login(tokens: Iterator[tuple[str, bool]], where: str) -> Login:
     for key, quoted in tokens:
         if key == ";" and not quoted:
             return Login(module=module, options=options)
-        _expect("=", tokens, where, "after the name of an option; a value with blanks or marks needs double quotes")
+        quotes = "a value with spaces or special characters needs double quotes"
+        _expect("=", tokens, where, f"after the name of an option; {quotes}")
         value, quoted = next(tokens, (";", False))
         if value in ("=", ";", "{", "}") and not quoted:
             raise Invalid(f"{where}: an option has no value")

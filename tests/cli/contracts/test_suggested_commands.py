@@ -50,6 +50,8 @@ SAMPLES = {
     "plan": "PLAN",
     "shlex.quote(str(options.file))": "FILE.yaml",
     "more": " --prune",
+    "skip": " --if-exists",
+    "named": " --topic orders --topic payments",
 }
 """The parts of commands that are not literal, with the values that a test puts in their place."""
 PLACEHOLDERS = {

@@ -263,8 +263,9 @@ def _must_be_visible(moves: MoveCluster, described: Collection[LogDir], plan: Pl
                 "on them"
             ) from error
         say(
-            f"warning: Kafka hides {counted(len(missing), 'topic')} from this user ({few(sorted(missing), 5)}), so "
-            "their leaders and write rates are unknown. This user needs Describe on every topic"
+            f"warning: Kafka hides {counted(len(missing), 'topic')} from this user ({few(sorted(missing), 5)}), so the "
+            f"leaders and write rates of {'this topic' if len(missing) == 1 else 'these topics'} are unknown. "
+            "This user needs Describe on every topic"
         )
 
 

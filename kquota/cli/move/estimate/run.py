@@ -84,8 +84,9 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
 
 
 def _split(waves: int | None, max_in_flight: str | None) -> Split | None:
-    """Return the requested waves, or None. Raises Invalid for both options, for less than one wave and for an invalid
-    size.
+    """Return the requested waves, or None if neither option is given.
+
+    Raises Invalid if both are given, for less than one wave and for an invalid size.
     """
     if waves is not None and max_in_flight is not None:
         raise Invalid("--waves and --max-in-flight exclude each other. Give one of them")

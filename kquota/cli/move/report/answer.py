@@ -264,7 +264,9 @@ def listed(run: Run) -> RunSummary:
 
 
 def _end_seen(run: Run) -> bool:
-    """Return whether the end of the run is close to the end of its copies, by the last reading that had copies left."""
+    """Return whether the run ended soon after its last reading with bytes left or unknown. False for a run that is open
+    or was undone.
+    """
     if run.finished is None or run.aborting:
         return False
     before = [one.at for one in run.course.readings if one.left != 0]

@@ -1,4 +1,4 @@
-"""`kquota quota advise`: propose quotas from the measured use of a week."""
+"""`kquota quota advise`: propose a quota for each client from its measured use."""
 
 from __future__ import annotations
 

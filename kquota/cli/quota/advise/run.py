@@ -34,7 +34,7 @@ _MOST_PREDICTED: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
-    """The options that determine the proposed limits. `network` is in bytes per second, `head_room` is a factor."""
+    """The options that determine the proposed limits. `network` is in bytes per second, and `head_room` is a factor."""
 
     head_room: float
     keys: tuple[str, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Generator, Iterator, Sequence, Set
+from collections.abc import Generator, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -203,27 +203,9 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, so
         raise failed[0]
     readings = [reading for one in answered for reading in one.readings]
     usages = joined(quotas.everything(), readings)
-    notes = [f"warning: {worded(one)}" for one in failed]
-    notes += [
-        f"note: broker {one.broker} reports no quota metric. If it has clients, check the rules of its exporter: it "
-        "must export the types Produce, Fetch, Request and ControllerMutation of kafka.server"
-        for one in answered
-        if not one.readings
-    ]
-    notes += [
-        f"note: broker {one.broker}: {counted(one.unread, 'line')} of its metrics cannot be read. Check the output "
-        "of its exporter"
-        for one in answered
-        if one.unread
-    ]
     unread = [] if failed else _unread(quotas.brokers(), {one.broker for one in answered})
-    if unread:
-        brokers = f"broker{'' if len(unread) == 1 else 's'} {', '.join(map(str, unread))}"
-        notes.append(
-            f"note: --metrics names no exporter of {brokers}. The use of quotas there is not shown"
-            if source.prometheus is None
-            else f"warning: Prometheus has no metrics of {brokers}. Check its scrape targets"
-        )
+    notes = [f"warning: {worded(one)}" for one in failed]
+    notes += [*_incomplete(answered), *_missing(unread, source)]
     if options.snapshot is not None:
         path, rows = local_files.usage_snapshot(options.snapshot, quotas.cluster_id(), datetime.now(UTC), readings)
         notes.append(
@@ -242,6 +224,31 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, so
         notes=tuple(notes),
         code=FAILED if failed or (unread and source.prometheus) else NOT_YET if throttled else DONE,
     )
+
+
+def _incomplete(answered: Iterable[world.BrokerMetrics]) -> Iterator[str]:
+    """Yield a note for each broker without a quota metric or with lines that cannot be read."""
+    for one in answered:
+        if not one.readings:
+            yield (
+                f"note: broker {one.broker} reports no quota metric. If it has clients, check the rules of its "
+                "exporter: it must export the types Produce, Fetch, Request and ControllerMutation of kafka.server"
+            )
+        if one.unread:
+            yield (
+                f"note: broker {one.broker}: {counted(one.unread, 'line')} of its metrics cannot be read. Check the "
+                "output of its exporter"
+            )
+
+
+def _missing(unread: Sequence[BrokerId], source: MetricsSource) -> Iterator[str]:
+    if not unread:
+        return
+    brokers = f"broker{'' if len(unread) == 1 else 's'} {', '.join(map(str, unread))}"
+    if source.prometheus is None:
+        yield f"note: --metrics names no exporter of {brokers}. The use of quotas there is not shown"
+    else:
+        yield f"warning: Prometheus has no metrics of {brokers}. Check its scrape targets"
 
 
 def _unread(live: Set[BrokerId], read: Set[str]) -> list[BrokerId]:

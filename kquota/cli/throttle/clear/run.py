@@ -13,6 +13,7 @@ from kquota.cli.throttle.changes import Pending, cleared_of, difference, lists_f
 from kquota.cli.throttle.clear.command import ClearOptions
 from kquota.cli.throttle.throughput import unread
 from kquota.errors import Invalid, Refused
+from kquota.measure import agreeing
 from kquota.reassign.run import Owner, Purpose, Run
 from kquota.reassign.throttle_writes import Released, clear_dead
 from kquota.settings import change
@@ -148,7 +149,8 @@ def _every(standing: Standing) -> tuple[Change, ...]:
 def _disclose(standing: Standing) -> None:
     """Warn about running moves that lose their throttle, and about rates that this command cannot remove."""
     if running := len(standing.snapshot.running):
-        say(f"warning: {running:,} partitions are moving. Without a throttle, they use all available bandwidth")
+        moving = agreeing(running, "partition", "is", "are")
+        say(f"warning: {moving} moving. Without a throttle, a move uses all available bandwidth")
     if default := standing.limits.get(DEFAULT):
         keys = ",".join(default)
         remove = suggested(f"configs --alter --delete-config {keys} --broker-defaults")

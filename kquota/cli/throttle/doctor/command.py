@@ -31,7 +31,8 @@ class DoctorOptions(WritingOptions):
         typer.Option(
             "--older-than",
             metavar="TIME",
-            help="With --fix: remove only leftovers that every check has found for at least this time, for example 1h.",
+            help="With --fix: remove only leftover throttles that doctor first saw at least this long ago, and again "
+            "in each later check, for example 1h.",
         ),
     ] = None
     yes: Yes = False

@@ -83,7 +83,7 @@ def _look(
     if going is not None and seen.run is not None and seen.run.rate != going.rate:
         say(f"broker {broker}: kquota keeps the rate of {human_rate(seen.run.rate or 0)} that another kquota set")
     if seen.behind and (seen.changes or seen.released.restored or sys.stderr.isatty()):
-        unlimited = f". No rate is set on {named_brokers(seen.unlimited)} (not alive)" if seen.unlimited else ""
+        unlimited = f". No rate is set on {named_brokers(seen.unlimited)} (dead)" if seen.unlimited else ""
         count = f"{len(seen.behind):,} replica{'s are' if len(seen.behind) > 1 else ' is'}"
         say(f"broker {broker}: {count} out of sync{unlimited}")
     return seen

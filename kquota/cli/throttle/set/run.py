@@ -177,7 +177,7 @@ def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[
         every = {b for topic in topics for name in standing.topics[topic] for b in partitions[name].replicas}
     if dead := sorted(every & set(standing.unread)):
         say(
-            f"warning: no rate is set on {named_brokers(dead)} (not alive). Run the same command again when "
+            f"warning: no rate is set on {named_brokers(dead)} (dead). Run the same command again when "
             "all brokers are back"
         )
     return tuple(sorted(every - set(standing.unread)))
