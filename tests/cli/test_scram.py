@@ -265,7 +265,7 @@ REFUSED = {
     "a password in a key to delete": (["--delete-config", f"SCRAM-SHA-512=[password={CANARY}]"], "--password-file"),
     "a password with an equals sign": ([f"{ADD}=SCRAM-SHA-256=[password={CANARY}]"], "--password-file"),
     "a forgotten option": ([f"SCRAM-SHA-256=[password={CANARY}]"], "unexpected argument 'SCRAM-SHA-256'"),
-    "no terminal": ([ADD, "SCRAM-SHA-256=[iterations=8192]"], "Give --password-file FILE (`-` is standard input)"),
+    "no terminal": ([ADD, "SCRAM-SHA-256=[iterations=8192]"], "Give --password-file FILE (`-` for stdin)"),
     "too few iterations": (
         [ADD, "SCRAM-SHA-512=[iterations=100]"],
         "Iterations 100 is less than the minimum 4096 required for SCRAM-SHA-512",

@@ -146,17 +146,17 @@ def _inputs(folder: Path) -> tuple[str, str, str]:
 
 
 @pytest.mark.spark
-def test_the_whole_estimate_command_on_spark(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_the_whole_estimate_command_on_spark(tmp_path: Path, form: str) -> None:
     plan, sizes, history = _inputs(tmp_path)
     # A worker of the tests may already have a Spark session, and a process has only one.
     session = Transcript(names={str(tmp_path): "FOLDER"}, run=kquota)
     rates = "--bytes-in 1=3MB/s --bytes-in 2=1MB/s"
-    for form in ("text", "json"):
-        session.kquota(
-            f"move estimate --reassignment-json-file {plan} --log-dirs {sizes} {rates} --throttle 8MB/s --output {form}"
-        )
-        session.kquota(
-            f"move estimate --reassignment-json-file {plan} --history {history} {rates} --deadline 5m --waves 2 "
-            f"--output {form}"
-        )
-    session.must_be("contract-estimate-command")
+    session.kquota(
+        f"move estimate --reassignment-json-file {plan} --log-dirs {sizes} {rates} --throttle 8MB/s --output {form}"
+    )
+    session.kquota(
+        f"move estimate --reassignment-json-file {plan} --history {history} {rates} --deadline 5m --waves 2 "
+        f"--output {form}"
+    )
+    session.must_be(f"contract-estimate-command-{form}")
