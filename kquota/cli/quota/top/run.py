@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence, Set
@@ -104,6 +105,21 @@ def _line(usage: Usage) -> Sequence[str]:
 
 _HEADS: Final = ("client", "key", "used", "limit", "of limit", "throttled", "broker", "quota")
 _LEFT: Final = frozenset({0, 1, 6, 7})
+_NARROW: Final = ("quota", "broker", "limit")
+"""The columns that the live table leaves out on a narrow terminal, the first one first."""
+
+
+def _table(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
+    """Return the lines of the table, without columns of `_NARROW` while it is wider than `width`."""
+    lines: list[str] = []
+    for dropped in range(len(_NARROW) + 1):
+        shown = [number for number, head in enumerate(_HEADS) if head not in _NARROW[:dropped]]
+        left = {place for place, number in enumerate(shown) if number in _LEFT}
+        cells = [[row[number] for number in shown] for row in rows]
+        lines = aligned(cells, [_HEADS[number] for number in shown], left).splitlines()
+        if width is None or max(map(len, lines)) <= width:
+            break
+    return lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +149,10 @@ class TopClients(Answer):
     clients: tuple[Usage, ...] = json_key(form=lambda clients: [_shown(one) for one in clients])
     most: int = hidden()
 
-    def text(self) -> Iterator[str]:
-        """Yield the table, and the queue of the controller if a broker reports it."""
+    def text(self, width: int | None = None) -> Iterator[str]:
+        """Yield the table, if possible in `width` columns, and the queue of the controller if a broker reports it."""
         if self.clients:
-            yield from aligned([_line(one) for one in self.clients[: self.most]], _HEADS, _LEFT).splitlines()
+            yield from _table([_line(one) for one in self.clients[: self.most]], width)
         else:
             yield "no clients to show"
         if (more := len(self.clients) - self.most) > 0:
@@ -192,7 +208,7 @@ def _lines(reader: world.UsageReader, quotas: Principals, options: TopOptions, s
         yield f"warning: {worded(error)}; trying again"
         return
     yield from found.notes
-    yield from found.text()
+    yield from found.text(shutil.get_terminal_size().columns)
 
 
 def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, source: MetricsSource) -> TopClients:

@@ -1,0 +1,35 @@
+"""The table of `quota top` on terminals of different widths."""
+
+from __future__ import annotations
+
+import pytest
+
+from kquota.cli.quota.top.run import TopClients
+from kquota.quota.entity import Entity
+from kquota.quota.usage import BucketUse, QuotaBucket, Usage
+from kquota.terms import PRODUCER_BYTE_RATE
+
+CLIENT = Usage(
+    bucket=QuotaBucket(key=PRODUCER_BYTE_RATE, user=None, client_id="slow-one"),
+    level=7,
+    entity=Entity(client_id="slow-one"),
+    limit=50_000.0,
+    readings=(BucketUse(broker="1", used=60_600.0, throttle_ms=1_285.0),),
+)
+WIDTHS = {
+    None: "client key used limit of limit throttled broker quota",
+    120: "client key used limit of limit throttled broker quota",
+    100: "client key used limit of limit throttled broker",
+    90: "client key used limit of limit throttled",
+    80: "client key used of limit throttled",
+    40: "client key used of limit throttled",
+}
+
+
+@pytest.mark.parametrize(("width", "heads"), WIDTHS.items())
+def test_a_narrow_terminal_shows_fewer_columns(width: int | None, heads: str) -> None:
+    found = TopClients(brokers=("1",), controller_queue_ms=None, clients=(CLIENT,), most=20)
+    head, line = found.text(width)
+    assert head.split() == heads.split()
+    assert width in (None, 40) or len(line) <= width
+    assert ("1,285 ms" in line, "client 'slow-one'" in line.partition("1,285 ms")[2]) == (True, "quota" in heads)
