@@ -35,6 +35,7 @@ _PATIENCE = 60.0
 """A deadline in seconds. It is generous, because a busy machine may need long for one answer."""
 _CONTROLLED_SECONDS = 15.0
 _AT_ONCE_SECONDS = 1.0
+_CLIENTS = 3
 _KINDS = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
 
 
@@ -105,12 +106,29 @@ class OtherHand:
         name = name or f"moves-{uuid.uuid4().hex[:8]}"
         assignment = [list(replicas[number]) for number in range(len(replicas))]
         new = NewTopic(name, num_partitions=len(assignment), replica_assignment=assignment)
-        self.admin.create_topics([new])[name].result(_PATIENCE)
+        self._create(new)
         self._topics.append(name)
         self._until_controlled(lambda: self._complete(name, assignment), f"{name} has all its replicas")
         self.shown({name: len(assignment)})
         self.fill(name, replicas, size)
         return name
+
+    def _create(self, new: NewTopic) -> None:
+        """Creates a topic, with a new client each time if the controller moved while the machine was busy."""
+        lost = False
+        for _ in range(_CLIENTS):
+            try:
+                self.admin.create_topics([new])[new.topic].result(_PATIENCE)
+                return
+            except TimeoutError:
+                lost = True
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS and lost:
+                    return
+                if error.args[0].code() != KafkaError.NOT_CONTROLLER:
+                    raise
+            self.admin = self._client()
+        raise AssertionError(f"{new.topic}: no controller created it")
 
     def shown(self, partitions: Mapping[str, int]) -> None:
         """Every broker shows this number of partitions of these topics when this returns."""
