@@ -28,7 +28,6 @@ THOROUGH: Final = {
     "tests/spark/test_trace.py": "the trace again inside Spark, against the walk in Python",
     "test_the_whole_estimate_command_on_spark[json]": "two estimates; their text stays, and the JSON in one process",
     "test_a_trace_is_a_source_of_use": "a Spark job of its own; advice from snapshots stays",
-    "test_prometheus_shows_the_same_clients": "a server with the API of Prometheus; the exporters stay",
     "test_every_host_sees_a_large_plan_and_only_its_end_remains": "a plan of many znodes; the other plans stay",
     "test_a_foreign_document_makes_the_same_quotas_on_another_day": "each format on brokers; their laws stay",
     "tests/cli/test_configs_random.py": "random command lines against Kafka's own tool",
