@@ -96,7 +96,7 @@ def throttled(servers: Sandbox, user: str | None, client_id: str | None) -> Mapp
 
 
 def test_each_level_is_joined_with_the_bucket_that_it_limits(servers: Sandbox) -> None:
-    """Every level below has a quota, too, but one that no client reaches. So a throttled client proves the level."""
+    """Every level below also has a quota, which no client reaches. So a throttled client proves the level."""
     traffic.create(servers.bootstrap, "t", [[1]])
     producer = Producer({"bootstrap.servers": servers.bootstrap})
     for _ in range(1_000):
