@@ -23,6 +23,7 @@ from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas
 from kquota.terms import CONSUMER_BYTE_RATE, DEFAULT, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 from tests.cli.run import kquota
+from tests.cli.test_quota_top import produce
 
 pytestmark = pytest.mark.kafka
 
@@ -45,16 +46,6 @@ def client(servers: Sandbox, name: str) -> Iterator[None]:
     own = {"bootstrap.servers": servers.bootstrap, "client.id": name, "log_level": 2}
     stop = threading.Event()
 
-    def write() -> None:
-        producer = Producer({**own, "queue.buffering.max.messages": 500, "batch.size": 16_000})
-        while not stop.is_set():
-            try:
-                producer.produce("t", bytes(5_000))
-            except BufferError:
-                producer.poll(0.05)
-            time.sleep(0.01)
-        producer.purge()
-
     def read() -> None:
         consumer = Consumer({**own, "group.id": "g", "enable.auto.commit": False, "fetch.message.max.bytes": 10_000})
         consumer.assign([TopicPartition("t", 0, 0)])
@@ -62,7 +53,7 @@ def client(servers: Sandbox, name: str) -> Iterator[None]:
             consumer.poll(0.1)
         consumer.close()
 
-    threads = [threading.Thread(target=work) for work in (write, read)]
+    threads = [threading.Thread(target=produce, args=(servers, name, stop, 16_000)), threading.Thread(target=read)]
     for thread in threads:
         thread.start()
     try:

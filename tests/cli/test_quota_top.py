@@ -41,9 +41,16 @@ def through(servers: Sandbox, *more: str) -> Ran:
     return kquota("quota", "top", "--bootstrap-server", servers.bootstrap, *more)
 
 
-def produce(servers: Sandbox, client: str, stop: threading.Event) -> None:
+def produce(servers: Sandbox, client: str, stop: threading.Event, batch: int = 1_000_000) -> None:
+    """Write to the topic `t` until `stop`, in batches of at most this many bytes."""
     producer = Producer(
-        {"bootstrap.servers": servers.bootstrap, "client.id": client, "queue.buffering.max.messages": 500}
+        {
+            "bootstrap.servers": servers.bootstrap,
+            "client.id": client,
+            "queue.buffering.max.messages": 500,
+            "batch.size": batch,
+            "log_level": 2,
+        }
     )
     while not stop.is_set():
         try:
