@@ -15,7 +15,8 @@ def main() -> None:
         # A signal that is ignored, for example by nohup, stays ignored.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
-    # Collect rarely, because imports leave few reference cycles, and the default of 700 costs a short command 4 %.
+    # Collect garbage rarely, because imports leave few reference cycles, and the default of 700 takes 4 % of the time
+    # of a short command.
     gc.set_threshold(200_000)
     from kquota.cli.main import main as run  # imported here, because the signal handlers must be set first
 
@@ -36,7 +37,7 @@ def main() -> None:
 
 
 def _end_at_once(code: object) -> None:
-    """End the process at once if `code` is a number and no other thread runs. Python would need 30 ms more.
+    """End the process at once if `code` is a number and no other thread runs. A normal exit takes 30 ms longer.
 
     The functions registered with atexit are called first, and Python prints their errors. Raises OSError if stdout or
     stderr cannot be flushed.

@@ -16,10 +16,10 @@ _ABANDONED_SECONDS: Final = 24 * 3600.0
 
 @contextlib.contextmanager
 def replacing(path: Path, *, private: bool = False, synced: bool = True) -> Iterator[BinaryIO]:
-    """Open a new file that replaces `path` at the end of the block. A block that fails leaves nothing behind.
+    """Open a new file that replaces `path` at the end of the block. If the block fails, `path` does not change.
 
     With `synced`, the bytes are on the disk before the file gets its name, and the name is on the disk when the block
-    has ended. Otherwise a power failure may leave the name with an empty or zeroed file. With `private`, only its owner
+    has ended. Otherwise a power failure may leave the name with an empty or zeroed file. With `private`, only the owner
     may read the file. A symlink is replaced, not followed. Raises OSError.
     """
     # The name is random, because processes in two containers with a shared volume may have the same process id.

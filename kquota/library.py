@@ -1,4 +1,5 @@
-"""The API for programs: a connected cluster. Only this module and `cli.world` join ports with stores.
+"""The API for programs: a connected cluster. Like `cli.world` for commands, this module opens the stores that implement
+the ports.
 
 No client library is imported before a cluster is connected.
 """
@@ -38,7 +39,9 @@ TIMEOUT: Final = 60.0
 """The default of default.api.timeout.ms, in seconds."""
 _CONTROLLER_SECONDS: Final = 10.0
 _REPORTED_SECONDS: Final = 3.0
-"""The timeout in seconds for addresses that the cluster reports, because this host may not reach them."""
+"""The timeout in seconds for controllers whose addresses the brokers report. It is short, because this host may not be
+able to reach them.
+"""
 _ANONYMOUS: Final = "ANONYMOUS"
 
 
@@ -50,9 +53,10 @@ def _unheard(_: object) -> None:
 class Cluster:
     """The topics, configs and quotas of one cluster, on one connection.
 
-    `client` is the client that brokers see, or None if it is unknown. `timeout` is default.api.timeout.ms, in seconds.
-    `brokers` were alive when the connection was opened. `checked` only validates mutations. Implements
-    `kquota.mutation.port.MutationCluster` and `kquota.probe.port.ProbeCluster`.
+    `client` is the user and client-id that brokers see, or None if the user is unknown. `timeout` is
+    default.api.timeout.ms, in seconds. `brokers` were alive when the connection was opened. `checked` has the same
+    topics as `topics`, but only validates mutations. Implements `kquota.mutation.port.MutationCluster` and
+    `kquota.probe.port.ProbeCluster`.
     """
 
     topics: Topics
@@ -79,7 +83,8 @@ class Cluster:
         except KquotaError:
             return None
         rate = None if bound is None else bound.value
-        # A stored rate of 0 allows nothing. Return None, because only brokers know when to try again.
+        # A rate of 0 allows no mutations, so kquota cannot calculate a wait from it. With None, kquota waits as long as
+        # the brokers ask.
         return rate if rate is not None and 0 < rate < math.inf else None
 
     def mutation_burst(self) -> float:
@@ -187,12 +192,13 @@ def connect(
     throttled: Callable[[float], None] = _unheard,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Cluster]:
-    """Connect to a cluster by its brokers (host:port, separated by commas), with the login in a file of Java
-    properties.
+    """Connect to a cluster through its brokers (host:port, separated by commas). `command_config` is a file of Java
+    properties with the login.
 
-    `names` are the names of the arguments in errors. `warned` receives warnings about settings without effect.
-    `throttled` receives each wait, in seconds, for a broker that throttles this client (KIP-219). Raises Invalid for a
-    wrong argument or login file, Refused if the brokers reject the login, and Unreachable if none answers.
+    `names` are the names of the arguments in errors. `warned` receives warnings, for example about settings without
+    effect. `throttled` receives each wait, in seconds, for a broker that throttles this client (KIP-219). Raises
+    Invalid for a wrong argument or login file, Refused if the brokers reject the login, and Unreachable if no broker
+    answers.
 
         with kquota.connect("localhost:9092") as cluster:
             print([topic.name for topic in cluster.topics.topics(None)])
@@ -212,7 +218,7 @@ def _opened(
     client_id: str | None = None,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Cluster]:
-    """Open all ports of one login on one connection, with another client-id if one is given."""
+    """Open all ports of one login on one connection. `client_id` replaces the client-id of the login."""
     from kquota.stores.admin.broker_metadata import WireSight
     from kquota.stores.admin.configs import WireConfigs
     from kquota.stores.admin.quotas import WireQuotas
@@ -314,8 +320,8 @@ def controllers(
     names: ArgumentNames = OF_A_PROGRAM,
     seconds: float = _CONTROLLER_SECONDS,
 ) -> Iterator[ControllerConfigs]:
-    """Open the configs of a KRaft cluster through its controllers (host:port, separated by commas), with the same
-    login.
+    """Open the configs of a KRaft cluster through its controllers (host:port, separated by commas), with the login for
+    brokers.
 
     Raises Unreachable if no controller answers within about `seconds`.
     """
@@ -342,7 +348,8 @@ def controllers_of(
 ) -> Iterator[ControllerConfigs]:
     """Open the configs of a KRaft cluster through the given controllers, or those that the brokers report.
 
-    Raises Unreachable if the brokers report no controllers, if none answers, and if they belong to another cluster.
+    Raises Unreachable if the brokers report no controllers, if no controller answers, and if the controllers belong to
+    another cluster.
     """
     from kquota.stores.admin.controllers import reported
 
@@ -365,7 +372,7 @@ def _settings(security: Security | None) -> dict[str, object]:
 
 
 def client(security: Security | None) -> Client | None:
-    """Return the client that brokers see, or None if only brokers know it."""
+    """Return the user and client-id that brokers see, or None if only brokers know the user."""
     from kquota.quota.precedence import Client
 
     name = user(security)

@@ -12,7 +12,7 @@ def joined(items: Iterable[object]) -> str:
 
 
 def few(items: Collection[object], most: int, between: str = ", ") -> str:
-    """List all items, or the first ones and the number of the others.
+    """List the first `most` items, and the number of the other items.
 
     >>> few(["a", "b"], 2), few(["a", "b", "c", "d"], 2)
     ('a, b', 'a, b and 2 more')
@@ -22,7 +22,7 @@ def few(items: Collection[object], most: int, between: str = ", ") -> str:
 
 
 def named_brokers(ids: Collection[int], most: int | None = None) -> str:
-    """List broker ids in ascending order, at most `most` of them.
+    """List broker ids in ascending order, at most `most` of them. None means all.
 
     >>> named_brokers([2, 1]), named_brokers([7]), named_brokers(range(12), 2)
     ('brokers 1,2', 'broker 7', 'brokers 0,1 and 10 more')

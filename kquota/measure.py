@@ -109,7 +109,7 @@ def _scaled(quantity: str, text: str, units: Mapping[str, Decimal], what: str, e
 
 
 def exact_rate(rate: int) -> str:
-    """Format a rate in the unit with the fewest digits, without loss: `byte_rate` parses it to the same rate.
+    """Format a rate in the unit with the fewest digits, without loss: `byte_rate` parses the text to the same rate.
 
     >>> exact_rate(52_428_800), exact_rate(50_000_000), exact_rate(1_048_577)
     ('50MiB/s', '50MB/s', '1048577')
@@ -119,7 +119,7 @@ def exact_rate(rate: int) -> str:
 
 
 def exact_size(size: int) -> str:
-    """Format a size in the unit with the fewest digits, without loss: `byte_size` parses it to the same size.
+    """Format a size in the unit with the fewest digits, without loss: `byte_size` parses the text to the same size.
 
     >>> exact_size(2_000_000_000), exact_size(1_048_577)
     ('2GB', '1048577')

@@ -14,25 +14,28 @@ class Model(enum.Enum):
     """How a broker enforces a limit, and the burst that it accepts."""
 
     RATE = "rate"
-    """The rate over the samples of quota.window, on each broker (KIP-13).
+    """The mean rate over the samples of quota.window.num, on each broker (KIP-13).
 
-    The burst is the limit over all samples except one.
+    The burst is the limit times the duration of all samples except one.
     """
     SHARE = "share"
-    """The share of thread time, with a delay of at most one sample (KIP-124). Nothing accumulates."""
+    """The share of thread time, with a delay of at most one sample (KIP-124). Unused thread time does not accumulate,
+    so there is no burst.
+    """
     BUCKET = "bucket"
-    """A token bucket over the samples of controller.quota.window, in the controller (KIP-599)."""
+    """A token bucket over the samples of controller.quota.window.num, in the controller (KIP-599)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaKey:
     """One row: the properties of a key. `counts` is the quantity that the limit counts per second.
 
-    A limit in bytes is whole, and is read and shown with units. Any other limit is finite and above 0, and with `bits`
-    a whole number up to 2^bits - 1. `unit` describes a limit. `since` is the first release, or () if all supported
-    releases have it. `static` is the brokers' config for client-ids without any quota, which was removed in Kafka 3.0.
-    `simulated` is the help of the option of `simulate`, or None if no load there uses the quota. If `simulated` is set,
-    `counts` is a field of the simulated requests. With `fetches`, the response to a throttled request is empty.
+    A limit in bytes is a whole number, and is read and shown with units. Any other limit is finite and above 0, and
+    with `bits` a whole number up to 2^bits - 1. `unit` is the unit of a limit in words. `since` is the first release,
+    or () if all supported releases have it. `static` is the brokers' config for client-ids without any quota, which was
+    removed in Kafka 3.0. `simulated` is the help of the key's option of `quota simulate`, or None if no simulated load
+    uses the quota. If `simulated` is set, `counts` is a field of the simulated requests. With `fetches`, the response
+    to a throttled request is empty.
     """
 
     entity_types: tuple[str, ...] = (terms.USERS, terms.CLIENTS)

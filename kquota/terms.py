@@ -24,7 +24,7 @@ def is_id(text: str) -> bool:
 
 
 class Default(enum.Enum):
-    """The default entity of its type. It has its own type, because `<default>` is also a valid user name."""
+    """The default entity of an entity type. It is not a string, because `<default>` is also a valid user name."""
 
     DEFAULT = "default"
 
@@ -37,7 +37,7 @@ WIRE_DEFAULT: Final = "<default>"
 class TopicPartition(NamedTuple):
     """One partition, written `topic-3` as in Kafka's tools, and sorted by topic and number.
 
-    The class is a tuple, because a plan hashes and compares 100,000 partitions.
+    The class is a tuple for speed, because a plan hashes and compares 100,000 partitions.
     """
 
     topic: str
@@ -56,8 +56,8 @@ _TOPIC_NAME: Final = re.compile(TOPIC_NAME)
 
 
 def wrong_topic_name(text: str) -> str | None:
-    """Return why no broker accepts the text as a topic name, or None if brokers accept it. Append the result to the
-    text.
+    """Return why no broker accepts the text as a topic name, or None if brokers accept it. Messages append the result
+    to the text.
 
     >>> wrong_topic_name("orders"), wrong_topic_name("a b")
     (None, "is not a valid topic name: use 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', and not '.' or '..'")
@@ -95,7 +95,7 @@ THROTTLE_LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 
 
 def listed_replica(entry: str) -> tuple[int, BrokerId] | None:
-    """Return the partition and broker of one entry of a throttled replica list. None for `*` and for any other text.
+    """Return the partition and broker of one entry of a throttled replica list, or None for `*` and any other text.
 
     >>> listed_replica("3:1"), listed_replica("3:x"), listed_replica("9999999999:1")
     ((3, 1), None, None)
@@ -105,7 +105,8 @@ def listed_replica(entry: str) -> tuple[int, BrokerId] | None:
 
 
 REPLICATION_RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
-"""Broker configs: the rates at which listed replicas are sent and fetched, in bytes per second (KIP-73)."""
+"""Broker configs: the maximum rates at which a broker sends and fetches listed replicas, in bytes per second (KIP-73).
+"""
 THROTTLE_RATES: Final = (*REPLICATION_RATES, LOG_DIR_RATE)
 """The replication rates, and the rate for replicas that move between the log dirs of a broker (KIP-113)."""
 REMOTE_RATES: Final = tuple(f"remote.log.manager.{what}.max.bytes.per.second" for what in ("copy", "fetch"))
@@ -130,7 +131,7 @@ cannot describe the topic.
 """
 
 SEEN_SECONDS: Final = 20.0
-"""The seconds for which kquota waits until a write is visible. KRaft reads were stale for up to 0.27 s.
+"""The maximum time in seconds that kquota waits for a write to become visible. KRaft reads were stale for up to 0.27 s.
 
 A broker on ZooKeeper first reads every notification of the last 15 minutes, and needed 2.3 s for 2,000 of them and 16 s
 for 10,000.

@@ -35,7 +35,7 @@ def read(path: Path, what: str) -> tuple[str, str]:
     except OSError as error:
         raise Invalid(f"{name}: cannot be read: {error.strerror}. Give {what}") from error
     if not data.strip(b"\0 \t\r\n"):
-        # A power failure may leave a file of zeros.
+        # A power failure may leave a file that contains only zero bytes.
         raise Invalid(f"{name}: is empty. Give {what}")
     if data.startswith(_WIDE) or b"\0" in data[:2]:
         raise Invalid(f"{name}: is UTF-16, not UTF-8. Save it as UTF-8")

@@ -24,7 +24,9 @@ class With:
     def __init__(
         self, *actions: str, required: bool = False, unless: str | None = None, zookeeper: bool = True
     ) -> None:
-        """With `required`, each action needs this option or `unless`. Without `zookeeper`, the option needs brokers."""
+        """With `required`, each action needs this option or the option `unless`. Without `zookeeper`, the option does
+        not work with --zookeeper.
+        """
         self.actions = actions
         self.required = required
         self.unless = unless
@@ -57,7 +59,7 @@ def is_given(options: object, option: str) -> bool:
 
 
 def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) -> str:
-    """Return the given action. `tables` are the actions that can print TSV.
+    """Return the given action. `tables` are the actions that can print TSV. If it is empty, all actions can.
 
     Raises Invalid unless exactly one action is given, for a missing required option, and for an option or a format that
     does not work with the action.

@@ -1,4 +1,4 @@
-"""The clock of a command, and the times to read until a write is visible."""
+"""The clock of a command, and a schedule for reading until a write is visible."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ class SystemClock:
 
 
 def until_seen(seconds: float = SEEN_SECONDS) -> Iterator[None]:
-    """Yield at once, then every 50 ms for `seconds`: the times to read until a write is visible (KRaft took 0.27 s)."""
+    """Yield whenever it is time to read a written value again: at once, then every 50 ms for `seconds`. On KRaft, a
+    write took up to 0.27 s to become visible.
+    """
     give_up = time.monotonic() + seconds
     yield
     while time.monotonic() < give_up:

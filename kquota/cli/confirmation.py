@@ -39,7 +39,9 @@ _running: Final[list[_Command]] = []
 
 @contextmanager
 def during(options: Any) -> Iterator[None]:
-    """Make `names` and the confirmations apply to the command with these options, until the command ends."""
+    """Until the block ends, make `names` and the confirmations apply to a command with these options, if it writes to a
+    cluster.
+    """
     if isinstance(options, WritingOptions) and options.writes:
         _running.append(_Command(options=options, agreed=options.agreed))
     try:
@@ -61,7 +63,7 @@ def names(at: Where, cluster_id: str | None) -> None:
     """Print the cluster of a connection once, if the command writes to the cluster. Ask for confirmation if config.toml
     requires one and the command itself does not ask.
 
-    `cluster_id` is None if ZooKeeper does not store the id. Raises Refused without a confirmation.
+    `cluster_id` is None if ZooKeeper does not store the id. Raises Refused if the operator does not confirm.
     """
     if not _running:
         return

@@ -123,16 +123,16 @@ MovesThroughBrokers: TypeAlias = Annotated[
 def where(
     connection: Connection, environment: Mapping[str, str] = os.environ, *, both: bool = False, alone: str | None = None
 ) -> Where:
-    """Return the cluster of the options, otherwise of the environment. With `both`, brokers and a ZooKeeper may be
-    given.
+    """Return the cluster of the options, otherwise of the environment. With `both`, the options may name brokers and a
+    ZooKeeper.
 
-    With `alone`, --bootstrap-controller replaces the brokers, and `alone` is Kafka's error for both together. Without
-    `alone`, --bootstrap-controller is given in addition to the brokers.
+    With `alone`, --bootstrap-controller replaces the brokers, and `alone` is Kafka's error for both options together.
+    Without `alone`, --bootstrap-controller is given in addition to the brokers.
 
-    Only config.toml describes a named cluster (`--cluster`, KQUOTA_CLUSTER): an option may add to the description but
-    not contradict it, and kquota reads no other variable. Without a named cluster, a variable replaces each missing
-    option, and brokers come before ZooKeeper. Raises Invalid without a cluster, for more than one cluster, and for
-    options that do not fit the cluster.
+    For a named cluster (`--cluster`, KQUOTA_CLUSTER), kquota reads config.toml and no other variable. An option may add
+    to config.toml but not contradict it. Without a named cluster, a variable replaces each missing option, and
+    KQUOTA_BOOTSTRAP_SERVER takes precedence over KQUOTA_ZOOKEEPER. Raises Invalid without a cluster, for more than one
+    cluster, and for options that do not fit the cluster.
     """
     given = {f.name: str(v) for f in fields(connection) if (v := getattr(connection, f.name)) is not None}
     if not both and given.get("bootstrap_server") is not None and given.get("zookeeper") is not None:
@@ -173,8 +173,8 @@ def _described(given: Mapping[str, str], environment: Mapping[str, str]) -> tupl
 
 
 def _files(found: Mapping[str, str], zookeeper: bool) -> dict[str, Path]:
-    """Return the login files. --command-config works with both connections, because over ZooKeeper kquota reads a
-    shared record from the brokers. Raises Invalid for a ZooKeeper file without ZooKeeper.
+    """Return the login files. --command-config is also valid over ZooKeeper, because kquota then reads a shared record
+    from the brokers. Raises Invalid for a ZooKeeper file without ZooKeeper.
     """
     files = {key: Path(value) for key, value in found.items() if key not in (*ADDRESSES, _RECORD, *METRICS)}
     for key in files:

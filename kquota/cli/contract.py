@@ -68,7 +68,9 @@ def _worded(part: object) -> str:
 
 
 def not_installed(option: str, libraries: str | None, extra: str) -> Refused:
-    """Return the error for missing libraries that `option` needs. kquota's `extra` installs the libraries."""
+    """Return the error for missing libraries that `option` needs. `extra` is the extra of kquota that installs the
+    libraries.
+    """
     return Refused(f"{option}: a library is not installed ({libraries}). Run: pip install 'kquota[{extra}]'")
 
 
@@ -89,7 +91,7 @@ _quiet: list[bool] = [False]
 
 @contextmanager
 def quieten(quiet: bool) -> Iterator[None]:
-    """Until the block ends, print only errors and warnings if `quiet` is true, otherwise all lines."""
+    """Until the block ends, make `say` print only the lines for --quiet if `quiet` is true, otherwise all lines."""
     _quiet[0] = quiet
     try:
         yield

@@ -45,13 +45,13 @@ class Writable(Protocol):
 
 
 def text(answer: Writable) -> str:
-    """Return the text, with visible control characters, because a name must not control the operator's terminal."""
+    """Return the text, with escaped control characters, because a name must not control the operator's terminal."""
     shown = _printable_columns if answer.TABBED else printable
     return "".join(f"{shown(line)}\n" for line in answer.text())
 
 
 def printable(text: str) -> str:
-    """Return text with visible control characters, because a topic name must not control the operator's terminal."""
+    """Return text with escaped control characters, because a topic name must not control the operator's terminal."""
     if text.isprintable():  # true for nearly every line, and checking each character costs 60 ms for 10,000 quotas
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -52,7 +52,7 @@ class Command(TyperCommand):
         for param in self.get_params(ctx):
             if (record := param.get_help_record(ctx)) is None:
                 continue
-            # --help has no heading of its own, so it belongs to the options before it.
+            # --help has no heading, so it belongs to the section before it.
             under = getattr(param, "rich_help_panel", None) or heading
             heading = heading if under in (ARGUMENTS, CLUSTER) else under
             parts.setdefault(under, []).append(record)
@@ -133,7 +133,9 @@ def _paragraphs(text: str | None) -> list[str]:
 
 
 def _tables(parts: Mapping[str, Rows], width: int) -> str:
-    """Write headings over tables with a common column for descriptions. A name that is too long gets its own line."""
+    """Return each heading with its table. All tables have a common column for descriptions, and a name that is too long
+    gets its own line.
+    """
     shown = {heading: rows for heading, rows in parts.items() if rows}
     names = [len(name) for rows in shown.values() for name, _ in rows]
     column = min(max(names, default=0), width * 3 // 10)

@@ -18,7 +18,8 @@ from kquota.terms import BrokerId, TopicPartition
 
 _GLANCE: Final = 0.3
 _LOOK: Final = 3.0
-"""The seconds of a short and a long measurement. A refusal needs a long measurement, because clients write in bursts.
+"""The seconds that a short and a long measurement take. A refusal needs a long measurement, because clients write in
+bursts.
 """
 
 
@@ -43,7 +44,7 @@ def must_keep_up(
     enough: str = "the move can finish",
     anyway: str = "start it",
 ) -> Pace | None:
-    """Raise Refused if a copy can never catch up under `throttle`. Print a note if this is unknown.
+    """Raise Refused if a copy can never catch up under `throttle`. Print a note or a warning if this is unknown.
 
     Return the pace of the copies, or None if there are no copies or kquota cannot measure their pace. `never`, `enough`
     and `anyway` are phrases of the refusal. `log_dirs` is None over ZooKeeper.

@@ -51,7 +51,7 @@ def snapshot(directory: Path, cluster_id: str, time: datetime, log_dirs: Iterabl
 def usage_snapshot(
     directory: Path, cluster_id: str, time: datetime, found: Iterable[tuple[QuotaBucket, BucketUse]]
 ) -> tuple[Path | None, int]:
-    """Add one reading to the usage snapshots in a folder. Return the new file, or None if there is no row, and the
+    """Add one reading to the usage snapshots in a folder. Return the new file (None if there are no rows) and the
     number of rows.
 
     Raises Invalid if the folder cannot be created, Refused if the file exists or cannot be written.
@@ -82,7 +82,7 @@ def _for_snapshot() -> Iterator[None]:
 def newest_snapshot(paths: Iterable[Path]) -> tuple[Path, SnapshotKey, Iterator[bytes]]:
     """Return the newest snapshot among files and folders, its key, and its lines.
 
-    Raises Invalid without a snapshot, for two snapshots with the same key, and for several clusters.
+    Raises Invalid without a snapshot, for two snapshots with the same key, and for snapshots of several clusters.
     """
     path, taken = history.newest(paths)
     return path, taken, history.lines(path)

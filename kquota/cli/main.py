@@ -128,7 +128,8 @@ def main() -> None:
     """Run one command and exit with its code. A known error prints a traceback only if KQUOTA_DEBUG is set."""
     _open_what_is_closed()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Escape characters that the locale cannot encode, as on stderr, because a topic name must not end the command.
+        # Escape characters that the locale cannot encode, as Python does on stderr, because a topic name must not make
+        # the command fail.
         sys.stdout.reconfigure(errors="backslashreplace")
     asked = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
     # For a misspelled command, register all commands, because Click suggests similar names.

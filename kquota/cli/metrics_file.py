@@ -87,8 +87,8 @@ class MetricsFile:
     def keep(self, code: int) -> None:
         """After a failure, write the exit code and the time of the last success. All other values are unknown.
 
-        Without a valid previous file the cluster id is unknown, so nothing is written. An error of the write is only a
-        warning, because kquota reports the failure itself.
+        Without a valid previous file the cluster id is unknown, so nothing is written. A write error causes only a
+        warning, because kquota also reports the failure of the command.
         """
         if self.before is None:
             return

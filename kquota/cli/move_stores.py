@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 class Hold:
     """Why a command that writes locks the cluster, and how it treats another holder of the lock.
 
-    `patient` waits for a holder whose heartbeat has stopped. `take_over` replaces even a holder that may be alive.
-    `cautious` is the same as for `Choice`. With `later`, the command first reads, and takes the lock by `Stage.hold` if
-    it has to write.
+    With `patient`, the command waits up to one lease to see whether the heartbeat of the holder has stopped. With
+    `take_over`, it takes the lock even from a holder that may be alive. `cautious` is the same as for `Choice`. With
+    `later`, the command first reads, and takes the lock with `Stage.hold` if it has to write.
     """
 
     doing: str
@@ -81,7 +81,8 @@ class _MoveStores:
 
 @contextmanager
 def _move_stores(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Iterator[_MoveStores]:
-    """Open the stores, in the user's XDG state folder or in `state_dir`. Raises Busy if another kquota holds the lock.
+    """Open the stores. The journals are in `state_dir`, or without it in the user's XDG state folder. Raises Busy if
+    another kquota holds the lock.
 
     While a command is `holding` the cluster, no other kquota can write.
     """
@@ -185,7 +186,9 @@ def _over_zookeeper(stack: ExitStack, at: world.Where, root: Path, holding: Hold
 
 @contextmanager
 def moves(at: world.Where, state_dir: Path | None) -> Iterator[tuple[MoveCluster, RecordedRuns]]:
-    """Open the partitions and throttles of a cluster, and the record of its runs, by default in the state folder."""
+    """Open the partitions and throttles of a cluster, and the record of its runs. `state_dir` defaults to the state
+    folder.
+    """
     with _move_stores(at, state_dir, None) as stores:
         yield stores.cluster, stores.runs
 
@@ -194,8 +197,8 @@ def moves(at: world.Where, state_dir: Path | None) -> Iterator[tuple[MoveCluster
 def running(
     at: world.Where,
 ) -> Iterator[tuple[Mapping[TopicPartition, PartitionReplicas], Callable[[], Sequence[Run]]]]:
-    """Open the running moves, and a reader of the open runs. Through the controllers, the reader sees only the journals
-    of this host.
+    """Yield the running moves by partition, and a function that reads the open runs. Through the controllers, the
+    function sees only the journals of this host.
     """
     root = folders.state(os.environ)
     with ExitStack() as stack:

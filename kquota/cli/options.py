@@ -44,7 +44,9 @@ class Only:
 
 
 class Each:
-    """An annotation of a mapping of options. Each key has its own option, and the mapping contains the given ones."""
+    """An annotation of a mapping of options. Each key has its own option, and the mapping contains the keys whose
+    option is given.
+    """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         """`options` are typer options made from a table, for example from the quota keys."""

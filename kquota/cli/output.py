@@ -38,7 +38,7 @@ def key(name: str | None = None, form: Form | None = None, **more: Any) -> Any:
 
 
 def rounded(digits: int) -> Form:
-    """Return the form of a number with this many digits in JSON. None stays null."""
+    """Return the form of a number that is rounded to this many decimal places in JSON. None becomes null."""
     return lambda value: None if value is None else round(value, digits)
 
 
@@ -91,7 +91,9 @@ class Answer(Part):
         raise NotImplementedError
 
     def document(self) -> str:
-        """Return stdout as JSON. An answer that is a file format of kquota calls the codec of that format instead."""
+        """Return stdout as JSON. An answer in one of kquota's file formats overrides this method with the codec of that
+        format.
+        """
         head = {} if self.VERSION is None else {"version": self.VERSION}
         # `plain` returns a tree, so there are no cycles to check.
         return json.dumps(

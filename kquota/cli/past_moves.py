@@ -33,7 +33,7 @@ _FRESH: Final = 3600.0
 
 _REPORT: Final = "the report of this move is not complete"
 _RECORD_SECONDS: Final = 60.0
-"""The interval at which readings of a running move are recorded."""
+"""The interval in seconds at which readings of a running move are recorded."""
 
 
 def with_course(stage: move_stores.Stage, prepared: Prepared, expected: Pace | None, reason: str | None) -> Prepared:
@@ -136,7 +136,7 @@ def with_readings(run: Run, watch: MoveWatch | None) -> Run:
 
 
 def _start(run: Run, readings: Sequence[CourseReading]) -> Iterator[CourseReading]:
-    """Yield the state at the start of a run, when no byte was copied yet, if these readings are its first."""
+    """Yield the state at the start of the run, when nothing had been copied, if `readings` are the first of the run."""
     if readings and not run.course.readings and not run.aborting:
         first = readings[0]
         every = None if first.copied is None or first.left is None else first.copied + first.left

@@ -55,7 +55,7 @@ def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def _is_hidden(annotation: object) -> bool:
-    """True for an option like `topics --zookeeper`, which a command has only to refuse it."""
+    """True for an option like `topics --zookeeper`, which a command accepts only to explain why it does not work."""
     return any(getattr(part, "hidden", False) for part in get_args(annotation))
 
 

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from kquota.cli.metrics_file import MetricsFile
 
 GRACE_SECONDS: Final = 3.0
-"""The maximum number of seconds in which a command can close its connections after --timeout. Then the process ends."""
+"""The seconds that a command has to close its connections after --timeout, before kquota ends the process."""
 
 
 class TimedOut(BaseException):
-    """The time of the command has passed. TimedOut is not an Exception, so that no retry catches it."""
+    """The command has reached its --timeout. TimedOut is not an Exception, so that no retry catches it."""
 
 
 def carried_out(asked: Any, work: Callable[[], int]) -> int:
@@ -66,8 +66,8 @@ def _carried_out(asked: Any, work: Callable[[], int], quiet: bool) -> int:
 
 
 def _unless_busy(work: Callable[[], int]) -> Callable[[], int]:
-    """Return the work for --quiet. A lock of another kquota causes no error message, because the next run repeats the
-    work.
+    """Return the work for --quiet. If another kquota holds the lock, no error is printed, because the next scheduled
+    command repeats the work.
     """
 
     def done() -> int:
@@ -126,7 +126,7 @@ def _within(seconds: float | None, limit: str | None) -> Iterator[None]:
         yield
         ended.set()
     except Exception as error:
-        # A library may have turned TimedOut into an error of its own.
+        # A library may have turned TimedOut into another error.
         if passed.is_set():
             raise TimedOut(line) from error
         ended.set()

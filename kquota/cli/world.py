@@ -75,7 +75,7 @@ def wire_of(at: Where, security: Security | None) -> Iterator[Wire]:
 
 
 def logins(at: Where, client_config: Path | None) -> library.Logins:
-    """Return the login of kquota and the login to probe. They are the same unless --client-config names another."""
+    """Return the login of kquota and the login to probe. Without --client-config, they are the same."""
     bootstrap, security = brokers(at), login(at)
     probed = security if client_config is None else library.login(client_config, warn, "--client-config")
     return library.Logins(

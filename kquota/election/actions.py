@@ -32,7 +32,8 @@ class BatchRules:
 
 @dataclass(slots=True, kw_only=True)
 class ElectionResults:
-    """The results of the elections so far. `outcomes` has None for each elected leader, otherwise the reason.
+    """The results of the elections so far. `outcomes` has None for each partition whose leader was elected, otherwise
+    the failure.
 
     `unknown` are the partitions of a request without an answer. `left` are the partitions whose election was not
     requested. `unsettled` are the partitions that had become unhealthy, or still lacked their new leader, when the

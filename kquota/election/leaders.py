@@ -73,8 +73,8 @@ def _needs(kind: ElectionType, state: Partition) -> bool:
 def batches(
     names: Iterable[TopicPartition], partitions: Mapping[TopicPartition, Partition], size: int | None
 ) -> Iterator[Sequence[TopicPartition]]:
-    """Divide the partitions into batches of at most `size`, or into one batch if it is None. Each batch is spread over
-    the preferred leaders.
+    """Divide the partitions into batches of at most `size`, or into one batch if `size` is None. Each batch is spread
+    over the preferred leaders.
 
     A broker that becomes the leader of many partitions at once delays their clients (KIP-1358), so the brokers take
     turns. Partitions of the same broker keep their order.

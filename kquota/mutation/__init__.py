@@ -1,5 +1,5 @@
-"""Create, grow and delete topics under KIP-599. Topics that a mutation quota rejects are sent again when the quota
-allows.
+"""Create, grow and delete topics under KIP-599. Topics that a mutation quota rejects are sent again as soon as the
+quota allows it.
 
 A program needs only a cluster from `kquota.connect` and these names.
 """

@@ -80,8 +80,8 @@ class MutationWork:
 
 
 def work(mutations: Iterable[Mutation], already: Collection[int] = ()) -> MutationWork:
-    """Return the work for these mutations. Raises Refused for a topic that is listed twice, because either may be
-    intended.
+    """Return the work for these mutations. Raises Refused for a topic that is listed twice, because only the caller
+    knows which mutation is meant.
 
     `already` are error codes that the caller accepts, because another client may have created or deleted a topic in the
     meantime.
@@ -104,7 +104,7 @@ def carry_out(
 ) -> list[TopicOutcome]:
     """Send until every topic is accepted or has failed, or until `seconds` (default.api.timeout.ms) have passed.
 
-    A request without an answer also ends the work, and so does the first rejection without `retry`. `on_wait` receives
+    A request without an answer also ends the work. Without `retry`, the first rejection ends it. `on_wait` receives
     each wait, in seconds. Returns the outcome of every topic. A topic that is still rejected at the end, or that kquota
     held back because of the quota, has a QuotaViolatedException. Source: KIP-599. Kafka's Admin client retries in the
     same way.

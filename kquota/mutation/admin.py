@@ -17,7 +17,7 @@ from kquota.mutation.topic import Creation, Deletion, Growth, Mutation
 
 Results: TypeAlias = Mapping[str, KquotaError | None]
 """The error of each topic, in the order of the call: None if the topic succeeded, Refused for a broker's error,
-Unreachable if the result is unknown.
+Unreachable if the result is unknown or the topic was not sent.
 """
 OnWait: TypeAlias = Callable[[MutationWork, float], None]
 """A callback that receives each wait for the quota: the progress, and the seconds of the wait."""
@@ -38,8 +38,8 @@ def create_topics(
 ) -> Results:
     """Create topics. Topics that the controller mutation quota rejects are sent again for `timeout` seconds.
 
-    `timeout` defaults to default.api.timeout.ms, 60 s. With `validate_only`, the controller only checks the request,
-    and Kafka 4 counts the check against the quota.
+    `timeout` defaults to default.api.timeout.ms of the login, or else 60 s. With `validate_only`, the controller only
+    checks the request, and Kafka 4 counts the check against the quota.
 
     Raises QuotaViolatedException, with the time to wait and the `results` of all topics, if topics are still rejected
     after `timeout`. Without `retry_quota_violated`, the first rejection raises it. Any other error concerns one topic
@@ -98,7 +98,8 @@ def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = Fals
     """Return the pace for this number of topics under the quota that applies to this client, if the cluster reports it.
 
     For a single topic, and with `validate_only`, only rejections determine the pace. According to KIP-599, a request
-    with `validate_only` is free, so a wait for the quota would be useless. Kafka 4 counts it against the quota.
+    with `validate_only` is free, so a wait for the quota would be useless. However, Kafka 4 counts the request against
+    the quota.
     """
     rate = cluster.mutation_rate() if topics > 1 and not validate_only else None
     if rate is None:

@@ -1,4 +1,4 @@
-"""The time and the size of each request for mutations, although the level of the token bucket is unknown.
+"""Chooses the time and the size of each request for mutations without knowing the level of the token bucket.
 
 Only a rejection reveals the level: after its throttle time, the bucket has 0 tokens. The mutations that are accepted
 between two such moments give this client's rate. The rate is below the quota if other clients share the bucket.
@@ -18,20 +18,24 @@ _FIRST: Final = 1
 """The number of topics in the first request, because the level of the bucket is unknown."""
 MOST_ITEMS: Final = 100
 _MOST_MUTATIONS: Final = 2_000
-"""The maximum number of mutations in one request, because a KRaft controller writes at most 10,000 records for it."""
+"""The maximum number of mutations in one request, because a KRaft controller writes at most 10,000 records for a
+request.
+"""
 _PERIOD: Final = 1.0
-"""The cost of a topic in seconds below which topics are sent together. Larger topics are sent one by one."""
+"""Topics are sent together if the quota pays for each of them in less than this many seconds. Larger topics are sent
+one by one.
+"""
 BURST_SECONDS: Final = SAMPLES * SAMPLE_MS / 1_000
-"""The seconds of its rate that a full bucket holds, with Kafka's defaults of controller.quota.window.num and
+"""The size of a full bucket, in seconds of its rate, with Kafka's defaults of controller.quota.window.num and
 controller.quota.window.size.seconds.
 """
 HAIR: Final = 0.002
 """Seconds added to a throttle time, because a rounded-down time ends too early."""
 _DARE: Final = 1.1
-"""The factor by which the rate rises after a fully accepted request, if the rate is unknown."""
+"""The factor by which a learned rate rises after a fully accepted request."""
 _TRUST: Final = 8
-"""The number of accepted requests in a row before the rate rises. It doubles each time that a higher rate was rejected
-and the measured rate stayed the same.
+"""The initial number of accepted requests in a row before a learned rate rises. The number doubles each time that a
+raised rate is rejected and the measured rate has stayed the same.
 """
 _SAME: Final = 0.9
 _ALONE: Final = 0.8
@@ -39,8 +43,8 @@ _ALONE: Final = 0.8
 cost the rest.
 """
 _PACED: Final = 0.95
-"""The same fraction for a client that knows the quota and is not known to share it. Such a client keeps to the rate, so
-a rejection points to other clients.
+"""The same fraction for a client that knows the quota and is not known to share it. It keeps to the rate, so a
+rejection points to other clients.
 """
 _MEMORY: Final = 60.0
 """The seconds over which a client counts its past share of the bucket, because older use must not affect the order of
@@ -69,7 +73,7 @@ _LEAST: Final = 0.0025
 first.
 """
 _RECENT: Final = 0.2
-"""The weight of the last request in the average time of a request."""
+"""The weight of the last request in the mean duration of a request."""
 _UNTOLD: Final = 0.05
 """The wait in seconds of a client that has already used tokens, while the rate is unknown. It separates clients that
 were rejected at the same time.
@@ -134,7 +138,9 @@ class MutationPace:
         self._rate = self.quota
 
     def wait(self, now: float, mutations: Sequence[int]) -> float:
-        """Return how long to wait before the next request for the remaining topics."""
+        """Return the seconds to wait before the next request. `mutations` are the numbers of mutations of the remaining
+        topics.
+        """
         if self._zero is None:
             return 0.0
         ready = self._zero + HAIR
@@ -253,8 +259,8 @@ class MutationPace:
         requests are rejected. Example: twenty clients with a twentieth each are all at 0.2 of a topic's time, and let 0
         to 4 topics go first. A client with a quarter of that share is at 0.1 and lets 0 to 8 go first.
 
-        If a topic takes longer than the bucket takes to fill, no client lets one go first, because a full bucket loses
-        tokens.
+        If a topic takes longer than the bucket takes to fill, no client lets a topic of others go first, because a full
+        bucket loses tokens.
         """
         assert self.quota is not None
         share, time = self._share(now, self.quota), mutations / self.quota

@@ -11,7 +11,7 @@ from kquota.mutation.topic import Mutation, Topic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why one topic failed: the broker's error code, with its name and message."""
+    """Why one topic or partition failed: the broker's error code, and its name and message (`reason`)."""
 
     code: int
     reason: str
@@ -52,7 +52,7 @@ class Topics(Protocol):
 
     def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
         """Request mutations of one kind, with a timeout of `seconds`. A broker before 2.7 has no mutation quota, so it
-        rejects nothing.
+        never rejects a topic because of one.
 
         Raises Unreachable if no answer came. The result is then unknown.
         """
@@ -62,7 +62,8 @@ class Topics(Protocol):
         """Return the existing topics with these names, or all topics (None), sorted by name. With `moves`, include
         adding and removing replicas.
 
-        Brokers before 2.4, and brokers that do not authorize this client to read reassignments, show no such replicas.
+        Brokers before 2.4, and brokers that do not authorize this client to read reassignments, do not report these
+        replicas.
         """
         ...
 
@@ -93,7 +94,7 @@ class MutationCluster(Protocol):
         ...
 
     def mutation_burst(self) -> float:
-        """The seconds of the mutation rate that a full bucket holds. It is Kafka's default if it is unknown."""
+        """The size of a full bucket, in seconds of the mutation rate. If it is unknown, this is Kafka's default."""
         ...
 
     def default_partitions(self) -> int:

@@ -14,7 +14,7 @@ Brokers = tuple[BrokerId, ...]
 class Partition:
     """One partition. `leader` is None if there is no leader. `elr` and `last_known_elr` are None before Kafka 4.0.
 
-    `elr` is the eligible leader replicas (KIP-966), and `last_known_elr` the replicas that were last in sync. During a
+    `elr` are the eligible leader replicas (KIP-966), and `last_known_elr` the replicas that were last in sync. During a
     reassignment, `replicas` has all old and new replicas, including those in `adding` and `removing`.
     """
 
@@ -49,7 +49,7 @@ class Topic:
 
     @property
     def replication_factor(self) -> int:
-        """The replication factor of the first partition, as in Kafka's tool."""
+        """The replication factor of the first partition, as in Kafka's tool, or 0 without partitions."""
         return self.partitions[0].replication_factor if self.partitions else 0
 
 
@@ -59,7 +59,7 @@ Assignment = Mapping[int, tuple[BrokerId, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creation:
-    """A topic to create. Partitions and replication factor are None for the broker's default (Kafka 2.4).
+    """A topic to create. Partitions and replication factor are None for the broker's default (from Kafka 2.4).
 
     `default_partitions` is the number that the broker will then probably use. It is not sent.
     """

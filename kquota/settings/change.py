@@ -14,7 +14,9 @@ from kquota.terms import EVERY_REPLICA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigChange:
-    """Keys to set and to delete on one resource. Raises Invalid without any key, or for a key that is in both."""
+    """Keys to set and to delete on one resource. Raises Invalid without any key, or for a key that is both in `add` and
+    in `delete`.
+    """
 
     resource: Resource
     add: Mapping[str, str] = field(default_factory=dict)

@@ -26,7 +26,7 @@ _NO_LIMIT: Final = 2**63 - 1
 
 
 class OtherKind(Invalid):
-    """The error for a key that belongs to the other `kind` of resource."""
+    """The error for a key on the wrong kind of resource. `kind` is the kind that has the key."""
 
     def __init__(self, message: str, kind: Kind) -> None:
         super().__init__(message)

@@ -1,4 +1,6 @@
-"""The bytes written between two readings of a log: the reference for the Spark job, and the live write rates."""
+"""The bytes written between two readings of a log: the reference implementation for the Spark job, and the live write
+rates.
+"""
 
 from __future__ import annotations
 
@@ -71,8 +73,8 @@ def write_rates(
 ) -> dict[TopicPartition, float | None]:
     """Return the bytes per second written to each partition that has a leader in the second of two detailed readings.
 
-    `seconds` is the time between the readings. The bytes written are `grown` of the current leader's log. The rate is
-    None, not 0, if it is unknown, for example because the leader did not report its local start.
+    `seconds` is the time between the readings. `grown` calculates the written bytes from the log of the current leader.
+    The rate is None, not 0, if it is unknown, for example because the leader did not report its local start.
     """
     leaders = {
         (log_dir.broker, replica.partition): replica

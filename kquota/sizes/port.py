@@ -30,7 +30,8 @@ class LogDirs(Protocol):
         ...
 
     def detailed(self, log_dirs: list[LogDir]) -> list[LogDir]:
-        """Return `log_dirs` with end, start and local start offsets, leaders and in-sync replicas, as brokers report.
+        """Return `log_dirs` with end, start and local start offsets, leaders and in-sync replicas, as far as brokers
+        report them.
 
         Followers report their end and local start offsets, but not their start offset.
         """
@@ -39,7 +40,7 @@ class LogDirs(Protocol):
     def pending(self, log_dirs: list[LogDir]) -> Mapping[TopicPartition, int]:
         """Return the first offset of each tiered partition that remote storage does not have yet (KIP-1023).
 
-        The leaders report it. `log_dirs` come from `detailed`. Partitions that are not tiered are absent. Needs Kafka
-        4.3.
+        The leaders report these offsets. `log_dirs` come from `detailed`. Partitions that are not tiered are absent.
+        Needs Kafka 4.3.
         """
         ...

@@ -15,7 +15,7 @@ _IDS: Final = ("broker_id", "kafka_broker_id", "brokerid", "node_id", "broker", 
 _NAMES: Final = ("pod", "kubernetes_pod_name", "instance", "host", "hostname", "nodename")
 _TOPIC: Final = "topic"
 _HIGHEST: Final = 2.0**63
-"""The maximum valid rate, in bytes per second. The sum of higher rates could exceed a float."""
+"""The maximum valid rate, in bytes per second. The sum of higher rates could exceed the range of a float."""
 _SAVE: Final = "Save the answer of /api/v1/query or /api/v1/query_range"
 
 

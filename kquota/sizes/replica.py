@@ -94,7 +94,7 @@ def cordons(log_dirs: Iterable[LogDir]) -> tuple[Cordon, ...]:
 
 
 def hidden(log_dirs: Iterable[LogDir]) -> Iterator[str]:
-    """Yield a warning for each log dir that its broker cannot read, because every sum lacks the replicas in it."""
+    """Yield a warning for each log dir that its broker cannot read, because its replicas are missing from every sum."""
     for log_dir in log_dirs:
         if log_dir.error is not None:
             yield f"broker {log_dir.broker} cannot read {log_dir.path}, so replicas in it are missing: {log_dir.error}"

@@ -58,7 +58,8 @@ def _of_replica(replica: Replica) -> str:
 
 
 def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
-    """Return the log dirs in the lines of a snapshot, sorted. A log dir without replicas is missing, as it has no line.
+    """Return the log dirs in the lines of a snapshot, sorted. A log dir without replicas is missing, because it has no
+    line.
 
     Raises Invalid, naming `where` and the line, for an invalid row.
     """
@@ -79,7 +80,8 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
                     size=int(row["size"]),
                     offset_lag=0,
                     future=bool(row["future"]),
-                    # The start offset is optional, because snapshots of kquota 0.1.0 do not contain it.
+                    # Rows of version 1 have no local start offset, and the first rows of version 1 have no start offset
+                    # either.
                     start_offset=_count(row.get("start_offset")),
                     local_start_offset=_count(row.get("local_start_offset")),
                     end_offset=_count(row["end_offset"]),

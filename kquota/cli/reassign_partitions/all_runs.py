@@ -67,8 +67,8 @@ class AllRunsVerified(Answer):
 def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
     """Verify every open run of a move, and restore the throttles of ended runs, unless another kquota holds the lock.
 
-    The exit code is that of the worst result: 1 is worse than 8. Raises Invalid for --reassignment-json-file and
-    --clear-all.
+    The exit code is the code of the worst result, where 1 is worse than 8. Raises Invalid for --reassignment-json-file
+    and --clear-all.
     """
     for name, given in (
         ("--reassignment-json-file", options.reassignment_json_file is not None),
@@ -137,7 +137,7 @@ def _remarks(one: RunVerified) -> Iterator[str]:
 
 
 def _unknown(stage: move_stores.Stage) -> Iterator[str]:
-    """Yield an error if some runs cannot be read on this host."""
+    """Yield an error if recorded runs cannot be read, and an error if this host cannot see the runs of other hosts."""
     if stage.runs.unreadable:
         names = ", ".join(stage.runs.unreadable)
         yield f"error: these recorded runs cannot be read, so their state is unknown: {names}"

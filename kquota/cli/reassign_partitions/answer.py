@@ -24,7 +24,9 @@ def plan_document(plan: Plan | None) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed(Part):
-    """The replicas to which a partition moves or returns. None means that only the cluster knows the previous ones."""
+    """The replicas to which a partition moves or returns. None means that only the cluster knows the previous replicas
+    of the partition.
+    """
 
     partition: TopicPartition = spread()
     replicas: Replicas | None

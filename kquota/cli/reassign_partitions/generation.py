@@ -146,7 +146,9 @@ def _log_dirs(at: world.Where, current: Plan, alive: Collection[BrokerId]) -> Ma
 
 
 def _racks(found: Snapshot, brokers: Sequence[BrokerId], *, rack_aware: bool) -> Mapping[BrokerId, str | None]:
-    """Return the racks to use. Raises Refused for a broker that is not alive, which Kafka's tool would ignore."""
+    """Return the rack of each broker, or None for all if not `rack_aware`. Raises Refused for a broker that is not
+    alive. Kafka's tool ignores these brokers.
+    """
     if dead := [broker for broker in brokers if broker not in found.alive]:
         alive = joined(sorted(found.alive))
         raise Refused(f"--broker-list names brokers that are not alive: {joined(dead)} (live brokers: {alive})")

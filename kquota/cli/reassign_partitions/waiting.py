@@ -23,7 +23,7 @@ _STDIN: Final = Path("-")
 
 def run(at: world.Where, options: ReassignOptions) -> Generator[Answer]:
     """Yield the answer of --execute, the answers of `move watch`, and the answer of --verify, which restores the
-    throttle. After a dry run or a failure, yield only the first.
+    throttle. After a dry run or a failure, yield only the first answer.
 
     Raises Invalid for a plan on stdin, because the plan is read more than once.
     """
