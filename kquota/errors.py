@@ -70,7 +70,8 @@ class Refused(KquotaError):
 
 
 class Conflict(KquotaError):
-    """Another client changed the state during the command, so kquota did not write or gave up after several attempts.
+    """Another client changed the state during the command, so kquota did not write, or gave up after several attempts
+    to write.
     """
 
 

@@ -320,8 +320,8 @@ def controllers(
     names: ArgumentNames = OF_A_PROGRAM,
     seconds: float = _CONTROLLER_SECONDS,
 ) -> Iterator[ControllerConfigs]:
-    """Open the configs of a KRaft cluster through its controllers (host:port, separated by commas), with the login for
-    brokers.
+    """Open the configs of a KRaft cluster through its controllers (host:port, separated by commas), with the login
+    `security`.
 
     Raises Unreachable if no controller answers within about `seconds`.
     """

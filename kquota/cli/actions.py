@@ -59,7 +59,7 @@ def is_given(options: object, option: str) -> bool:
 
 
 def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) -> str:
-    """Return the given action. `tables` are the actions that can print TSV. If it is empty, all actions can.
+    """Return the given action. `tables` are the actions that can print TSV. Without `tables`, all actions can.
 
     Raises Invalid unless exactly one action is given, for a missing required option, and for an option or a format that
     does not work with the action.

@@ -1,8 +1,8 @@
 """Names the cluster on stderr before a write, and asks for confirmation.
 
 A command asks only on a terminal, after it has shown the change. If config.toml has `confirm = true` for the cluster,
-every command that writes asks. The options of a command that writes are `WritingOptions`, and `cli.world` calls
-`names` for each connection, so no command has to do this itself.
+every command that writes asks. The options of a command that writes are `WritingOptions`, and `cli.world` calls `names`
+for each connection, so no command has to call `names` itself.
 """
 
 from __future__ import annotations

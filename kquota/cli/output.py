@@ -54,7 +54,8 @@ def hidden(**more: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Part):
-    """The result of a command. The fields of its subclass are the JSON document. The fields below are not in it.
+    """The result of a command. The fields of a subclass are the JSON document. The fields that this class declares are
+    not in the document.
 
     `notes` are lines for stderr before stdout, for example warnings. `data_notes` are only for JSON and TSV, because
     the text contains them. `closing_notes` come after stdout, for example a summary. `code` is the exit code. With

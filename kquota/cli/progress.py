@@ -50,8 +50,8 @@ def _bar(count: int) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def stages() -> Iterator[Callable[[int, int, int], None] | None]:
-    """Yield a function to call with the number of Spark's latest stage, its completed tasks and all its tasks. Yield
-    None without a terminal.
+    """Yield a function to call with the number of Spark's latest stage, the count of its completed tasks, and the count
+    of all its tasks. Yield None without a terminal.
     """
     if not sys.stderr.isatty():
         yield None

@@ -145,7 +145,7 @@ _reported: Final = threading.Event()
 
 
 def report(over: TimedOut) -> int:
-    """Print the one line about a command that did not end in time, and return its exit code."""
+    """Print the error of a command that did not end in time, and return its exit code."""
     _reported.set()
     complain(str(over))
     return TRY_LATER

@@ -1,4 +1,4 @@
-"""The reason why a move can never finish, as text for an estimate and for the refusal to start such a move."""
+"""The reason why a move can never finish, as text for an estimate of the move and for the refusal to start it."""
 
 from __future__ import annotations
 

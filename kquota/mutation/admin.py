@@ -108,8 +108,8 @@ def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = Fals
 
 
 def with_partitions(cluster: MutationCluster, creations: Iterable[Creation]) -> list[Creation]:
-    """Return the same creations. Those without a number of partitions get the number that the brokers will probably
-    use.
+    """Return the creations. If any of them has no number of partitions, `default_partitions` is the number that the
+    brokers will probably use.
     """
     found = list(creations)
     if all(one.partitions or one.assignment for one in found):

@@ -22,9 +22,7 @@ _MOST_MUTATIONS: Final = 2_000
 request.
 """
 _PERIOD: Final = 1.0
-"""Topics are sent together if the quota pays for each of them in less than this many seconds. Larger topics are sent
-one by one.
-"""
+"""Topics that use less than this many seconds of the rate are sent together. Larger topics are sent one by one."""
 BURST_SECONDS: Final = SAMPLES * SAMPLE_MS / 1_000
 """The size of a full bucket, in seconds of its rate, with Kafka's defaults of controller.quota.window.num and
 controller.quota.window.size.seconds.

@@ -108,7 +108,7 @@ def merge(current: str | None, ours: Sequence[str]) -> str:
 
 
 def without(current: str | None, ours: Iterable[str], prior: str | None) -> str | None:
-    """Return the list without `ours`. If only the entries of `prior` are left, return `prior` itself. None is unset."""
+    """Return the list without `ours`, or `prior` itself if only its entries are left. None means unset."""
     removed = set(ours)
     left = tuple(entry for entry in entries(current) if entry not in removed)
     if current is None or set(left) == set(entries(prior)):

@@ -68,7 +68,7 @@ accepts.
 
 
 class NeedsBroker(Invalid):
-    """A value that only a running broker can check."""
+    """The error for a value that only a running broker can check."""
 
 
 def must_be_sound(change: ConfigChange) -> None:

@@ -1,4 +1,4 @@
-"""The write rate of the partitions that a broker leads: the value, and files with rates."""
+"""Write rates of brokers (the bytes written to the partitions that a broker leads), and the files that contain them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _JSON: Final = 'Write {"1":"3MB/s"}, or [{"broker":1,"bytes_in":"3MB/s"}], or sa
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BytesIn:
     """A broker's write rate in bytes per second: the mean, and the 5th (`low`), 95th (`high`) and 99th (`peak`)
-    percentile.
+    percentiles.
 
     None means unknown, never 0.
     """

@@ -13,8 +13,8 @@ class Replica(NamedTuple):
     """The log of one replica. Sizes are in bytes. None means that the cluster did not report the value, never zero.
 
     `start_offset` is the first offset that consumers can read. Only leaders report it. On a tiered topic (KIP-405),
-    `size` counts only the segments on the broker's disk, and these begin at `local_start_offset`.
-    This class is a tuple, because a large cluster has 300,000 replicas.
+    `size` counts only the segments on the broker's disk, and these begin at `local_start_offset`. The class is a tuple
+    to save memory, because a large cluster has 300,000 replicas.
     """
 
     partition: TopicPartition
