@@ -7,17 +7,18 @@ from pathlib import Path
 
 
 def config(environment: Mapping[str, str]) -> Path:
-    """Return the folder of files that a person writes: `$XDG_CONFIG_HOME/kquota`, otherwise `~/.config/kquota`."""
+    """Return the folder for files that a person writes: `$XDG_CONFIG_HOME/kquota`, otherwise `~/.config/kquota`."""
     return _own(environment, "XDG_CONFIG_HOME", ".config")
 
 
 def state(environment: Mapping[str, str]) -> Path:
-    """Return the folder of files that must not be lost: `$XDG_STATE_HOME/kquota`, otherwise `~/.local/state/kquota`."""
+    """Return the folder for files that must not be lost: `$XDG_STATE_HOME/kquota`, otherwise `~/.local/state/kquota`.
+    """
     return _own(environment, "XDG_STATE_HOME", ".local/state")
 
 
 def cache(environment: Mapping[str, str]) -> Path:
-    """Return the folder of files that can be replaced: `$XDG_CACHE_HOME/kquota`, otherwise `~/.cache/kquota`."""
+    """Return the folder for files that can be replaced: `$XDG_CACHE_HOME/kquota`, otherwise `~/.cache/kquota`."""
     return _own(environment, "XDG_CACHE_HOME", ".cache")
 
 

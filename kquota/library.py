@@ -392,7 +392,7 @@ def user(security: Security | None) -> str | None:
 
 
 def client_id(security: Security | None) -> str:
-    """Return the client-id that a login sends. A login without a client-id sends kquota's own."""
+    """Return the client-id that a login sends. A login without a client-id sends kquota's own client-id."""
     from kquota.stores.admin.connection import CLIENT_ID
 
     return (security and security.client_id) or CLIENT_ID

@@ -1,4 +1,4 @@
-"""The option --textfile: the moves and throttles of a cluster, as node exporter's textfile collector reads them.
+"""The option --textfile: the moves and throttles of a cluster, in the format of node exporter's textfile collector.
 
 No other module of `cli` imports prometheus_client.
 """
@@ -38,7 +38,7 @@ GAUGES: Final[Mapping[str, str]] = {
     LAST_SUCCESS: "Time of the last command that read the whole state (Unix time).",
     EXIT_CODE: "Exit code of the last command: 0 done, 8 not finished, others failed.",
 }
-"""Every metric and its help. Every metric has the label `cluster`, the cluster id."""
+"""Every metric and its help. Every metric has the label `cluster` with the cluster id."""
 _LABEL: Final = "cluster"
 _ENDING: Final = ".prom"
 _MOST_BYTES: Final = 65_536

@@ -1,4 +1,4 @@
-"""Options that many commands share, declared once. Every help imports this module, so it is cheap to import."""
+"""Options that many commands share, declared once. Every help imports this module, so it must be cheap to import."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from kquota.measure import duration
 
 
 class WritingOptions:
-    """The options of a command that can write to a cluster. `cli.confirmation` names the cluster before it writes."""
+    """The options of a command that can write to a cluster. `cli.confirmation` names the cluster before the command
+    writes.
+    """
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""The answer of a command, its JSON document, and how it is printed. `formats` has the values of --output.
+"""The answers of commands, their JSON documents, and how kquota prints them. `formats` has the values of --output.
 
 An answer is a frozen dataclass. Its fields, in order, are the keys of its JSON document, which is a contract.
 """

@@ -130,7 +130,9 @@ def _waiting_bar(count: int) -> Iterator[Callable[[int, float], None]]:
 
 @contextmanager
 def lasting(what: str, seconds: float) -> Iterator[Callable[[float], None]]:
-    """Yield a function to call with the elapsed seconds of a task of `seconds`. On a terminal, it shows a bar."""
+    """Yield a function to call with the elapsed seconds of a task of `seconds`. On a terminal, the function shows a
+    bar.
+    """
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -31,8 +31,8 @@ def of_one_command() -> Iterator[None]:
 
 
 def remember(options: Any) -> None:
-    """Keep the connection options and the state folder of the command line. A suggested command reads the environment
-    itself.
+    """Keep the connection options and the state folder of the command line. Options from the environment are not kept,
+    because a suggested command reads the environment itself.
     """
     connection = getattr(options, "connection", None)
     given = {} if connection is None else {one.name: getattr(connection, one.name) for one in fields(connection)}

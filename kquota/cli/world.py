@@ -133,8 +133,8 @@ def znodes(at: Where) -> Iterator[Znodes]:
 
 @contextmanager
 def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[Principals]:
-    """Open the cluster's client quotas. `warned` receives messages about unreadable values. Its default prints them on
-    stderr.
+    """Open the cluster's client quotas. `warned` receives messages about unreadable values. By default, they are
+    printed on stderr.
     """
     tell = warned or warn
     if at.zookeeper is not None:
@@ -259,7 +259,7 @@ def elections(at: Where) -> Iterator[Elections]:
 def record(options: Connection, state_dir: Path | None) -> Iterator[Sharing]:
     """Open the shared record of a cluster, to create, read or delete the record.
 
-    Uses the brokers and, if given, ZooKeeper. Raises Invalid for --record none.
+    kquota connects to the brokers and, if given, to ZooKeeper. Raises Invalid for --record none.
     """
     from kquota.stores.record import choose
     from kquota.stores.record.sharing import Sharing

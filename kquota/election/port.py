@@ -29,7 +29,7 @@ class Elections(Protocol):
     def partitions(self) -> Mapping[TopicPartition, Partition]:
         """Return all partitions with their leader, replicas and in-sync replicas, sorted.
 
-        Raises Unreachable, Refused.
+        Raises Unreachable if no answer came, and Refused if the brokers refuse the request.
         """
         ...
 

@@ -41,7 +41,7 @@ _ALONE: Final = 0.8
 cost the rest.
 """
 _PACED: Final = 0.95
-"""The same fraction for a client that knows the quota and is not known to share it. It keeps to the rate, so a
+"""Like `_ALONE`, for a client that knows the quota and is not known to share it. This client keeps to the rate, so a
 rejection points to other clients.
 """
 _MEMORY: Final = 60.0

@@ -52,7 +52,7 @@ class Topics(Protocol):
 
     def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
         """Request mutations of one kind, with a timeout of `seconds`. A broker before 2.7 has no mutation quota, so it
-        never rejects a topic because of one.
+        never rejects a topic because of a quota.
 
         Raises Unreachable if no answer came. The result is then unknown.
         """
@@ -90,7 +90,7 @@ class MutationCluster(Protocol):
         ...
 
     def mutation_rate(self) -> float | None:
-        """The controller_mutation_rate that applies to this client. None if there is none or it is unknown."""
+        """The controller_mutation_rate that applies to this client. None if there is no quota or it is unknown."""
         ...
 
     def mutation_burst(self) -> float:

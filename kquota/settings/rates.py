@@ -1,4 +1,4 @@
-"""Throttle rates of brokers (KIP-73, KIP-113): their stored text, and whether brokers enforce it."""
+"""Throttle rates of brokers (KIP-73, KIP-113): their stored text, and whether brokers enforce them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StoredRate:
 def stored_rates(entries: Iterable[Entry], release: tuple[int, ...] | None) -> dict[str, StoredRate]:
     """Return the rates of one broker or of the default, by key.
 
-    Rates without synonyms are left out, because Kafka 4.3.1 still reports a broker's deleted rate like that.
+    Rates without synonyms are left out, because Kafka 4.3.1 still reports deleted rates of a broker in this form.
     """
     return {
         entry.key: StoredRate(value=entry.value, source=entry.source, in_force=in_force(entry, release))

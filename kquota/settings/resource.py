@@ -126,7 +126,7 @@ class Synonym:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One config of a resource that is in force. `value` is None if the broker does not report it, as for passwords.
+    """One config in force on a resource. `value` is None if the broker does not report it, as for passwords.
 
     `source` is Kafka's name (`DYNAMIC_TOPIC_CONFIG`, `STATIC_BROKER_CONFIG`, …). `dynamic` is true if the config was
     set on this resource itself. `synonyms` begins with the value in force.

@@ -80,8 +80,7 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
                     size=int(row["size"]),
                     offset_lag=0,
                     future=bool(row["future"]),
-                    # Rows of version 1 have no local start offset, and the first rows of version 1 have no start offset
-                    # either.
+                    # Rows of version 1 have no local start offset. The oldest rows also have no start offset.
                     start_offset=_count(row.get("start_offset")),
                     local_start_offset=_count(row.get("local_start_offset")),
                     end_offset=_count(row["end_offset"]),

@@ -49,7 +49,7 @@ class MovesShown(Answer):
 
 
 def run(at: world.Where, _: ReassignOptions) -> MovesShown:
-    """Read the running moves, and the recorded run of each. Without running moves, the record is not read."""
+    """Read the running moves and their runs. Without running moves, kquota does not read the record."""
     notes = []
     open_runs: Sequence[Run] = ()
     with move_stores.running(at) as (found, unfinished):

@@ -34,7 +34,7 @@ def of_execution(done: Execution, record: str | None) -> Iterator[str]:
 
 
 def of_log_dirs(done: Started, what: str = "started", again: str | None = None) -> Iterator[str]:
-    """Yield the replicas that did not begin to move between log dirs, and the next step."""
+    """Yield errors about moves between log dirs that a broker refused or did not begin in time, with the next step."""
     again = again or f"Execute the same plan again, or run {suggested('move resume')}"
     if done.refused:
         yield f"error: {log_dirs.failed(done.refused)}"
