@@ -12,8 +12,7 @@ def config(environment: Mapping[str, str]) -> Path:
 
 
 def state(environment: Mapping[str, str]) -> Path:
-    """Return the folder for files that must not be lost: `$XDG_STATE_HOME/kquota`, otherwise `~/.local/state/kquota`.
-    """
+    """Return the folder for files that must be kept: `$XDG_STATE_HOME/kquota`, otherwise `~/.local/state/kquota`."""
     return _own(environment, "XDG_STATE_HOME", ".local/state")
 
 

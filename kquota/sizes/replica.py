@@ -67,8 +67,7 @@ def _pending_only(replica: Replica, first: int | None) -> Replica:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cordon:
-    """The cordoned log dirs of one broker, sorted. `whole` is true if no log dir of the broker accepts a new replica.
-    """
+    """The cordoned log dirs of one broker, sorted. `whole` is true if no log dir of the broker accepts new replicas."""
 
     broker: BrokerId
     log_dirs: tuple[str, ...]
