@@ -342,7 +342,7 @@ O	kquota reassign-partitions	--clear-all	once	flag	Clear all throttles, also tho
 O	kquota reassign-partitions	--additional	once	flag	Start even if other moves are running in the cluster
 O	kquota reassign-partitions	--disallow-replication-factor-change	once	flag	Refuse a plan that changes a replication factor
 O	kquota reassign-partitions	--timeout	once	free	How long to wait for moves between log dirs to start
-O	kquota reassign-partitions	--force	once	flag	Run the command even if kquota refuses it as dangerous
+O	kquota reassign-partitions	--force	once	flag	Run the command even if a check refuses it as dangerous
 O	kquota reassign-partitions	--wait	once	flag	Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle
 O	kquota reassign-partitions	--reason	once	free	Reason for colleagues, shown by `kquota move status`
 O	kquota reassign-partitions	--dry-run	once	flag	Check everything and print the changes, without writing them
@@ -780,7 +780,7 @@ O	kquota quota advise	--help	once	flag	Show this message and exit
 C	kquota quota simulate	Calculate the effect of quotas on a load, request by request, exactly as a broker does
 O	kquota quota simulate	--controller-mutation-rate	once	free	Partitions created or deleted per second (KIP-599)
 O	kquota quota simulate	--producer-byte-rate	once	free	Byte rate of a producer on each broker, for example 10MB/s
-O	kquota quota simulate	--consumer-byte-rate	once	free	Byte rate of a consumer on each broker, with the same units
+O	kquota quota simulate	--consumer-byte-rate	once	free	Byte rate of a consumer on each broker, for example 10MB/s
 O	kquota quota simulate	--request-percentage	once	free	Percent of one thread of a broker (KIP-124)
 O	kquota quota simulate	--window-num	once	free	The brokers'\'' quota.window.num and controller.quota.window.num
 O	kquota quota simulate	--topics	once	free	Number of topics that are created, grown or deleted

@@ -52,7 +52,7 @@ def find() -> Java:
     if (bundled := _bundled()) is not None:
         return bundled
     found = f" ({'; '.join(passed_over)})" if passed_over else ""
-    raise Refused(f"no Java {OLDEST} or newer on this machine{found}. Install one with: {INSTALL}")
+    raise Refused(f"this machine has no Java {OLDEST} or newer{found}. Install one with: {INSTALL}")
 
 
 def _own() -> Iterator[Path]:

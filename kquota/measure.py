@@ -50,7 +50,7 @@ def byte_rate(text: str, what: str = "rate") -> ByteRate:
     if rate < 1:
         raise Invalid(f"{what} {text!r}: a rate must be at least 1 byte per second; {_EXAMPLES}")
     if rate > _MOST_BYTES:
-        raise Invalid(f"{what} {text!r}: more than a broker can hold (2^63 - 1 bytes per second)")
+        raise Invalid(f"{what} {text!r}: must be at most 2^63 - 1 bytes per second")
     if rate != int(rate):
         raise Invalid(f"{what} {text!r} is not a whole number of bytes per second; {_EXAMPLES}")
     return ByteRate(int(rate))
@@ -68,7 +68,7 @@ def byte_size(text: str, what: str = "size") -> int:
     if size < 1 or size != int(size):
         raise Invalid(f"{what} {text!r} is not a whole number of bytes, 1 or more; {examples}")
     if size > _MOST_BYTES:
-        raise Invalid(f"{what} {text!r}: more than 2^63 - 1 bytes; {examples}")
+        raise Invalid(f"{what} {text!r}: must be at most 2^63 - 1 bytes; {examples}")
     return int(size)
 
 
@@ -100,7 +100,7 @@ def percentage(text: str, what: str = "share") -> Fraction:
 def _scaled(quantity: str, text: str, units: Mapping[str, Decimal], what: str, examples: str) -> Decimal:
     match = _QUANTITY.fullmatch(quantity)
     if match is None:
-        raise Invalid(f"{what} {text!r} is not a positive number with a unit; {examples}")
+        raise Invalid(f"{what} {text!r} is not a positive number, with or without a unit; {examples}")
     unit = match["unit"]
     if unit not in units:
         hint = " (b could be bit or byte)" if unit.endswith("b") else ""

@@ -67,7 +67,7 @@ QUOTA_KEYS: Final = {
         unit="bytes per second, on each broker",
         model=Model.RATE,
         static="quota.consumer.default",
-        simulated="Byte rate of a consumer on each broker, with the same units.",
+        simulated="Byte rate of a consumer on each broker, for example 10MB/s. Without a unit: bytes per second.",
         fetches=True,
     ),
     terms.REQUEST_PERCENTAGE: QuotaKey(

@@ -41,7 +41,7 @@ NO_RATES = {
     "10MBps": "unknown unit 'MBps'",
     "10 parsecs": "unknown unit 'parsecs'",
     "10MB/h": "not a positive number",
-    "9223372036854775808": "more than a broker can hold",
+    "9223372036854775808": "must be at most 2^63 - 1 bytes per second",
     "1e999999999": "not a positive number",
 }
 

@@ -243,7 +243,9 @@ def _of_named(name: str, given: Mapping[str, str], environment: Mapping[str, str
         if key in ADDRESSES and found.get(key) != value:
             raise Invalid(f"--cluster {name} and {_option(key)} name two clusters. Give only one of them")
         if found.get(key, value) != value:
-            raise Invalid(f"{_option(key)} contradicts config.toml, where --cluster {name} has {found[key]}")
+            raise Invalid(
+                f"{_option(key)} contradicts config.toml. Leave the option out, because --cluster {name} has {found[key]}"
+            )
     return found | dict(given), entry.confirm
 
 

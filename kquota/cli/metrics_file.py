@@ -32,7 +32,7 @@ EXIT_CODE: Final = "kquota_last_exit_code"
 GAUGES: Final[Mapping[str, str]] = {
     "kquota_moves_running": "Moves that have not ended, of all runs and of other clients.",
     "kquota_bytes_left": "Bytes that the running moves still have to copy. Absent if unknown.",
-    "kquota_seconds_left": "Minimum seconds to copy these bytes at the throttle rates. Absent if unknown.",
+    "kquota_seconds_left": "Minimum seconds for the running moves at their throttle rates. Absent if unknown.",
     "kquota_throttled_brokers": "Brokers that answered and have a replication throttle rate.",
     "kquota_leftover_throttles": "Throttled replica lists and rates that no run holds and no move can use.",
     LAST_SUCCESS: "Time of the last command that read the whole state (Unix time).",

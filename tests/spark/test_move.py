@@ -152,7 +152,7 @@ WRONG = {
         [*SIZES, "--deadline", "1h", "--nic", "1GB/s", "--max-impact", "0.3"],
         "--max-impact '0.3': write a percentage",
     ),
-    "no time": ([*SIZES, "--deadline", "soon"], "--deadline 'soon' is not a positive number with a unit"),
+    "no time": ([*SIZES, "--deadline", "soon"], "--deadline 'soon' is not a positive number, with or without a unit"),
     "no such file": (["--log-dirs", "x", "--throttle", "5MB/s"], "--log-dirs x: the file does not exist"),
     "no sizes": (
         ["--throttle", "5MB/s"],

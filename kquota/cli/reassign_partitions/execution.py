@@ -75,7 +75,7 @@ class WouldExecute(Answer):
         for one in self.log_dirs:
             yield f"  {one.partition} on broker {one.broker} into {one.text}"
         if self.later:
-            yield f"  and {self.later} more partitions in later waves"
+            yield f"  and {self.later} more in later waves"
         if not self.changes and not self.moves and not self.log_dirs:
             yield "  nothing"
 
