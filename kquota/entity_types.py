@@ -40,10 +40,11 @@ class WireType:
 class EntityType:
     """One row: the rules for a type.
 
-    `short` is the name of the short option, and `what` its help. `wire` is None for quotas. With `has_default`, there
-    is a default entity. With `of_broker`, a name is a broker id, and only that broker shows and changes the configs.
-    Without `described_together`, the operator must name the entity to describe. `since` is the first release, or () if
-    all supported releases have the type. Without `in_zookeeper`, the type is not available over ZooKeeper.
+    `short` is the name of the short option, and `what` describes its value in the help. `wire` is None for quotas. With
+    `has_default`, there is a default entity. With `of_broker`, a name is a broker id, and only that broker shows and
+    changes the configs. Without `described_together`, the operator must name the entity to describe. `since` is the
+    first release, or () if all supported releases have the type. Without `in_zookeeper`, the type is not available over
+    ZooKeeper.
     """
 
     short: str

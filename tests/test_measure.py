@@ -41,7 +41,7 @@ NO_RATES = {
     "10MBps": "unknown unit 'MBps'",
     "10 parsecs": "unknown unit 'parsecs'",
     "10MB/h": "not a positive number",
-    "9223372036854775808": "must be at most 2^63 - 1 bytes per second",
+    "9223372036854775808": r"must be at most 2\^63 - 1 bytes per second",
     "1e999999999": "not a positive number",
 }
 
@@ -103,8 +103,8 @@ NO_SIZES = {
     "1.5": "whole number",
     "2Tbit": "unknown unit 'Tbit'",
     "50MB/s": "not a positive number",
-    "9223372036854775808": "more than",
-    "1e999": "more than",
+    "9223372036854775808": r"at most 2\^63 - 1",
+    "1e999": r"at most 2\^63 - 1",
 }
 
 

@@ -66,8 +66,8 @@ def add(
 
 
 def parameters(options: type[Any], only: Only | None = None) -> Iterator[inspect.Parameter]:
-    """Yield the parameters of the fields. For a group of options, yield the options that its `Only` names, and for a
-    mapping with `Each`, all its options. `only` limits the plain fields.
+    """Yield the parameters of the fields. For a group of options, yield the options that its `Only` allows. For a
+    mapping with `Each`, yield all options. `only` limits the plain fields.
     """
     for field in fields(options):
         hint = hints(options)[field.name]

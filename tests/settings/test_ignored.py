@@ -86,7 +86,7 @@ REFUSED = {
     "NaN": (BROKER, LEADER_RATE, "NaN", "not a positive number"),
     "infinity": (BROKER, LEADER_RATE, "Infinity", "not a positive number"),
     "an unknown unit": (BROKER, LEADER_RATE, "10Mb/s", "bit or byte"),
-    "more than a long": (BROKER, LEADER_RATE, "9223372036854775808", "must be at most 2^63 - 1 bytes per second"),
+    "more than a long": (BROKER, LEADER_RATE, "9223372036854775808", r"must be at most 2\^63 - 1 bytes per second"),
     "an empty rate": (BROKER, LEADER_RATE, "", "not a positive number"),
 }
 
