@@ -59,8 +59,8 @@ _FAR: Final = 2
 show which client was first.
 """
 _MANY: Final = 6
-"""Clients take turns only if the wait is less than the time of this many topics. Otherwise a client requests many
-topics at once.
+"""Clients take turns only if the wait is less than the time of this many topics. A client with a longer wait has a
+large share, and requests many topics at once.
 """
 _LATEST: Final = 0.9
 """The latest moment at which a client sends, as a fraction of a topic's time. It applies to a client that had the whole
