@@ -37,7 +37,8 @@ _Grown = CreatePartitionsRequest.CreatePartitionsTopic
 class WireTopics:
     """Topics that the controller creates, grows and deletes.
 
-    With `validate_only`, it only checks creations and growths, but still makes deletions, which Kafka cannot check.
+    With `validate_only`, the controller only checks creations and growths, but makes deletions, because Kafka has no
+    check for them.
     """
 
     def __init__(self, wire: Wire, *, validate_only: bool = False) -> None:

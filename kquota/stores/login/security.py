@@ -93,9 +93,10 @@ Credentials: TypeAlias = Password | Kerberos | Tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """The login to the brokers of a cluster. In errors, `option` is the option, and `where` the option with its file.
+    """The login to the brokers of a cluster.
 
-    `tls` also applies to an identity provider, even if the connection to the brokers does not use TLS.
+    In errors, `option` names the option, and `where` names the option and its file. `tls` also
+    applies to an identity provider, even if the connection to the brokers does not use TLS.
     """
 
     where: str
@@ -148,7 +149,7 @@ def _asks_by_tls(credentials: Credentials | None) -> bool:
 
 
 def _no_providers(found: Mapping[str, str], where: str) -> None:
-    """Raise Invalid for the placeholder of a Kafka config provider, because it would be used as a wrong password."""
+    """Raise Invalid for a placeholder of a Kafka config provider, because kquota would use it as a password."""
     for key, value in found.items():
         if key.startswith("config.providers") or _PROVIDED.search(value):
             raise Invalid(
@@ -158,7 +159,7 @@ def _no_providers(found: Mapping[str, str], where: str) -> None:
 
 
 def _name_unused(found: Mapping[str, str], protocol: str, where: str, tell: Callable[[str], None]) -> None:
-    """Raise Invalid for security properties that kquota does not support, and warn of properties without effect."""
+    """Raise Invalid for security properties that kquota does not support, and warn about properties without effect."""
     uses_sasl = protocol.startswith("SASL")
     # The same trust store also applies to the token endpoint.
     uses_tls = protocol.endswith("SSL") or (uses_sasl and "sasl.oauthbearer.token.endpoint.url" in found)

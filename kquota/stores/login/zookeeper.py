@@ -95,7 +95,8 @@ def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[s
         path, option = jaas.file_in(options), _KAFKA_OPTS
         if path is None or (jaas.java_property(options, "zookeeper.sasl.client") or "true").lower() == "false":
             return None
-        # A missing section is not an error, because the file may be only for brokers. ZooKeeper's own client continues.
+        # A missing section is not an error, because the file may be only for brokers. ZooKeeper's own client then also
+        # connects without a login.
         login = jaas.section(path, name, _KAFKA_OPTS)
         if login is None:
             return None

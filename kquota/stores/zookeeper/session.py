@@ -1,4 +1,4 @@
-"""Starts a ZooKeeper session with TLS, a login and a deadline, and explains why it failed."""
+"""Starts a ZooKeeper session with a deadline, with TLS and a login if given, and explains a failed start."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _waited(
     servers: Sequence[tuple[str, int]],
     names: ArgumentNames,
 ) -> KquotaError | None:
-    """Wait for the session. Return None, or the error. End at once if another attempt cannot help."""
+    """Wait until the session starts. Return None, or the error if it does not. Stop early if waiting cannot help."""
     begun = time.monotonic()
     states: list[str] = []
     # Record all states, because a refused login can end the session right after its start, between two checks.
@@ -131,7 +131,7 @@ class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
         context.sslsocket_class = _Socket
 
     def failed(self, error: OSError) -> None:
-        """Remember the error, and count errors."""
+        """Remember the error, and count it."""
         self.failure = error
         self.failures += 1
 
