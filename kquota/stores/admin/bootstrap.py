@@ -115,7 +115,7 @@ def first(
 
 
 def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseException | None:
-    """Wait until the server has reported the brokers of the cluster. Return None, or the error if it does not."""
+    """Wait until the server reports the brokers of the cluster. Return None, or the error if it does not."""
 
     async def started() -> None:
         done = manager.bootstrap_async(int(seconds * 1000))

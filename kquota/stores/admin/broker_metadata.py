@@ -25,7 +25,7 @@ class WireSight:
         self._wire = wire
 
     def behind(self, wanted: Mapping[str, int]) -> int:
-        """Return how many brokers do not show the topics as `wanted`, including brokers that do not answer."""
+        """Return the number of brokers that do not show the `wanted` topics, including brokers that do not answer."""
         named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in wanted]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=1)
         answers = self._wire.ask_each(dict.fromkeys(self._wire.brokers(), request))

@@ -276,7 +276,7 @@ def was_sent(request: Any, error: Unreachable) -> bool:
     """Return True if the broker may have received the request for which `Wire.ask` raised this error.
 
     kafka-python sets the header of a request when it writes the request to the connection. A request that was waiting
-    for its connection at the time-out is written later.
+    for its connection at the time-out may still be written later.
     """
     return request.header is not None or isinstance(error.__cause__, kafka_errors.KafkaTimeoutError)
 

@@ -1,4 +1,4 @@
-"""Translates the login of a cluster to settings of kafka-python."""
+"""Translates the login to a cluster into settings of kafka-python."""
 
 from __future__ import annotations
 

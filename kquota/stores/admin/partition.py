@@ -45,7 +45,7 @@ _Answer = TypeVar("_Answer", int, "Fetched")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """The records from `offset`, which is not the requested offset if the log does not have that offset.
+    """The records from `offset`: the requested offset, or the first offset in the log if that one is out of range.
 
     `start` is the first offset in the log, and `end` is the high watermark.
     """

@@ -17,7 +17,7 @@ _NOT_SET: Final = 91
 
 
 def alter(wire: Wire, change: ScramChange) -> tuple[str, ...]:
-    """Set and delete the credentials. Return the mechanisms to delete that were not set.
+    """Set and delete the credentials. Return the mechanisms in `delete` that the user did not have.
 
     Sends one request for each credential, because KRaft accepts only one for each user in a request. If the first
     request fails, raises Refused, or Unreachable without an answer. If a later request fails, raises Incomplete.

@@ -1,4 +1,4 @@
-"""Translates the login of a cluster to settings of librdkafka, for clients of confluent_kafka."""
+"""Translates the login to a cluster into settings of librdkafka, for clients of confluent_kafka."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ TUNING: Final = {
     "send.buffer.bytes": -1,
     "receive.buffer.bytes": -1,
 }
-"""The integer properties that kquota supports, with Kafka's minimum of each."""
+"""The integer properties that kquota supports, with Kafka's minimum for each."""
 _ALWAYS: Final = frozenset({"security.protocol", "client.id", *TUNING})
 _TLS: Final = frozenset(
     f"ssl.{name}"
@@ -65,7 +65,8 @@ _SASL: Final = frozenset(
 _CALLBACKS: Final = "sasl.login.callback.handler.class"
 _OAUTH_CALLBACKS: Final = "OAuthBearerLoginCallbackHandler"
 _ENDPOINT: Final = "Set sasl.oauthbearer.token.endpoint.url to the URL of an identity provider, or to file://FILE."
-# These properties have no effect in kquota: they select Java classes, or set when a long-lived client logs in again.
+# These properties have no effect in kquota: they select Java classes, control when a long-lived client logs in again,
+# or are for brokers that validate tokens.
 _HARMLESS: Final = re.compile(
     r"sasl\.login\.(refresh|retry)\..*|sasl\.kerberos\.(?!service\.name).*|ssl\.(key|trust)manager\.algorithm"
     r"|ssl\.secure\.random\.implementation|sasl\.oauthbearer\.(jwks|expected|sub|scope\.claim|clock).*"

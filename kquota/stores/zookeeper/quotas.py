@@ -62,7 +62,7 @@ class ZooKeeperQuotas:
         return self._limited(paths, self._configs(paths, known))
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        """Return limits, and credentials without iterations, because ZooKeeper stores them and the keys as one text."""
+        """Return limits, and credentials without iterations, which ZooKeeper stores in one text with the keys."""
         paths = dict(self._paths(Filter(user=name)))
         configs = self._configs(paths, self._read(paths))
         scram: dict[str, dict[str, int | None]] = {}
