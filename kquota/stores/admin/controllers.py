@@ -145,7 +145,7 @@ def must_be_active(wire: Wire) -> None:
     except Refused:
         pass  # the cluster uses ZooKeeper, so it has no quorum
     except Unreachable as error:
-        raise Unreachable(f"the brokers reach no active controller ({error}). Nothing was written") from error
+        raise Unreachable(f"the brokers cannot reach an active controller ({error}). Nothing was written") from error
     wire.has_controller = True
 
 

@@ -186,7 +186,9 @@ def _keys(settings: Iterable[Setting]) -> dict[Resource, list[str]]:
 def _values(resource: Resource, answer: Any, keys: Iterable[str]) -> dict[Setting, str | None]:
     settings = [Setting(resource, key) for key in keys]
     if answer.error_code in FORBIDDEN:
-        raise Refused(f"reading {settings[0]}: {kafka_error(answer.error_code, answer.error_message)}")
+        raise Refused(
+            f"reading {settings[0]}: the broker answered {kafka_error(answer.error_code, answer.error_message)}"
+        )
     if answer.error_code == UNKNOWN_TOPIC:
         return dict.fromkeys(settings)
     if answer.error_code != 0:

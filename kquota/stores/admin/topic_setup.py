@@ -129,7 +129,7 @@ def wrong(topic: LogTopic) -> tuple[str, ...]:
     if (stamp := configs.get("message.timestamp.type", "LogAppendTime")) != "LogAppendTime":
         found.append(f"message.timestamp.type is {stamp}, and must be LogAppendTime")
     if (codec := configs.get("compression.type", "producer")) not in _READABLE:
-        found.append(f"compression.type is {codec}, and kquota reads {', '.join(_READABLE)}")
+        found.append(f"compression.type is {codec}, and must be one of {', '.join(_READABLE)}")
     return tuple(found)
 
 
@@ -143,7 +143,7 @@ def weak(topic: LogTopic, brokers: int) -> tuple[str, ...]:
         return (*found, "its configs cannot be read; this user needs DESCRIBE_CONFIGS on the topic")
     least = 2 if topic.replicas >= _REPLICAS else 1
     if (insync := int(configs.get("min.insync.replicas", least))) < least:
-        found.append(f"min.insync.replicas is {insync}, and should be {least}: records can be lost with one broker")
+        found.append(f"min.insync.replicas is {insync}, and should be {least}: records can be lost if a broker fails")
     elif topic.replicas > 1 and insync >= topic.replicas:
         found.append(
             f"min.insync.replicas is {insync} of {topic.replicas} replicas: writes fail while a broker is down"

@@ -174,7 +174,7 @@ def _name_unused(found: Mapping[str, str], protocol: str, where: str, tell: Call
     if idle := sorted(found.keys() & known - used):
         tell(f"{where}: security.protocol is {protocol}, so these properties have no effect: {', '.join(idle)}")
     if unused := sorted(found.keys() - known):
-        tell(f"{where}: not used by kquota: {listed(found, unused)}")
+        tell(f"{where}: kquota does not use {listed(found, unused)}")
 
 
 def _credentials(

@@ -66,7 +66,7 @@ def _tls(read: Mapping[str, str], path: Path, where: str, tell: Callable[[str], 
         if found.get(f"{_PREFIX}{key}", "false").lower() == "true":
             raise Invalid(f"{where}: {_PREFIX}{key}=true: kquota does not check whether a certificate was revoked")
     if unused := sorted(found.keys() - _USED - {_SOCKET}):
-        tell(f"{where}: not used by kquota: {listed(found, unused)}")
+        tell(f"{where}: kquota does not use {listed(found, unused)}")
     if found.get(f"{_PREFIX}hostnameVerification", "true").lower() == "false":
         found[f"{_PREFIX}endpoint.identification.algorithm"] = ""
     wanted = tls(found, _PREFIX, where, tell)

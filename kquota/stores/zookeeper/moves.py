@@ -190,7 +190,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
             )
         return (
             f"ZooKeeper: {SUBMITTED} exists, because its moves have not ended: over ZooKeeper, Kafka "
-            f"accepts one reassignment at a time. Wait until it ends, or use {self._brokers}"
+            f"accepts one reassignment at a time. Wait until they end, or use {self._brokers}"
         )
 
     def _topics(self, nodes: Mapping[str, Node]) -> dict[str, TopicNode]:

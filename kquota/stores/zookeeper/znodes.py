@@ -149,7 +149,7 @@ class Znodes:
             if not writes:
                 return
             if largest is not None and size(writes) > largest:
-                raise Refused(f"{', '.join(edits)}: too large for one transaction of ZooKeeper")
+                raise Refused(f"{', '.join(edits)}: too large for one ZooKeeper transaction")
             with contextlib.suppress(*_CONFLICTS):
                 self.commit([*also(), *writes])
                 return
@@ -319,7 +319,7 @@ class Znodes:
         if isinstance(error, kazoo_errors.NoAuthError):
             login = f"{self.names.zk_sasl_config_file} or {self.names.zk_tls_config_file}"
             hint = ". Log in as a user with access" if self._access.logs_in else f". Log in with {login}"
-            why = "this client is not allowed (NoAuth). Nothing was written"
+            why = "this client has no access (NoAuth). Nothing was written"
             return Refused(f"ZooKeeper at {self._connect}: {why}{hint}")
         if isinstance(error, kazoo_errors.AuthFailedError):
             return Refused(f"ZooKeeper at {self._connect}: the login was refused. Nothing was written")
