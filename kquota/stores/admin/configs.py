@@ -28,8 +28,8 @@ from kquota.stores.admin.requests import (
 from kquota.terms import DEFAULT, BrokerId
 
 _MOST_IN_A_REQUEST: Final = 500
-"""The maximum number of topics, groups or client metrics subscriptions in one request. An answer has about 40 configs
-with synonyms for each topic, so 500 topics take a few megabytes.
+"""The maximum number of topics, groups or subscriptions to client metrics in one request. An answer has about 40
+configs with synonyms for each topic, so 500 topics take a few megabytes.
 """
 _Config: TypeAlias = tuple[str, str | None, int, bool, tuple[tuple[int, str, str | None], ...]]
 _DEFAULT_BROKER: Final = Resource(kind=BROKERS, name=DEFAULT)
@@ -162,7 +162,7 @@ class WireConfigs:
 
 
 def _rounds(resources: Collection[Resource]) -> Iterator[list[Resource]]:
-    """Yield the resources of each round of requests. One request contains at most one broker, or only the default."""
+    """Yield the resources of each round of requests. A request can contain only one broker or the broker default."""
     for kind in RESOURCES:
         if those := [resource for resource in resources if resource.kind == kind and resource.of_broker]:
             yield those

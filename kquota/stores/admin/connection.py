@@ -108,7 +108,7 @@ class Wire:
 
     @property
     def cluster_id(self) -> str:
-        """The cluster id, the same from every broker."""
+        """The cluster id, which is the same on every broker."""
         return str(self._manager.cluster.cluster_id)
 
     @property
@@ -135,8 +135,8 @@ class Wire:
     def oldest(self) -> tuple[int, ...]:
         """Return the oldest release of the brokers that answer. Releases can differ during a rolling upgrade.
 
-        kquota asks the brokers only once. If the connected broker is 4.0 or newer, kquota returns that release without
-        asking, because all other brokers are then 3.3 or newer.
+        kquota asks the brokers only once. If the connected broker is 4.0 or newer, kquota returns its release without
+        asking. Other brokers may then be older, but not older than 3.3.
         """
         if self._oldest is None and self.version() >= (4, 0):
             self._oldest = self.version()

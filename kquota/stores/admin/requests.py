@@ -28,7 +28,7 @@ MAYBE_WRITTEN: Final = (-1, 7)
 """Errors after which the write may have been made: the server's internal error, and its time-out."""
 
 WireResource: TypeAlias = tuple[int, str]
-"""A resource in a request: the code of its type, and its name. The default of all brokers has the empty name."""
+"""A resource in a request: the code of its type, and its name. The broker default has the empty name."""
 Operation: TypeAlias = tuple[int, str | None]
 """An operation on a value: SET, DELETE, APPEND or SUBTRACT, with the value."""
 

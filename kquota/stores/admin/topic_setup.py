@@ -1,4 +1,4 @@
-"""Creates, describes, checks and deletes the topic of the record."""
+"""Creates, describes, checks and deletes the record's topic."""
 
 from __future__ import annotations
 

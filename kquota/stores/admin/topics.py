@@ -59,7 +59,7 @@ class WireTopics:
         )
 
     def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
-        """Return the topics. Since Kafka 4.0, they have eligible leader replicas, which Metadata does not return."""
+        """Return the topics. Since Kafka 4.0, they include eligible leader replicas, which Metadata does not return."""
         wanted = None if names is None else sorted(names)
         if wanted == []:
             return ()

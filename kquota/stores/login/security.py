@@ -84,7 +84,7 @@ class Password:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kerberos:
-    """A login with GSSAPI and the ticket of `kinit`."""
+    """A login with GSSAPI and a ticket from `kinit`."""
 
     service: str
 

@@ -39,8 +39,8 @@ class Open:
 class ZooKeeperConfigs:
     """Topic and broker configs in their znodes, without the static configs of the brokers.
 
-    `unreadable` is called with a note about every znode and value that kquota and the brokers cannot read. kquota
-    leaves these out.
+    `unreadable` is called with a note about every znode and value that neither kquota nor the brokers can read.
+    kquota leaves these out.
     """
 
     def __init__(self, znodes: Znodes, unreadable: Callable[[str], None], fence: Fence | None = None) -> None:

@@ -99,7 +99,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         """Write the changes in one transaction, or in several if they are too large for ZooKeeper.
 
         If one change of a transaction fails, all changes of the transaction have the same error. kquota skips a change
-        that keeps the value, because a rewrite is not needed: every reader sees the result of a transaction at once.
+        that keeps the value, because every reader already sees the value that the last transaction wrote.
         """
         changes = [change for change in changes if change.after != change.before]
         missing = frozenset(self._missing([change.setting.resource for change in changes]))
@@ -126,8 +126,8 @@ class ZooKeeperMoves(ZooKeeperConfigs):
 
     @property
     def largest_submission(self) -> int | None:
-        """The maximum number of bytes in a submission, because all its moves must fit into one znode. The controller
-        deletes this znode when the last move has ended.
+        """The maximum number of bytes in a submission. All its moves must fit into one znode, which the controller
+        deletes when the last move has ended.
         """
         return _SUBMISSION_BYTES
 
