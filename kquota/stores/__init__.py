@@ -1,1 +1,1 @@
-"""Stores: connections to clusters, and the files that kquota keeps. They implement the ports of the rooms below."""
+"""Stores: connections to clusters, and the files that kquota keeps. They implement the ports of the other packages."""

@@ -26,7 +26,7 @@ class NoAnswer(Exception):
 
 
 class _Watch:
-    """Closes the connections of one request when the time limit of the request is over.
+    """Closes the connections of one request when the request exceeds its time limit.
 
     The time-out of a socket is not enough, because it starts again at each byte.
     """
@@ -91,7 +91,7 @@ def _page(error: urllib.error.HTTPError) -> bytes:
 
 
 def _opener(watch: _Watch) -> urllib.request.OpenerDirector:
-    """Return an opener like that of `urlopen`, with watched connections. It does not follow redirects to FTP."""
+    """Return an opener that works like `urlopen`, but watches its connections and follows no redirects to FTP."""
 
     class Watched(HTTPConnection):
         def connect(self) -> None:

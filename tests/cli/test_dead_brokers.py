@@ -212,7 +212,7 @@ def test_without_a_controller_commands_end_soon(hand: OtherHand, servers: Sandbo
         ("topics", *alone, "--create", "--topic", "never-created"),
     ):
         code, lines = _timed(*writes)
-        assert (code, "reach no active controller (" in lines[-1]) == (1, True), lines
+        assert (code, "cannot reach an active controller (" in lines[-1]) == (1, True), lines
     code, lines = _timed("throttle", "clear", *alone, *state)
     assert code in (1, 8), lines
     code, lines = _timed("throttle", "doctor", *alone, *state)

@@ -192,7 +192,7 @@ def test_without_permission_nothing_is_written(
     for entity in (("--user", "alice"), ("--client", "c")):
         ran = alter(secured_zookeeper, *entity, login=login)
         assert (ran.code, ran.out) == (1, "")
-        assert "not allowed (NoAuth)" in ran.err.splitlines()[-1]
+        assert "no access (NoAuth)" in ran.err.splitlines()[-1]
     assert guarded.get_children("/config/users") == guarded.get_children("/config/clients") == []
     assert guarded.get_children("/config/changes") == []
 
@@ -200,7 +200,7 @@ def test_without_permission_nothing_is_written(
 def test_reading_without_permission_prints_one_line(secured_zookeeper: SecuredZooKeeper, guarded: KazooClient) -> None:
     ran = describe(secured_zookeeper.plain)
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
-    assert "not allowed (NoAuth)" in ran.err
+    assert "no access (NoAuth)" in ran.err
     assert "Log in with --zk-sasl-config-file" in ran.err
     login = secured_zookeeper.login()
     assert describe(secured_zookeeper.plain, "--zk-sasl-config-file", str(login)) == Ran(0, "", "")

@@ -1,7 +1,7 @@
 """Kafka's protocol with kafka-python's connection manager. Only this package imports `kafka`.
 
-kquota uses kafka-python here because librdkafka does not support all of the requests. One command opens one `Wire`, and
-most modules implement one port on it.
+kquota uses kafka-python here because librdkafka does not support every request that kquota sends. One command opens
+one `Wire`, and most modules implement one port on it.
 """
 
 import sys
@@ -15,14 +15,14 @@ _HOMES: Final = {
     "ListGroupsRequest": "kafka.protocol.admin.groups",
     "OffsetFetchRequest": "kafka.protocol.consumer.group",
 }
-"""The module of each name that kafka-python's connection manager takes from a package."""
+"""The module that defines each name that kafka-python's connection manager imports from a package."""
 
 
 def _execute_late(name: str) -> None:
-    """Register a package of kafka-python, and execute it only when a name is taken from it.
+    """Register a package of kafka-python, but execute it only when code reads a name from it.
 
     `import kafka` also imports its consumer, producer and admin client, and the packages of messages read the schemas
-    of 60 requests. These imports take a third of the time of a short command, and kquota uses hardly any of them.
+    of 60 requests. These imports take a third of the time of a short command, and kquota needs hardly any of them.
     """
     spec = find_spec(name)
     if name in sys.modules or spec is None or spec.loader is None:

@@ -31,7 +31,7 @@ _LOGIN: Final = (
 
 
 class Manager(PatientManager):
-    """A manager that also keeps the reason of a failed connection."""
+    """A connection manager that also keeps the reason for a failed connection."""
 
     def __init__(self, net: NetworkSelector, **settings: Any) -> None:
         self.ended = Future()
@@ -41,8 +41,8 @@ class Manager(PatientManager):
         super().__init__(net, **settings)
 
     def get_connection(self, node_id: Any, *arguments: Any, **keywords: Any) -> Any:
-        """Get a connection like PatientManager. Until the start has ended, also watch for errors before and after the
-        first answer.
+        """Return a connection, as PatientManager does. Until the start has ended, also watch for errors before and
+        after the first answer.
         """
         connection = super().get_connection(node_id, *arguments, **keywords)
         if not self.ended.is_done:
@@ -71,7 +71,8 @@ class Manager(PatientManager):
 def _last_words_first(receive: Callable[[], Received]) -> Callable[[], Received]:
     """Return a receiver that delivers the last data before the end of the connection.
 
-    kafka-python drops data that arrives together with the end. Usually that is a broker's reason for refusing a login.
+    kafka-python drops data that arrives together with the end. This data is usually the broker's reason for refusing a
+    login.
     """
     ended: list[Exception] = []
 
@@ -94,7 +95,7 @@ def first(
     give_up: float,
     kind: type[Manager] = Manager,
 ) -> tuple[Manager, BaseException | None]:
-    """Start a manager at the first server that answers. Return it with None, or with the error if no server answers.
+    """Connect a manager to the first server that answers. Return the manager, and the error if the start failed.
 
     `failed` explains the error. Each server gets a share of the remaining time. After a refused login or certificate,
     kquota tries no other server.
@@ -114,7 +115,7 @@ def first(
 
 
 def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseException | None:
-    """Wait until the server has reported the brokers of the cluster. Return None, or the error if this failed."""
+    """Wait until the server reports the brokers of the cluster. Return None, or the error if it does not."""
 
     async def started() -> None:
         done = manager.bootstrap_async(int(seconds * 1000))
@@ -183,7 +184,7 @@ def _refused(error: BaseException, option: str) -> str:
 
 
 def phrase(error: BaseException) -> str:
-    """Return a library's error as one phrase. Its own text would repeat the name of its class."""
+    """Return a library's error as one phrase that names the error's class. `str(error)` would name it twice."""
     return f"{type(error).__name__.removesuffix('Error')}{': ' + reason if (reason := _said(error)) else ''}"
 
 

@@ -13,9 +13,9 @@ from kquota.stores.admin.connection import Wire
 from kquota.terms import BrokerId
 
 _WITH_FENCED: Final = 2
-"""The version of DescribeCluster that reports fenced brokers (KIP-1073)."""
+"""The first version of DescribeCluster that reports fenced brokers (KIP-1073)."""
 _NOT_YET: Final = (3, 5)
-"""UNKNOWN_TOPIC_OR_PARTITION and LEADER_NOT_AVAILABLE. The broker does not know the topic, or its leaders, yet."""
+"""UNKNOWN_TOPIC_OR_PARTITION and LEADER_NOT_AVAILABLE. The broker does not yet know the topic or its leaders."""
 
 
 class WireSight:
@@ -25,7 +25,7 @@ class WireSight:
         self._wire = wire
 
     def behind(self, wanted: Mapping[str, int]) -> int:
-        """Return the number of brokers that do not show `wanted`, including brokers that do not answer."""
+        """Return the number of brokers that do not show the `wanted` topics, including brokers that do not answer."""
         named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in wanted]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=1)
         answers = self._wire.ask_each(dict.fromkeys(self._wire.brokers(), request))
@@ -33,7 +33,7 @@ class WireSight:
 
 
 def fenced(wire: Wire) -> frozenset[BrokerId]:
-    """Return the brokers that are registered but not alive. Empty before Kafka 4.0, because they are not reported."""
+    """Return the brokers that are registered but not alive. Releases before Kafka 4.0 do not report them."""
     request = DescribeClusterRequest(include_fenced_brokers=True, min_version=_WITH_FENCED)
     try:
         answer = wire.ask(request)

@@ -1,4 +1,4 @@
-"""kafka-python's client, with changes: it waits for throttle times, connects again, and signals interrupt its loop.
+"""kafka-python's client with changes: it waits for throttle times, connects again, and lets signals interrupt its loop.
 
 Waiting is the client side of KIP-219: kquota sends nothing to a broker until its throttle time is over. kafka-python
 pauses a connection only if it knows the broker, so it never pauses the first connection. kafka-python also forgets the
@@ -20,7 +20,7 @@ from kquota.stores.login import listening
 from kquota.stores.state.interrupt import deferred
 
 Throttled: TypeAlias = Callable[[float], None]
-"""A callback that is called before each wait for a broker's throttle time. It receives the seconds of the wait."""
+"""A callback that is called before each wait for a broker's throttle time. It receives the duration in seconds."""
 CLOSED: Final = (
     "the connection was closed before it could be used. "
     "The port may belong to another listener, or the broker may limit new connections (connection_creation_rate)"
@@ -45,7 +45,7 @@ def unheard(_seconds: float) -> None:
 
 
 class Loop(NetworkSelector):  # type: ignore[misc]
-    """A loop that handles signals only between two turns, because a task would swallow the exceptions of a handler."""
+    """A loop that handles signals only between two turns, because a task would swallow a handler's exceptions."""
 
     def _poll_once(self, timeout: float | None = None) -> None:
         with deferred():
@@ -53,7 +53,7 @@ class Loop(NetworkSelector):  # type: ignore[misc]
 
 
 class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
-    """kafka-python's manager. A request to a broker that throttles this client waits instead of failing."""
+    """kafka-python's connection manager. A request to a broker that throttles this client waits instead of failing."""
 
     def __init__(self, net: NetworkSelector, *, throttled: Throttled = unheard, **settings: Any) -> None:
         self._throttled = throttled
@@ -67,7 +67,7 @@ class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
         return max(0.0, end - time.monotonic())
 
     def send(self, request: Any, node_id: int | None = None, request_timeout_ms: float | None = None) -> Any:
-        """Send a request like KafkaConnectionManager. The time-out begins when the request is sent."""
+        """Send a request, as KafkaConnectionManager does. The time-out begins when the request is sent."""
         chosen = self.least_loaded_node() if node_id is None else node_id
         connection = self._conns.get(chosen)
         if connection is not None and connection.connected and not self.muted(chosen):
@@ -98,8 +98,8 @@ class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
             raise kafka_errors.NodeNotReadyError(node_id) from error
 
     def get_connection(self, node_id: Any, *arguments: Any, **keywords: Any) -> Any:
-        """Get a connection like KafkaConnectionManager, and read the throttle time of every answer, including the first
-        ones.
+        """Return a connection, as KafkaConnectionManager does, and read the throttle time of every answer, including
+        the first ones.
         """
         connection = super().get_connection(node_id, *arguments, **keywords)
         if "_maybe_throttle" not in vars(connection):

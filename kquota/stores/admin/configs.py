@@ -28,8 +28,8 @@ from kquota.stores.admin.requests import (
 from kquota.terms import DEFAULT, BrokerId
 
 _MOST_IN_A_REQUEST: Final = 500
-"""The maximum number of topics, groups or subscriptions in one request. An answer has about 40 configs of each topic
-with synonyms, so 500 topics take a few megabytes.
+"""The maximum number of topics, groups or subscriptions to client metrics in one request. An answer has about 40
+configs with synonyms for each topic, so 500 topics take a few megabytes.
 """
 _Config: TypeAlias = tuple[str, str | None, int, bool, tuple[tuple[int, str, str | None], ...]]
 _DEFAULT_BROKER: Final = Resource(kind=BROKERS, name=DEFAULT)
@@ -46,11 +46,12 @@ class WireConfigs:
     """The configs of resources through the Admin API. Implements `Configs`.
 
     kquota asks each broker for its own configs and loggers, and the first broker that answers for all other configs.
-    After that broker has shown a write once, it always shows it. Another broker may still show the previous value.
+    Once that broker has shown a new value, it never shows the previous value again. Another broker may still show the
+    previous value.
     """
 
     def __init__(self, wire: Wire, must_hold: Callable[[], None] = lambda: None) -> None:
-        """`must_hold` is called just before each write, and raises Busy if another kquota has taken over."""
+        """`must_hold` is called just before each write, and raises Busy if another kquota has taken over the lock."""
         self._wire = wire
         self._must_hold = must_hold
         self._silent: set[BrokerId] = set()
@@ -71,7 +72,7 @@ class WireConfigs:
         return sorted((resource_names.groups if kind == GROUPS else resource_names.client_metrics)(self._wire))
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
-        """Return the configs, without dead brokers and without topics that do not exist."""
+        """Return the configs of the resources. Dead brokers and topics that do not exist are left out."""
         found: dict[Resource, tuple[Entry, ...]] = {}
         for those in _rounds(resources):
             for resource, answer in self._described(dict.fromkeys(those), synonyms=True):
@@ -109,7 +110,7 @@ class WireConfigs:
     ) -> Iterator[tuple[Resource, Any | KquotaError]]:
         """Yield each resource with its answer or error, without dead brokers. `asked` has the keys, or None for all.
 
-        If the broker that is asked for topics does not answer, kquota asks the next broker.
+        If the broker that is asked for shared resources, such as topics, does not answer, kquota asks the next broker.
         """
         sent = self._by_broker(asked)
         requests = {
@@ -127,7 +128,7 @@ class WireConfigs:
                 yield from self._described({resource: asked[resource] for resource in others}, synonyms=synonyms)
 
     def _altered(self, operations: Mapping[Resource, Mapping[str, Operation]]) -> dict[Resource, Any | KquotaError]:
-        """Write, and return the answer or the error for each resource, without dead brokers."""
+        """Write, and return the answer or the error for each resource. Dead brokers are left out."""
         sent = self._by_broker(operations)
         requests = {
             broker: alter_request({resource: operations[resource] for resource in those})
@@ -145,8 +146,8 @@ class WireConfigs:
         return found
 
     def _by_broker(self, resources: Iterable[Resource]) -> dict[BrokerId, list[Resource]]:
-        """Group the resources by the broker to ask, without dead brokers. Raises Unreachable if no broker is left to
-        ask.
+        """Group the resources by the broker to ask. Dead brokers are left out. Raises Unreachable if no other broker is
+        left to ask.
         """
         alive = self._wire.brokers()
         reader = next((broker for broker in alive if broker not in self._silent), None)
@@ -161,7 +162,7 @@ class WireConfigs:
 
 
 def _rounds(resources: Collection[Resource]) -> Iterator[list[Resource]]:
-    """Yield the resources of each round of requests. A request can name one broker, or the default of all brokers."""
+    """Yield the resources of each round of requests. A request can contain only one broker or the broker default."""
     for kind in RESOURCES:
         if those := [resource for resource in resources if resource.kind == kind and resource.of_broker]:
             yield those
@@ -229,7 +230,7 @@ def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaErro
 
 
 def _maybe_written(resource: Resource) -> tuple[str, NextStep | StepFor]:
-    """Return the end of an error message about a write that may have happened."""
+    """Return the end of an error message about a write that may have been made."""
     step: NextStep | StepFor = NextStep.SHOW_BROKER_DEFAULTS
     if resource.name is not DEFAULT:
         step = StepFor(_SHOW[resource.kind], str(resource.name))

@@ -56,15 +56,15 @@ class Wire:
         throttled: Throttled = unheard,
         names: ArgumentNames = OF_A_PROGRAM,
     ) -> None:
-        """Connect to the first of `bootstrap` (host:port, separated by commas) that answers.
+        """Connect to the first address in `bootstrap` (host:port, separated by commas) that answers.
 
-        `security` has kafka-python's settings (`login.settings`). `throttled` is called for each wait for a broker that
-        throttles this client (KIP-219). `names` are the names of the arguments in errors. Raises Unreachable after at
-        most `deadline` seconds (or default.api.timeout.ms of `security`), and at once if every address refuses the
+        `security` has kafka-python's settings (`login.settings`). `throttled` is called before each wait for a broker
+        that throttles this client (KIP-219). `names` are the names of the arguments in errors. Raises Unreachable after
+        at most `deadline` seconds (or default.api.timeout.ms of `security`), and at once if every address refuses the
         connection or if TLS fails. Raises Refused if the login is refused, and Invalid for a malformed address.
         """
-        # The level is not WARNING, because kafka-python's warnings are for its developers. kquota reports relevant ones
-        # as errors. The level is never DEBUG, because DEBUG shows passwords.
+        # Normally, nothing is logged, because kafka-python's warnings are for its developers, and kquota reports the
+        # relevant ones as errors. The level is never DEBUG, because DEBUG shows passwords.
         logging.getLogger("kafka").setLevel(logging.INFO if os.environ.get("KQUOTA_DEBUG") else logging.CRITICAL + 1)
         self._bootstrap = bootstrap
         self._names = names
@@ -86,7 +86,7 @@ class Wire:
             "throttled": throttled,
         }
         self._oldest: tuple[int, ...] | None = None
-        self.has_controller = False  # True after a check by `controllers.must_be_active`
+        self.has_controller = False  # True after a successful check by `controllers.must_be_active`
         self._net = Loop()
         self._manager, failure = start.first(self._net, servers, ours | dict(security), give_up, self.MANAGER)
         if failure is not None:
@@ -108,17 +108,17 @@ class Wire:
 
     @property
     def cluster_id(self) -> str:
-        """The cluster id, the same from every broker."""
+        """The cluster id, which is the same on every broker."""
         return str(self._manager.cluster.cluster_id)
 
     @property
     def controller(self) -> BrokerId | None:
-        """The controller on a ZooKeeper cluster, or any broker on KRaft (they forward requests). None if unknown."""
+        """The controller on a ZooKeeper cluster, or any broker on KRaft (brokers forward requests). None if unknown."""
         controller = self._manager.cluster.controller
         return None if controller is None else BrokerId(controller.node_id)
 
     def brokers(self) -> dict[BrokerId, LiveBroker]:
-        """The live brokers, by id."""
+        """Return the live brokers, by id."""
         found = (
             LiveBroker(id=BrokerId(b.node_id), host=b.host, port=b.port, rack=b.rack)
             for b in self._manager.cluster.brokers()
@@ -133,10 +133,10 @@ class Wire:
         return tuple(self._manager.broker_version)
 
     def oldest(self) -> tuple[int, ...]:
-        """Return the oldest release of the brokers that answer, because they can differ during a rolling upgrade.
+        """Return the oldest release of the brokers that answer. Releases can differ during a rolling upgrade.
 
-        kquota asks the brokers only once. If the connected broker is 4.0 or newer, kquota returns that release without
-        asking, because all other brokers are then 3.3 or newer.
+        kquota asks the brokers only once. If the connected broker is 4.0 or newer, kquota returns its release without
+        asking. Other brokers may then be older, but not older than 3.3.
         """
         if self._oldest is None and self.version() >= (4, 0):
             self._oldest = self.version()
@@ -148,7 +148,7 @@ class Wire:
         return self._oldest
 
     def metadata(self, topics: list[str] | None, broker: BrokerId | None = None, seconds: float | None = None) -> Any:
-        """Return a new MetadataResponse for `topics`, or for all (None). Also updates brokers and controller.
+        """Return a new MetadataResponse for `topics`, or for all (None). Also updates `brokers` and `controller`.
 
         `broker` and `seconds` are the same as for `ask`.
         """
@@ -160,11 +160,11 @@ class Wire:
         return answer
 
     def ask(self, request: Any, broker: BrokerId | None = None, seconds: float | None = None) -> Any:
-        """Send a request to `broker`, or to any broker, and return the answer.
+        """Send a request to `broker`, or to any broker (None), and return the answer.
 
         `seconds` limits the request and its connection, but not the wait for a connection that the broker has muted
-        (KIP-219). Raises Unreachable, and Refused if the broker does not support this request. After Unreachable,
-        `was_sent` returns whether the broker may have received the request.
+        (KIP-219). Raises Unreachable without an answer, and Refused if the broker does not support this request. After
+        Unreachable, `was_sent` returns whether the broker may have received the request.
         """
         return self._run(request, broker, seconds)
 
@@ -276,7 +276,7 @@ def was_sent(request: Any, error: Unreachable) -> bool:
     """Return True if the broker may have received the request for which `Wire.ask` raised this error.
 
     kafka-python sets the header of a request when it writes the request to the connection. A request that was waiting
-    for its connection at the time-out is written later.
+    for its connection at the time-out may still be written later.
     """
     return request.header is not None or isinstance(error.__cause__, kafka_errors.KafkaTimeoutError)
 

@@ -1,4 +1,4 @@
-"""Configs of resources, including dead brokers, through the active controller of a KRaft cluster."""
+"""The configs of resources, including dead brokers, through the active controller of a KRaft cluster."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from kquota.terms import BrokerId, TopicPartition
 class ControllerConfigs(WireConfigs):
     """The configs of resources through the active controller. Implements `Configs`.
 
-    A controller reports broker configs only of its own node, so kquota can change the configs of other brokers but not
-    read them. Loggers belong to a process, so each controller shows and changes only its own.
+    A controller reports only the broker configs of its own node, so kquota can change the configs of other brokers but
+    not read them. Loggers belong to a process, so each controller shows and changes only its own loggers.
     """
 
     _wire: ControllerWire
@@ -42,13 +42,13 @@ class ControllerConfigs(WireConfigs):
 
     @property
     def active(self) -> str:
-        """The active controller for messages, for example `controller 3 at host:9093`."""
+        """The active controller as text for messages, for example `controller 3 at host:9093`."""
         controller = self._wire.controller
         node = None if controller is None else self._wire.brokers().get(controller)
         return f"controller {controller}" if node is None else f"controller {controller} at {node.host}:{node.port}"
 
     def running(self) -> dict[TopicPartition, PartitionReplicas]:
-        """Return the running moves, as the active controller lists them."""
+        """Return the running reassignments, as the active controller lists them."""
         return in_motion(listed(self._wire.ask_active(everything(), lambda answer: answer.error_code)))
 
     def altered(self, operations: Mapping[Resource, Mapping[str, Operation]]) -> dict[Resource, Any | KquotaError]:
@@ -73,7 +73,7 @@ class ControllerConfigs(WireConfigs):
         return {resource: results[on_the_wire(resource)] for resource in operations}
 
     def _by_broker(self, resources: Iterable[Resource]) -> dict[BrokerId, list[Resource]]:
-        """Group the resources by the controller to ask, without brokers that are not controllers."""
+        """Group the resources by the controller to ask. Brokers that are not controllers are left out."""
         controllers, active = self._wire.brokers(), self._wire.controller
         sent: dict[BrokerId, list[Resource]] = {}
         for resource in resources:
@@ -84,5 +84,5 @@ class ControllerConfigs(WireConfigs):
 
 
 def _code(answer: Any) -> int:
-    """Return NOT_CONTROLLER if the controller is not the active one and wrote nothing, otherwise 0."""
+    """Return NOT_CONTROLLER if the controller wrote nothing because it is not the active one, otherwise 0."""
     return NOT_CONTROLLER if any(one.error_code == NOT_CONTROLLER for one in answer.responses) else 0

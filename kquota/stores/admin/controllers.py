@@ -1,6 +1,6 @@
 """Finds the controllers of a KRaft cluster (KIP-853), and connects to the active one (KIP-919).
 
-Controllers accept config changes of every broker, including dead ones. They do not answer Metadata requests.
+Controllers accept config changes for every broker, including dead ones. They do not answer Metadata requests.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _CONTROLLERS: Final = 2
 """The endpoint type of controllers in DescribeCluster."""
 _METADATA_VERSION: Final = 9
 _FIND_SECONDS: Final = 4.0
-"""The time limit of the search in seconds. The limit is short, because a broker that finds no controller keeps requests
-that it must forward.
+"""The time limit of the search in seconds. The limit is short, because a broker that finds no controller holds
+requests that it must forward.
 """
 _ACTIVE_SECONDS: Final = 8.0
 _POLL_SECONDS: Final = 0.1
@@ -46,7 +46,7 @@ class ControllerMetadata(ClusterMetadata):  # type: ignore[misc]
         return DescribeClusterRequest(endpoint_type=_CONTROLLERS, min_version=1)
 
     def update_metadata(self, metadata: Any) -> None:
-        """Update the metadata like ClusterMetadata. An answer without an active controller is an error, so that
+        """Update the metadata, as ClusterMetadata does. An answer without an active controller is an error, so that
         kafka-python asks again.
         """
         error: Exception | None = None
@@ -104,8 +104,9 @@ class ControllerWire(Wire):
     def ask_active(self, request: Any, code: Any) -> Any:
         """Return the answer of the active controller. `code` returns the error code of an answer.
 
-        After an election, kquota asks the new active controller. After 8 s without one, it returns the last answer,
-        with NOT_CONTROLLER. Raises Unreachable, and Refused if Kafka does not support the request.
+        After an election, kquota asks the new active controller. After 8 s without one, kquota returns the last answer,
+        which has the error NOT_CONTROLLER. Raises Unreachable without an answer, and Refused if Kafka does not support
+        the request.
         """
         give_up = time.monotonic() + _ELECTION_SECONDS
         while True:
@@ -134,7 +135,7 @@ def reported(wire: Wire) -> str | None:
 def must_be_active(wire: Wire) -> None:
     """Raise Unreachable if no controller answers the brokers of a KRaft cluster, because kquota then cannot write.
 
-    kquota checks this once for each connection, because a broker without a controller keeps a write for its whole
+    kquota checks this once for each connection, because a broker without a controller holds a write for its whole
     time-out.
     """
     if wire.has_controller:
@@ -144,7 +145,7 @@ def must_be_active(wire: Wire) -> None:
     except Refused:
         pass  # the cluster uses ZooKeeper, so it has no quorum
     except Unreachable as error:
-        raise Unreachable(f"the brokers reach no active controller ({error}). Nothing was written") from error
+        raise Unreachable(f"the brokers cannot reach an active controller ({error}). Nothing was written") from error
     wire.has_controller = True
 
 

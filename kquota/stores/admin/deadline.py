@@ -15,7 +15,7 @@ _MUTED_SECONDS: Final = 60.0
 
 
 class Deadline:
-    """A time limit that does not count up to one minute of throttle time (KIP-219)."""
+    """A time limit that excludes throttle time (KIP-219), up to a total of one minute."""
 
     def __init__(self, wire: Wire, seconds: float) -> None:
         self._wire = wire
@@ -29,10 +29,10 @@ class Deadline:
         return now() >= self._end
 
     def request(self, broker: BrokerId | None) -> float:
-        """Return the seconds (0.5 to 5) that one request to `broker`, or to any broker (None), can take.
+        """Return the seconds (0.5 to 5) that one request to `broker`, or to any broker (None), may take.
 
-        They do not include the throttle time. Raises Unreachable, and ends this deadline, if the broker throttles this
-        client for too long.
+        The seconds do not include the throttle time. Raises Unreachable, and ends this deadline, if the broker
+        throttles this client for too long.
         """
         muted = self._wire.muted(broker)
         if muted > self._mute_left:

@@ -1,4 +1,4 @@
-"""A real client (librdkafka) that loads a scratch topic and measures how often brokers throttle it."""
+"""A real client (librdkafka) that loads a scratch topic and measures how often brokers throttle the client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LEAST_FILLED: Final = 2_000
 _FRAMING: Final = 70
 """The bytes of a batch in addition to its only record. A quota also counts these bytes."""
 _AROUND: Final = _FRAMING + 10
-"""_FRAMING with a reserve of a few bytes."""
+"""`_FRAMING` plus a reserve of a few bytes."""
 _AHEAD_SECONDS: Final = 0.5
 _FILL_SECONDS: Final = 1.0
 _MOST_FILL: Final = 16_000_000
@@ -44,10 +44,11 @@ DENIED: Final = (
     KafkaError.SASL_AUTHENTICATION_FAILED,
 )
 _FATAL: Final = (*DENIED, KafkaError._ALL_BROKERS_DOWN, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
-# Log only critical messages, because librdkafka writes to stderr. It also raises relevant messages as errors.
+# Log only critical messages, because librdkafka logs to stderr, and also reports the relevant problems as errors.
 QUIET: Final = {"log_level": 2}
 _LONGEST_WAIT_MS: Final = 300_000
-"""The maximum of librdkafka's socket.timeout.ms, so that kquota does not lose a request that a quota delays for long.
+"""The maximum of librdkafka's socket.timeout.ms, so that kquota does not lose a request that a quota delays for
+minutes.
 """
 
 
@@ -67,7 +68,7 @@ class RdkafkaClient:
     def produce(self, load: Load, meter: Meter, on_progress: _OnProgress) -> None:
         """Write at the load's rate.
 
-        Raises Refused if the load exceeds `most_bytes`.
+        Raises RefusedArgument if the client has sent more than the load's `most_bytes`.
         """
         self._write(load, meter, on_progress, most=None, record=min(load.batch, _MOST_RECORD))
 
@@ -97,7 +98,7 @@ class RdkafkaClient:
                         meter.got(load.leaders[message.partition()], size, time.monotonic())
 
     def request(self, load: Load, meter: Meter, on_progress: _OnProgress) -> None:
-        """Fetch at the end of an empty log, because such a request uses the threads of a broker but returns no data."""
+        """Fetch at the end of an empty log, because this request uses the threads of a broker but returns no data."""
         began = time.monotonic()
         at_once = {"fetch.wait.max.ms": 0, "statistics.interval.ms": _STATISTICS_MS}
         with deferred() as let_through, ExitStack() as stack:
@@ -115,7 +116,7 @@ class RdkafkaClient:
                         self._failed(error)
 
     def _write(self, load: Load, meter: Meter, on_progress: _OnProgress, *, most: int | None, record: int) -> None:
-        """Write until the meter ends, or until each broker has `most` bytes."""
+        """Write until the meter ends, or until each partition has `most` bytes."""
         # The bytes are random, so that compression does not make them smaller.
         payload = os.urandom(record)
         ahead = max(2 * load.batch, int(load.expected * _AHEAD_SECONDS))

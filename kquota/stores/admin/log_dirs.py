@@ -50,7 +50,7 @@ class WireLogDirs:
         racks, names = self.brokers(), _Names()
         found = []
         for some in _together(brokers):
-            # Each broker gets its own request, because a request keeps the version of the first broker.
+            # Each broker gets its own request, because a request object keeps the version for its first broker.
             answers = self._answers({broker: DescribeLogDirsRequest(topics=wanted) for broker in some})
             for broker in some:
                 answer = answers.pop(broker)
@@ -154,7 +154,7 @@ def _led(brokers: Collection[BrokerId], states: _States) -> Mapping[BrokerId, Ma
 
 
 class _Names(defaultdict[str, dict[int, TopicPartition]]):
-    """One object for each partition, shared by its replicas on all brokers. This takes a third of the memory."""
+    """One object for each partition, shared by its replicas on all brokers. Sharing saves two thirds of the memory."""
 
     def __init__(self) -> None:
         super().__init__(dict)

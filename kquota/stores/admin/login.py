@@ -1,4 +1,4 @@
-"""Translates the login of a cluster to settings of kafka-python."""
+"""Translates the login to a cluster into settings of kafka-python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ALWAYS: Final = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKE
 
 
 def settings(security: Security) -> dict[str, Any]:
-    """Return the settings of a KafkaConnectionManager, without connecting. Raises Invalid if a store cannot be used."""
+    """Return the settings for a KafkaConnectionManager, without connecting. Raises Invalid for an unusable store."""
     found: dict[str, Any] = {"security_protocol": security.protocol}
     if security.client_id is not None:
         found["client_id"] = security.client_id
@@ -54,7 +54,7 @@ def _scram_name(name: str) -> str:
 
 
 class _Provider(AbstractTokenProvider):  # type: ignore[misc]
-    """A token provider for kafka-python. Gets a token at the first connection and again shortly before it expires."""
+    """A token provider for kafka-python. A connection gets a new token if the last one expires within 30 seconds."""
 
     def __init__(self, security: Security, wanted: Tokens) -> None:
         super().__init__()

@@ -26,7 +26,7 @@ _Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
 
 
 class WireMoves(WireSettings):
-    """A cluster that moves replicas, through its brokers. Implements `MoveCluster` and `Configs`."""
+    """Moves of replicas, through the brokers of the cluster. Implements `MoveCluster` and `Configs`."""
 
     @property
     def stale_seconds(self) -> float:
@@ -54,11 +54,11 @@ class WireMoves(WireSettings):
         return None
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """Submit the moves in one request. On ZooKeeper, only the controller accepts this request.
+        """Submit the moves in one request. On a ZooKeeper cluster, only the controller accepts this request.
 
         KRaft cannot replace a running move with a target that adds nothing or removes nothing, because it keeps the old
         list of adding or removing replicas (4.3.1: [1,2] -> [1,3] and back left 3 in both lists forever). kquota
-        therefore cancels such a move first, with a separate request.
+        therefore first cancels the running move with a separate request.
         """
         running = moving(self._wire)
         replaced = [

@@ -1,7 +1,8 @@
 """ListOffsets for many partitions of one broker: a codec of its entries, which all have the same size.
 
 A snapshot of 300,000 replicas asks for 700,000 offsets. kafka-python creates an object for each entry and encodes it
-field by field, which takes half of the CPU time of such a command. Here, one `struct` encodes or decodes a whole entry.
+field by field, which would take half of the CPU time of the snapshot. Here, one `struct` encodes or decodes a whole
+entry.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ LATEST, EARLIEST, EARLIEST_LOCAL, PENDING = -1, -2, -4, -6
 CONSUMER: Final = -1
 """The replica id of a consumer. Only the leader answers a consumer."""
 DEBUGGING_REPLICA: Final = -2
-"""The replica id with which a follower reports the offsets of its own log."""
+"""The replica id for requests that a follower also answers, with the offsets of its own log."""
 _SINCE: Final = {EARLIEST_LOCAL: 8, PENDING: 11}
 """The version of ListOffsets that added each of these timestamps (KIP-405, KIP-1023)."""
 _PLAIN: Final = (4, 5)
@@ -45,7 +46,7 @@ Offsets: TypeAlias = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsAnswer:
-    """An answer to ListOffsets. `throttle_time_ms` is as in KIP-219."""
+    """An answer to ListOffsets. `throttle_time_ms` has the same meaning as in KIP-219."""
 
     throttle_time_ms: int
     offsets: Offsets
@@ -98,7 +99,7 @@ class ListOffsetsRequest(consumer.ListOffsetsRequest, init=False):  # type: igno
 
 
 class _Answered:
-    """The decoder of one answer, which takes the place of kafka-python's response class."""
+    """The decoder of one answer. It replaces kafka-python's response class."""
 
     def __init__(self, version: int) -> None:
         self._class = consumer.ListOffsetsResponse[version]
@@ -108,7 +109,7 @@ class _Answered:
         return self._class.parse_header(buffer)
 
     def decode(self, buffer: Any) -> OffsetsAnswer:
-        """Decode the rest of the answer. Raises ValueError or struct.error, as kafka-python's classes do."""
+        """Decode the answer after its header. Raises ValueError or struct.error, as kafka-python's classes do."""
         data = buffer.read()
         try:
             return _decoded(data, flexible=self._flexible)

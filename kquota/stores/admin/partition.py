@@ -32,7 +32,7 @@ _PASSING: Final = (*_MAYBE_APPENDED, ABSENT, NO_LEADER_YET, 6, 9, 19, 74, 75, 78
 """Answers after which another attempt can help, for example because the partition is new or its leader has changed."""
 
 _ABSENT_SECONDS: Final = 3.0
-"""The seconds after which a missing topic counts as deleted, because a broker may not have a new topic yet."""
+"""The seconds after which a missing topic counts as deleted, because a broker may not know a new topic yet."""
 _PAUSE_SECONDS: Final = 0.05
 _MOST_BYTES: Final = 16 * 2**20
 _NO_LEADER: Final = "it has no leader now"
@@ -45,7 +45,7 @@ _Answer = TypeVar("_Answer", int, "Fetched")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """The records from `offset`, which is not the requested offset if the log does not have that offset.
+    """The records from `offset`: the requested offset, or the first offset in the log if that one is out of range.
 
     `start` is the first offset in the log, and `end` is the high watermark.
     """
@@ -60,8 +60,8 @@ class Fetched:
 class Produced:
     """The answer to one batch.
 
-    `code` is 0 for an acknowledgement, which has the batch's `offset`, and None if there was no answer. `maybe` is True
-    if the batch may be in the log. The acknowledged batch can be from another host, with the same sequence.
+    `code` is 0 for an acknowledgement, and None without an answer. `offset` is the offset of the acknowledged batch,
+    which can be another host's batch with the same sequence. `maybe` is True if the batch may be in the log.
     """
 
     code: int | None
@@ -160,7 +160,7 @@ class PartitionLog:
             return self._passing(answer.error_code)
         found = next((one for topic in answer.responses for one in topic.partitions), None)
         if found is None:
-            # A throttled fetch has no partitions. A broker never sends a batch that is larger than 10 s of the quota.
+            # A throttled fetch has no partitions. A broker never sends a batch larger than the quota allows in 10 s.
             return f"broker {broker} throttles this client, whose consumer_byte_rate or request_percentage is too low"
         if found.error_code == _OUT_OF_RANGE:
             start = self._asked(lambda leader: self._first_offset(leader, deadline), deadline)
@@ -200,7 +200,7 @@ class PartitionLog:
         )
 
     def _look_again(self, reason: str, deadline: Deadline) -> None:
-        """Find the current leader. Raises Unreachable with `reason` at the deadline, and other errors of `_look`."""
+        """Find the current leader. Raises Unreachable with `reason` at the deadline, or another error of `_look`."""
         time.sleep(_PAUSE_SECONDS)
         if deadline.over:
             seconds = f"{deadline.seconds:.0f} s"

@@ -37,8 +37,8 @@ class WireQuotas:
     """Client quotas through the Admin API.
 
     `unreadable` is called with a note about credentials that the broker does not return, and once for each quota of an
-    entity type that Kafka does not have, for example Redpanda's `client-id-prefix`. kquota leaves out such a quota, and
-    never changes it.
+    entity type that Kafka does not have, for example Redpanda's `client-id-prefix`. kquota leaves out these quotas, and
+    never changes them.
     """
 
     def __init__(self, wire: Wire, unreadable: Callable[[str], None] = lambda _: None) -> None:
@@ -57,7 +57,7 @@ class WireQuotas:
         return self._described(DescribeClientQuotasRequest(components=[], strict=False))
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        """Return credentials with their iterations, or no credentials before Kafka 2.7 (KIP-554)."""
+        """Return limits, and credentials with their iterations. The Admin API has no credentials before Kafka 2.7."""
         return self.describe(Filter(user=name)), {} if name is DEFAULT else self._scram(name)
 
     def must_accept_credentials(self) -> None:

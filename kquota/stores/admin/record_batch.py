@@ -17,7 +17,7 @@ from kquota.errors import Refused
 from kquota.stores.state.log import Entry, Item
 
 PRODUCER_ID: Final = 0x6B71_756F_7461_0001
-"""The producer id of every kquota: `kquota` in ASCII and 1. Brokers assign ids from 0 upwards."""
+"""The producer id of every kquota process: `kquota` in ASCII and 1. Brokers assign ids from 0 upwards."""
 _EPOCH: Final = 0
 _NONCE: Final = "kquota"
 _LARGEST_SEQUENCE: Final = 2**31 - 1
@@ -36,7 +36,7 @@ _UNREADABLE: Final = (kafka_errors.KafkaError, ValueError, IndexError, OSError, 
 class Batch:
     """One batch of the log. `foreign` is the number of its records that are not in `items`.
 
-    `items` is empty and `nonce` is None in a batch of another producer or one that kafka-python cannot read, and if
+    `items` is empty and `nonce` is None if another producer wrote the batch, if kafka-python cannot read it, or if
     compaction has removed every record.
     """
 
@@ -90,7 +90,7 @@ def decode(data: bytes) -> Iterator[Batch]:
 
 
 def _old(offset: int) -> Batch:
-    """Return a batch for a message in the format before 0.11, which has no producer ids."""
+    """Return a batch for a message in a format older than Kafka 0.11, which has no producer id."""
     return Batch(base_offset=offset, last_offset=offset, ours=False, base_sequence=-1, last_sequence=-1, foreign=1)
 
 
@@ -122,7 +122,7 @@ def _items(batch: Any) -> tuple[tuple[Item, ...], bytes | None]:
 
 
 def _item(record: Any) -> Item | None:
-    """Return the item of a record, or None if its key is not text, or its time is not a date."""
+    """Return the item of a record, or None if its key is not text or its timestamp is not a valid date."""
     try:
         key = record.key.decode()
         at = datetime.fromtimestamp(record.timestamp / 1000, UTC)

@@ -26,7 +26,7 @@ class WireReplicaDirs:
     """The log dirs of replicas. kquota asks each broker for its own replicas. Implements `ReplicaDirs`."""
 
     def __init__(self, wire: Wire, must_hold: Callable[[], None] = lambda: None) -> None:
-        """`must_hold` is called just before each write, and raises Busy if another kquota has taken over."""
+        """`must_hold` is called just before each write, and raises Busy if another kquota has taken over the lock."""
         self._wire = wire
         self._must_hold = must_hold
 
@@ -122,7 +122,7 @@ def _must_have_answered(broker: BrokerId, answer: Any) -> None:
 
 
 def _closed(found: Any) -> str | None:
-    """Return why the log dir accepts no new replicas, or None if it accepts them. It can be cordoned (KIP-1066)."""
+    """Return why the log dir accepts no new replicas (it can be cordoned, KIP-1066), or None if it accepts them."""
     if found.error_code:
         return kafka_error(found.error_code, None)
     return "it is cordoned" if found.is_cordoned else None

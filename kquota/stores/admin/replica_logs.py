@@ -15,7 +15,7 @@ from kquota.terms import BrokerId, ReplicaId, TopicPartition
 from kquota.watch.reading import DirSpace, ReplicaLog, ReplicaLogs
 
 _SECONDS: Final = 8.0
-"""The seconds after which a broker counts as silent. The time is short, because a watch must report this soon."""
+"""The seconds after which a broker counts as silent. The time is short, so that a watch soon reports the broker."""
 _DirsTopic = DescribeLogDirsRequest.DescribableLogDirTopic
 
 

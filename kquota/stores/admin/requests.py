@@ -20,7 +20,7 @@ SOURCES: Final[Mapping[int, str]] = {
     **dict(wire.source for wire in _WIRE.values()),
     **dict(wire.default_source for wire in _WIRE.values() if wire.default_source is not None),
 }
-"""Kafka's names for the sources of a value (KIP-226)."""
+"""Kafka's names for the sources of a value, by code (KIP-226)."""
 
 UNKNOWN_TOPIC: Final = 3
 FORBIDDEN: Final = (29, 31)
@@ -28,7 +28,7 @@ MAYBE_WRITTEN: Final = (-1, 7)
 """Errors after which the write may have been made: the server's internal error, and its time-out."""
 
 WireResource: TypeAlias = tuple[int, str]
-"""A resource in a request: the code of its type, and its name. The default of all brokers has the empty name."""
+"""A resource in a request: the code of its type, and its name. The broker default has the empty name."""
 Operation: TypeAlias = tuple[int, str | None]
 """An operation on a value: SET, DELETE, APPEND or SUBTRACT, with the value."""
 
@@ -45,7 +45,7 @@ def code_of(kind: Kind) -> int:
 
 
 def own_source(resource: Resource) -> int:
-    """Return the source of values that are set on this resource itself. It has precedence over all other sources."""
+    """Return the code of this resource's own source. Its values have precedence over those of all other sources."""
     wire = _WIRE[resource.kind]
     default = wire.default_source if isinstance(resource.name, Default) else None
     return (default or wire.source).code
@@ -67,7 +67,7 @@ def describe_request(resources: Mapping[Resource, Sequence[str] | None], *, syno
 
 
 def alter_request(changes: Mapping[Resource, Mapping[str, Operation]]) -> Any:
-    """Return a request that changes single keys. The other keys of the resource do not change."""
+    """Return a request that changes the given keys. The other keys of each resource do not change."""
     wire = IncrementalAlterConfigsRequest.AlterConfigsResource
     named = [(*on_the_wire(resource), operations) for resource, operations in changes.items()]
     return IncrementalAlterConfigsRequest(

@@ -17,7 +17,7 @@ _NOT_SET: Final = 91
 
 
 def alter(wire: Wire, change: ScramChange) -> tuple[str, ...]:
-    """Set and delete the credentials. Return the mechanisms to delete that were not set.
+    """Set and delete the credentials. Return the mechanisms in `delete` that the user did not have.
 
     Sends one request for each credential, because KRaft accepts only one for each user in a request. If the first
     request fails, raises Refused, or Unreachable without an answer. If a later request fails, raises Incomplete.
@@ -38,7 +38,7 @@ def alter(wire: Wire, change: ScramChange) -> tuple[str, ...]:
 
 
 def _answered(wire: Wire, request: Any, user: str) -> Any:
-    """Return the answer. Raises Unreachable, which says whether the request may have been carried out."""
+    """Return the answer. The message of Unreachable says whether the change may have been written."""
     try:
         return ask_controller(wire, request, moved=_is_moved)
     except Unreachable as error:
@@ -73,7 +73,7 @@ def _upsertion(user: str, keys: ScramKeys) -> Any:
 
 
 def _is_set(answer: Any, user: str, mechanism: str) -> bool:
-    """Return True if the credential was set or deleted, False if there was none to delete. Raises Refused on error."""
+    """Return True if the credential was set or deleted, False if there was none to delete. Raises Refused otherwise."""
     for result in answer.results:
         if result.error_code == _NOT_SET:
             return False

@@ -39,7 +39,7 @@ _SEEN_POLL_SECONDS: Final = 0.05
 
 
 class WireSettings(WireConfigs):
-    """Single values: implements `values`, `change`, `overwrite` and `minimum_in_sync` of `MoveCluster`."""
+    """Implements `values`, `change`, `overwrite` and `minimum_in_sync` of `MoveCluster`."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class WireSettings(WireConfigs):
         must_hold: Callable[[], None] = lambda: None,
         controllers: Callable[[], ControllerConfigs] | None = None,
     ) -> None:
-        """`must_hold` is the same as for WireConfigs. `controllers` connects to the controllers of KRaft, or is
-        None if they are unknown.
+        """`must_hold` is the same as for WireConfigs. `controllers` connects to the KRaft controllers, or is None if
+        they are unknown.
         """
         super().__init__(wire, must_hold)
         self._controllers = controllers
@@ -104,7 +104,9 @@ class WireSettings(WireConfigs):
         }
 
     def change(self, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
-        """Read the values just before each write. A change in between is lost, except in lists since Kafka 3.4."""
+        """Read the values just before the write. A change by another client in between is lost, except in lists since
+        Kafka 3.4.
+        """
         must_be_active(self._wire)
         now = self.values([change.setting for change in changes])
         incremental = any(c.setting.is_list for c in changes) and self._wire.oldest() >= _APPEND_IS_SOUND
@@ -184,7 +186,9 @@ def _keys(settings: Iterable[Setting]) -> dict[Resource, list[str]]:
 def _values(resource: Resource, answer: Any, keys: Iterable[str]) -> dict[Setting, str | None]:
     settings = [Setting(resource, key) for key in keys]
     if answer.error_code in FORBIDDEN:
-        raise Refused(f"reading {settings[0]}: {kafka_error(answer.error_code, answer.error_message)}")
+        raise Refused(
+            f"reading {settings[0]}: the broker answered {kafka_error(answer.error_code, answer.error_message)}"
+        )
     if answer.error_code == UNKNOWN_TOPIC:
         return dict.fromkeys(settings)
     if answer.error_code != 0:

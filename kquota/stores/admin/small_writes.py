@@ -17,7 +17,7 @@ from kquota.stores.state.interrupt import deferred
 
 _RECORD: Final = b"x" * 100
 _TIMEOUT_MS: Final = 30_000
-"""request.timeout.ms of Kafka's producer. A write without an answer fails after this time."""
+"""The default request.timeout.ms of Kafka's producer. A write without an answer fails after this time."""
 _MOST_UNANSWERED: Final = 50
 """A partition with this many unanswered writes gets no more writes."""
 _UNANSWERED_SECONDS: Final = 1.0
@@ -27,7 +27,7 @@ _SETTINGS: Final = {
     "linger.ms": 0,
     "compression.type": "none",
     "message.timeout.ms": _TIMEOUT_MS,
-    # This time is short, because the client reports a deleted topic only afterwards.
+    # This time is short, because the client reports a deleted topic only after this time.
     "topic.metadata.propagation.max.ms": 5_000,
 }
 
@@ -57,7 +57,7 @@ class TimedWrites:
 
     def write(self, seconds: float) -> None:
         ends = time.monotonic() + seconds
-        # Defer signals, because librdkafka would lose an exception that a signal raises in a callback.
+        # Defer signals, because librdkafka would lose an exception that a signal handler raises in a callback.
         with deferred():
             for partition, unanswered in self._unanswered.items():
                 if len(unanswered) < _MOST_UNANSWERED:
@@ -87,7 +87,7 @@ class TimedWrites:
         unanswered[self._sent] = time.monotonic()
         try:
             self.producer.produce(self._topic, _RECORD, partition=partition, on_delivery=answered)
-        except KafkaException as error:  # the client already knows that the topic is deleted
+        except KafkaException as error:  # the client already knows that the topic was deleted
             answered(error.args[0], None)
 
     def _answered(self, partition: int, number: int) -> Callable[[KafkaError | None, Message | None], None]:

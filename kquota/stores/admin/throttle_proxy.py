@@ -1,6 +1,6 @@
-"""A proxy on localhost between a client and the brokers, which records the reaction to throttle times (KIP-219).
+"""A proxy on localhost between a client and the brokers. It records how the client reacts to throttle times (KIP-219).
 
-It replaces the addresses of brokers in responses with its own, so that every connection goes through the proxy. It
+The proxy replaces the addresses of brokers in responses with its own, so that every connection goes through it. It
 lowers the versions of the APIs that have addresses to versions that it can read. All other bytes pass unchanged.
 """
 
@@ -62,7 +62,7 @@ class _Proxy:
         self._open: set[asyncio.Task[None]] = set()
 
     async def port(self, upstream: Address) -> int:
-        """Return the port for this broker. The first call starts to listen on the port."""
+        """Return the proxy's port for this broker. The first call opens the port."""
         if upstream not in self._servers:
             self._servers[upstream] = await asyncio.start_server(partial(self._accepted, upstream), HOST, 0)
         port: int = self._servers[upstream].sockets[0].getsockname()[1]
@@ -172,7 +172,7 @@ def _decoded(key: int, version: int, frame: bytes) -> Any | None:
 
 
 def _limit_versions(found: Any) -> bool:
-    """Lower the versions of APIs with addresses to versions that the proxy can read. Return True after a change."""
+    """Lower the versions of APIs with addresses to versions that the proxy can read. Return True if one changed."""
     changed = False
     for api in found.api_keys:
         of = _ADDRESSES.get(api.api_key)

@@ -32,9 +32,9 @@ class WireLog:
 
     Each append is one batch. Its sequence follows the last batch that the caller has read, so the broker rejects the
     batch of a caller that has not read all batches. There are exceptions: the broker acknowledges a batch with the
-    sequence of one of the last five (KIP-98), and accepts any batch after it has dropped the producer id (one day). So
-    every append reads the log back, and the first new batch decides. A random nonce identifies the batch of this
-    process.
+    sequence of one of the last five (KIP-98), and accepts any batch after it has dropped the producer id, which it does
+    after a day without writes. Therefore, every append reads the log back, and succeeds if the first new batch is its
+    own. A random nonce identifies the batch of this process.
     """
 
     def __init__(self, partition: PartitionLog, wire: Wire, seconds: float) -> None:
@@ -165,8 +165,8 @@ class WireLog:
 def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
     """Return the record's log, or None if the topic does not exist. Sends one request.
 
-    Each call of the log ends after `seconds`. Raises Forbidden, which does not mean that the topic is missing, Refused
-    for several partitions, a cluster without topic ids (before Kafka 2.8) or another error, and Unreachable.
+    Each call of the log ends after `seconds`. Raises Forbidden without a permission, whether or not the topic exists,
+    Refused for several partitions, a cluster without topic ids (before Kafka 2.8) or another error, and Unreachable.
     """
     (found,) = wire.metadata([name]).topics
     if found.error_code == ABSENT:

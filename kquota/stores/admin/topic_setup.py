@@ -1,4 +1,4 @@
-"""The setup of the record's topic: creating, describing, checking and deleting it."""
+"""Creates, describes, checks and deletes the record's topic."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _PAUSE_SECONDS: Final = 0.05
 _ON_KRAFT: Final = (4, 0)
 """The first release without ZooKeeper."""
 _READABLE: Final = ("producer", "uncompressed", "gzip")
-"""The codecs that kafka-python reads without another library."""
+"""Values of compression.type for batches that kafka-python can read without another library."""
 _LARGEST_BATCH: Final = 1_000_000
 
 
@@ -59,8 +59,9 @@ class Setup:
 def create(wire: Wire, name: str, *, dry_run: bool = False) -> Setup:
     """Create the topic, wait until every broker shows its leader, and return its setup.
 
-    A dry run only returns the setup. Raises Refused if the topic exists or the brokers refuse it, Forbidden,
-    QuotaViolatedException, and Unknown if the answer is lost or no leader is seen within 30 s.
+    A dry run only returns the setup. Raises Refused if the topic exists or the brokers refuse the request, Forbidden
+    without a permission, QuotaViolatedException if a quota rejects the request, and Unknown if the answer is lost or a
+    broker does not show the leader within 30 s.
     """
     replicas = min(_REPLICAS, len(wire.brokers()))
     setup = Setup(
@@ -90,8 +91,9 @@ def create(wire: Wire, name: str, *, dry_run: bool = False) -> Setup:
 def delete(wire: Wire, name: str) -> None:
     """Delete the topic, and wait until no broker shows it and its name is free.
 
-    Raises Refused if the topic does not exist or the brokers refuse the deletion, Forbidden, QuotaViolatedException,
-    and Unknown if the answer is lost or the topic still exists after 30 s.
+    Raises Refused if the topic does not exist or the brokers refuse the request, Forbidden without a permission,
+    QuotaViolatedException if a quota rejects the request, and Unknown if the answer is lost or the topic still exists
+    after 30 s.
     """
     _mutate(wire, Deletion(topic=name, partitions=1), "deleted")
     _wait(lambda: _gone(wire, name) and _free(wire, name), f"topic {name}: deleted, but the brokers still list it")
@@ -127,12 +129,12 @@ def wrong(topic: LogTopic) -> tuple[str, ...]:
     if (stamp := configs.get("message.timestamp.type", "LogAppendTime")) != "LogAppendTime":
         found.append(f"message.timestamp.type is {stamp}, and must be LogAppendTime")
     if (codec := configs.get("compression.type", "producer")) not in _READABLE:
-        found.append(f"compression.type is {codec}, and kquota reads {', '.join(_READABLE)}")
+        found.append(f"compression.type is {codec}, and must be one of {', '.join(_READABLE)}")
     return tuple(found)
 
 
 def weak(topic: LogTopic, brokers: int) -> tuple[str, ...]:
-    """Return the problems that can lose or delay records on a cluster with `brokers` brokers."""
+    """Return problems that can lose records or make writes fail on a cluster with `brokers` brokers."""
     configs = topic.configs
     found = []
     if topic.replicas < (replicas := min(_REPLICAS, brokers)):
@@ -141,7 +143,7 @@ def weak(topic: LogTopic, brokers: int) -> tuple[str, ...]:
         return (*found, "its configs cannot be read; this user needs DESCRIBE_CONFIGS on the topic")
     least = 2 if topic.replicas >= _REPLICAS else 1
     if (insync := int(configs.get("min.insync.replicas", least))) < least:
-        found.append(f"min.insync.replicas is {insync}, and should be {least}: records can be lost with one broker")
+        found.append(f"min.insync.replicas is {insync}, and should be {least}: records can be lost if a broker fails")
     elif topic.replicas > 1 and insync >= topic.replicas:
         found.append(
             f"min.insync.replicas is {insync} of {topic.replicas} replicas: writes fail while a broker is down"
@@ -203,7 +205,7 @@ def _gone(wire: Wire, name: str) -> bool:
 def _free(wire: Wire, name: str) -> bool:
     """Return True if the controller would create the topic.
 
-    Its znode may still exist when no broker shows the topic.
+    On a ZooKeeper cluster, the topic's znode may still exist when no broker shows the topic.
     """
     if wire.version() >= _ON_KRAFT:
         return True

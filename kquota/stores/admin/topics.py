@@ -37,7 +37,8 @@ _Grown = CreatePartitionsRequest.CreatePartitionsTopic
 class WireTopics:
     """Topics that the controller creates, grows and deletes.
 
-    With `validate_only`, it only checks creations and growths, but still makes deletions, which Kafka cannot check.
+    With `validate_only`, the controller only checks creations and growths, but makes deletions, because Kafka has no
+    check for them.
     """
 
     def __init__(self, wire: Wire, *, validate_only: bool = False) -> None:
@@ -58,7 +59,7 @@ class WireTopics:
         )
 
     def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
-        """Return the topics. Since Kafka 4.0, they have eligible leader replicas, which Metadata does not return."""
+        """Return the topics. Since Kafka 4.0, they include eligible leader replicas, which Metadata does not return."""
         wanted = None if names is None else sorted(names)
         if wanted == []:
             return ()

@@ -1,1 +1,1 @@
-"""The files of operators that define a login, for brokers and for ZooKeeper."""
+"""The operator's files that define the login to brokers and to ZooKeeper."""

@@ -25,7 +25,7 @@ class ArgumentNames:
     zk_sasl_config_file: str = "zk_sasl_config_file"
     bootstrap_controller: str = "bootstrap_controller"
     server: str = "broker"
-    """The kind of server at the addresses: a broker, or a controller of KRaft."""
+    """The kind of server at the addresses: a broker, or a KRaft controller."""
 
 
 OF_A_PROGRAM: Final = ArgumentNames()

@@ -1,4 +1,4 @@
-"""Parses logins in JAAS syntax, from `sasl.jaas.config` and from files of java.security.auth.login.config."""
+"""Parses logins in JAAS syntax, from `sasl.jaas.config` and from the JAAS files of the JVM."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def holds_bare_key(found: Identity) -> bool:
 
 
 def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:
-    """Return the chain and the key, encrypted again so that the decrypted key never leaves the memory of this process.
+    """Return the chain, and the key encrypted again, so that the decrypted key never leaves the memory of this process.
 
     Raises Invalid if the store or the text cannot be read or has no key. `where` names the store in the message.
     """

@@ -16,7 +16,7 @@ from kquota.errors import Invalid, Unreachable
 
 
 def addresses(text: str, option: str, config: str) -> list[tuple[str, int]]:
-    """Parse `host:port,[v6]:port`. Raises Invalid for another text. Messages use `option` for the addresses, and
+    """Parse `host:port,[v6]:port`. Raises Invalid for any other text. Messages use `option` for the addresses, and
     `config` for the file that sets the protocol.
     """
     pairs = [_host_and_port(part.strip(), option, config) for part in text.split(",") if part.strip()]
@@ -75,7 +75,7 @@ def cause(error: BaseException | None) -> OSError | None:
 
 
 def explained(error: OSError) -> str | None:
-    """Return the reason of a failed handshake for an operator, or None if TLS is not the cause."""
+    """Return the reason for a failed handshake in words for an operator, or None if TLS is not the cause."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _unverified(error)
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError)):
@@ -119,7 +119,7 @@ def _unverified(error: ssl.SSLCertVerificationError) -> str:
 
 
 def speaks_tls(servers: Sequence[tuple[str, int]]) -> bool:
-    """Return True if one of the first two servers answers a TLS handshake. A client without TLS then fails.
+    """Return True if one of the first two servers answers a TLS handshake. A client without TLS cannot use it.
 
     Sends no data after the handshake.
     """

@@ -37,7 +37,7 @@ TUNING: Final = {
     "send.buffer.bytes": -1,
     "receive.buffer.bytes": -1,
 }
-"""The integer properties that kquota supports, with Kafka's minimum of each."""
+"""The integer properties that kquota supports, with Kafka's minimum for each."""
 _ALWAYS: Final = frozenset({"security.protocol", "client.id", *TUNING})
 _TLS: Final = frozenset(
     f"ssl.{name}"
@@ -65,7 +65,8 @@ _SASL: Final = frozenset(
 _CALLBACKS: Final = "sasl.login.callback.handler.class"
 _OAUTH_CALLBACKS: Final = "OAuthBearerLoginCallbackHandler"
 _ENDPOINT: Final = "Set sasl.oauthbearer.token.endpoint.url to the URL of an identity provider, or to file://FILE."
-# These properties have no effect in kquota: they select Java classes, or set when a long-lived client logs in again.
+# These properties have no effect in kquota: they select Java classes, control when a long-lived client logs in again,
+# or are for brokers that validate tokens.
 _HARMLESS: Final = re.compile(
     r"sasl\.login\.(refresh|retry)\..*|sasl\.kerberos\.(?!service\.name).*|ssl\.(key|trust)manager\.algorithm"
     r"|ssl\.secure\.random\.implementation|sasl\.oauthbearer\.(jwks|expected|sub|scope\.claim|clock).*"
@@ -83,7 +84,7 @@ class Password:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kerberos:
-    """A login with GSSAPI and the ticket of `kinit`."""
+    """A login with GSSAPI and a ticket from `kinit`."""
 
     service: str
 
@@ -93,9 +94,10 @@ Credentials: TypeAlias = Password | Kerberos | Tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """The login to the brokers of a cluster. In errors, `option` is the option, and `where` the option with its file.
+    """The login to the brokers of a cluster.
 
-    `tls` also applies to an identity provider, even if the connection to the brokers does not use TLS.
+    In errors, `option` names the option, and `where` names the option and its file. `tls` also
+    applies to an identity provider, even if the connection to the brokers does not use TLS.
     """
 
     where: str
@@ -148,7 +150,7 @@ def _asks_by_tls(credentials: Credentials | None) -> bool:
 
 
 def _no_providers(found: Mapping[str, str], where: str) -> None:
-    """Raise Invalid for the placeholder of a Kafka config provider, because it would be used as a wrong password."""
+    """Raise Invalid for a placeholder of a Kafka config provider, because kquota would use it as a password."""
     for key, value in found.items():
         if key.startswith("config.providers") or _PROVIDED.search(value):
             raise Invalid(
@@ -158,7 +160,7 @@ def _no_providers(found: Mapping[str, str], where: str) -> None:
 
 
 def _name_unused(found: Mapping[str, str], protocol: str, where: str, tell: Callable[[str], None]) -> None:
-    """Raise Invalid for security properties that kquota does not support, and warn of properties without effect."""
+    """Raise Invalid for security properties that kquota does not support, and warn about properties without effect."""
     uses_sasl = protocol.startswith("SASL")
     # The same trust store also applies to the token endpoint.
     uses_tls = protocol.endswith("SSL") or (uses_sasl and "sasl.oauthbearer.token.endpoint.url" in found)
@@ -172,7 +174,7 @@ def _name_unused(found: Mapping[str, str], protocol: str, where: str, tell: Call
     if idle := sorted(found.keys() & known - used):
         tell(f"{where}: security.protocol is {protocol}, so these properties have no effect: {', '.join(idle)}")
     if unused := sorted(found.keys() - known):
-        tell(f"{where}: not used by kquota: {listed(found, unused)}")
+        tell(f"{where}: kquota does not use {listed(found, unused)}")
 
 
 def _credentials(

@@ -1,4 +1,4 @@
-"""TLS from the properties of Kafka and ZooKeeper: trusted certificates, own certificate, and TLS versions."""
+"""TLS from the properties of Kafka and ZooKeeper: trusted certificates, the client's certificate, and TLS versions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Tls:
 
 
 def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str], None]) -> Tls:
-    """Return the TLS settings from the properties `{prefix}…`.
+    """Return the TLS settings from the properties that begin with `prefix`.
 
     Raises Invalid for an unsupported value or an unusable store. The message names the file and the property. `tell` is
     called with each warning for the operator.
@@ -63,7 +63,7 @@ def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str],
 
 
 def context(wanted: Tls, where: str) -> ssl.SSLContext:
-    """Return an SSL context. No decrypted key is written to a disk. Raises Invalid for a store that cannot be used."""
+    """Return an SSL context. No decrypted key is written to disk. Raises Invalid for a store that cannot be used."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = _version(wanted.protocols[0])
     made.maximum_version = _version(wanted.protocols[-1])

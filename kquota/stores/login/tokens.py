@@ -60,7 +60,7 @@ def _answer(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> d
         raise Unreachable(f"{where} cannot be reached within {wanted.seconds:.0f} s: {_why(error)}") from None
     except (InvalidURL, ValueError):
         # The host is not a valid DNS name, or the URL has characters that a request line cannot contain.
-        raise Invalid(f"{where} cannot be requested. Check sasl.oauthbearer.token.endpoint.url") from None
+        raise Invalid(f"{where} is not a valid URL. Check sasl.oauthbearer.token.endpoint.url") from None
     except HTTPException:
         raise Refused(f"{where} does not answer with HTTP. Check sasl.oauthbearer.token.endpoint.url") from None
     try:
@@ -121,7 +121,7 @@ def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
 
 
 def _reason(error: Any) -> str:
-    """Return the provider's error code if it is one of OAuth's short codes (RFC 6749), otherwise an empty text."""
+    """Return a blank and the provider's error code if it looks like an OAuth code (RFC 6749), or an empty text."""
     try:
         code = json.loads(error.read(_MOST)).get("error", "")
     except (OSError, HTTPException, ValueError, RecursionError, AttributeError):

@@ -66,7 +66,7 @@ def _tls(read: Mapping[str, str], path: Path, where: str, tell: Callable[[str], 
         if found.get(f"{_PREFIX}{key}", "false").lower() == "true":
             raise Invalid(f"{where}: {_PREFIX}{key}=true: kquota does not check whether a certificate was revoked")
     if unused := sorted(found.keys() - _USED - {_SOCKET}):
-        tell(f"{where}: not used by kquota: {listed(found, unused)}")
+        tell(f"{where}: kquota does not use {listed(found, unused)}")
     if found.get(f"{_PREFIX}hostnameVerification", "true").lower() == "false":
         found[f"{_PREFIX}endpoint.identification.algorithm"] = ""
     wanted = tls(found, _PREFIX, where, tell)
@@ -95,7 +95,8 @@ def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[s
         path, option = jaas.file_in(options), _KAFKA_OPTS
         if path is None or (jaas.java_property(options, "zookeeper.sasl.client") or "true").lower() == "false":
             return None
-        # A missing section is not an error, because the file may be only for brokers. ZooKeeper's own client continues.
+        # A missing section is not an error, because the file may be only for brokers. ZooKeeper's own client then also
+        # connects without a login.
         login = jaas.section(path, name, _KAFKA_OPTS)
         if login is None:
             return None

@@ -20,7 +20,7 @@ class Fence(Protocol):
     """Operations that every transaction of a run must contain."""
 
     def operations(self) -> Sequence[Operation]:
-        """Return the operations for the next transaction. Raises Busy if another kquota has taken over."""
+        """Return the operations for the next transaction. Raises Busy if another kquota has taken over the lock."""
 
     def committed(self) -> None:
         """Record that the transaction was committed."""
@@ -39,12 +39,12 @@ class Open:
 class ZooKeeperConfigs:
     """Topic and broker configs in their znodes, without the static configs of the brokers.
 
-    `unreadable` is called with a note about every znode and value that brokers cannot read either. kquota leaves these
-    out.
+    `unreadable` is called with a note about every znode and value that neither kquota nor the brokers can read.
+    kquota leaves these out.
     """
 
     def __init__(self, znodes: Znodes, unreadable: Callable[[str], None], fence: Fence | None = None) -> None:
-        """With a `fence`, each write is in a transaction that fails after another kquota has taken over."""
+        """With a `fence`, each write is in a transaction that fails if another kquota has taken over the lock."""
         self._znodes = znodes
         self._unreadable = unreadable
         self._fence = fence or Open()
@@ -74,8 +74,8 @@ class ZooKeeperConfigs:
     def alter(self, changes: Sequence[ConfigChange]) -> None:
         """Write the changes in one transaction, and start again if a znode has changed since it was read.
 
-        Raises Refused for a missing topic, Invalid for a bad value, because brokers do not check it here, and Conflict
-        if other clients keep writing first.
+        Raises Refused for a missing topic, and Conflict if other clients keep writing first. Raises Invalid for a bad
+        value, because no broker checks a value that is written to ZooKeeper.
         """
         for change in changes:
             must_be_sound(change)

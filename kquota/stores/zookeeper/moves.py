@@ -30,26 +30,26 @@ from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
 from kquota.terms import MIN_IN_SYNC, BrokerId, TopicPartition, is_id, wrong_topic_name
 
 _LARGEST_NODE: Final = 1_000_000
-"""The largest size in bytes of a znode. ZooKeeper rejects a packet of 1 MiB (jute.maxbuffer), which also has the path
-and the ACL.
+"""The maximum size of a znode in bytes. ZooKeeper rejects a packet of 1 MiB (jute.maxbuffer), which also contains the
+path and the ACL.
 """
 _BATCH_BYTES: Final = 700_000
-"""The largest size in bytes of configs in one transaction, which also contains the run's record."""
+"""The maximum size in bytes of the configs in one transaction, which also contains the run's record."""
 _SUBMISSION_BYTES: Final = 700_000
 
 _ENTITY_BYTES: Final = 2_000
-"""An upper estimate for the other configs of an entity and its notification in a transaction."""
+"""An upper estimate of the bytes of an entity's other configs and its notification in a transaction."""
 _TAKEN_IN_SECONDS: Final = 0.5
 _TAKEN_IN_SECONDS_EACH: Final = 0.004
 """The seconds per notification that the brokers may take to apply changed configs.
 
-For every change, the brokers read all notifications of the last 15 minutes again (measured: 0.1 s with few, 1 to 2.3 s
-with 1,000 to 2,000).
+For every change, the brokers read all notifications of the last 15 minutes again (measured: 0.1 s with a few
+notifications, 1 to 2.3 s with 1,000 to 2,000).
 """
 
 
 class ZooKeeperMoves(ZooKeeperConfigs):
-    """A cluster that moves replicas, over its ZooKeeper. Implements `MoveCluster` and `Configs`."""
+    """Moves of replicas, over the ZooKeeper of the cluster. Implements `MoveCluster` and `Configs`."""
 
     def __init__(self, znodes: Znodes, unreadable: Callable[[str], None], fence: Fence | None = None) -> None:
         super().__init__(znodes, unreadable, fence)
@@ -98,8 +98,8 @@ class ZooKeeperMoves(ZooKeeperConfigs):
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
         """Write the changes in one transaction, or in several if they are too large for ZooKeeper.
 
-        If one change of a transaction fails, all its changes have the same error. A change that keeps the value is
-        skipped, because every reader sees the result of a transaction at once.
+        If one change of a transaction fails, all changes of the transaction have the same error. kquota skips a change
+        that keeps the value, because every reader already sees the value that the last transaction wrote.
         """
         changes = [change for change in changes if change.after != change.before]
         missing = frozenset(self._missing([change.setting.resource for change in changes]))
@@ -126,8 +126,8 @@ class ZooKeeperMoves(ZooKeeperConfigs):
 
     @property
     def largest_submission(self) -> int | None:
-        """The maximum number of bytes in a submission, because all its moves must fit into one znode. The controller
-        deletes this znode when the last move has ended.
+        """The maximum number of bytes in a submission. All its moves must fit into one znode, which the controller
+        deletes when the last move has ended.
         """
         return _SUBMISSION_BYTES
 
@@ -190,7 +190,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
             )
         return (
             f"ZooKeeper: {SUBMITTED} exists, because its moves have not ended: over ZooKeeper, Kafka "
-            f"accepts one reassignment at a time. Wait until it ends, or use {self._brokers}"
+            f"accepts one reassignment at a time. Wait until they end, or use {self._brokers}"
         )
 
     def _topics(self, nodes: Mapping[str, Node]) -> dict[str, TopicNode]:
@@ -256,7 +256,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return found
 
     def _nonexistent(self, targets: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
-        """Return an error for each partition that does not exist, because the controller ignores it silently."""
+        """Return an error for each partition that does not exist, because the controller silently ignores its move."""
         names = list(targets)
         nodes = self._znodes.read_all({f"{EVERY_TOPIC}/{name.topic}" for name in names})
         there = {

@@ -18,7 +18,7 @@ from kquota.stores.zookeeper.znode import LIVE_BROKERS, NOTIFICATIONS, Node, con
 from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
 from kquota.terms import CLIENTS, DEFAULT, ENTITY_TYPES, IPS, USERS, WIRE_DEFAULT, BrokerId
 
-_TELLS_2_7: Final = 5  # the version of a broker's znode since 2.7. During an upgrade, a newer broker may still write 4
+_TELLS_2_7: Final = 5  # a broker's znode has this version since Kafka 2.7. During an upgrade, it may still have 4
 _ROOTS: Final = tuple(f"/config/{kind}" for kind in ENTITY_TYPES)
 _ALONE: Final = (Filter(client_id=EVERY), Filter(user=EVERY), Filter(ip=EVERY))
 _LARGEST_TRANSACTION: Final = 900_000  # bytes. ZooKeeper accepts 1,048,575 by default
@@ -49,7 +49,7 @@ class ZooKeeperQuotas:
     def everything(self) -> Mapping[Entity, Limits]:
         paths = {entity: path for wanted in _ALONE for entity, path in self._paths(wanted)}
         known = self._znodes.read_all([*_ROOTS, *(f"/config/{path}" for path in paths.values())])
-        # Read the clients only of users with children, because reading those of all users would double the time.
+        # Read only the clients of users whose znode has children. Reading those of all users would double the time.
         parents = {
             entity.user: f"{path}/{CLIENTS}"
             for entity, path in paths.items()
@@ -62,7 +62,7 @@ class ZooKeeperQuotas:
         return self._limited(paths, self._configs(paths, known))
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        """Return credentials with only their mechanism, because ZooKeeper has salt, keys and iterations as one text."""
+        """Return limits, and credentials without iterations, which ZooKeeper stores in one text with the keys."""
         paths = dict(self._paths(Filter(user=name)))
         configs = self._configs(paths, self._read(paths))
         scram: dict[str, dict[str, int | None]] = {}
@@ -75,7 +75,7 @@ class ZooKeeperQuotas:
         """Raise nothing, because every release reads credentials from ZooKeeper."""
 
     def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
-        """Write the keys as kafka-configs 3.9 does, but conditional on the version of the znode."""
+        """Write the keys as kafka-configs 3.9 does, but start again if the znode has changed since it was read."""
         absent: tuple[str, ...] = ()
 
         def edited(before: Mapping[str, str]) -> Mapping[str, str]:
@@ -148,7 +148,10 @@ class ZooKeeperQuotas:
         return undone
 
     def _room(self) -> int:
-        """Return how many more notifications brokers can read, at least 1, because each change deletes old ones."""
+        """Return how many more notifications brokers can read, but at least 1.
+
+        Brokers delete old notifications only when a new one arrives.
+        """
         changes = self._znodes.read(NOTIFICATIONS)
         return max(1, _MOST_NOTIFICATIONS - (changes.children if changes is not None else 0))
 
@@ -263,7 +266,7 @@ def _registered(node: Node | None) -> int:
 
 
 def _number(value: object) -> float:
-    """Return the limit in a stored text. Raises ValueError for anything that brokers cannot read either."""
+    """Return the limit in a stored text. Raises ValueError for a text that brokers cannot read."""
     # float() also accepts JSON numbers and booleans, non-ASCII digits, and 1_000.
     if not isinstance(value, str) or not value.isascii() or "_" in value:
         raise ValueError("it is not a number in a string")

@@ -1,4 +1,4 @@
-"""Starts a ZooKeeper session with TLS, a login and a deadline, and explains why it failed."""
+"""Starts a ZooKeeper session with a deadline, with TLS and a login if given, and explains a failed start."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _IN_VAIN: Final = 3
 def started(connect: str, access: Access, deadline: float) -> KazooClient:
     """Start a session with `host:port[,host:port][/chroot]`.
 
-    The login may still be in progress. The first answer shows whether ZooKeeper accepted it. Raises Unreachable, and
-    Invalid for a malformed address or an unusable key store or trust store.
+    The login may still be in progress. The first answer shows whether ZooKeeper accepted it. Raises Unreachable if
+    no session starts, and Invalid for a malformed address or an unusable key store or trust store.
     """
     names, handler = access.names, None
     servers = addresses(connect.partition("/")[0], names.zookeeper, names.command_config)
@@ -77,7 +77,7 @@ def _waited(
     servers: Sequence[tuple[str, int]],
     names: ArgumentNames,
 ) -> KquotaError | None:
-    """Wait for the session. Return None, or the error. End at once if another attempt cannot help."""
+    """Wait until the session starts. Return None, or the error if it does not. Stop early if waiting cannot help."""
     begun = time.monotonic()
     states: list[str] = []
     # Record all states, because a refused login can end the session right after its start, between two checks.
@@ -131,7 +131,7 @@ class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
         context.sslsocket_class = _Socket
 
     def failed(self, error: OSError) -> None:
-        """Remember the error, and count errors."""
+        """Remember the error, and count it."""
         self.failure = error
         self.failures += 1
 

@@ -143,7 +143,7 @@ def leader_and_isr(node: Node | None, path: str) -> tuple[BrokerId | None, Repli
 
 
 def brokers(ids: object, what: str) -> Replicas:
-    """Return a list of broker ids in a znode. Raises ValueError, naming `what`, for anything else."""
+    """Return the broker ids of a list in a znode. Raises a ValueError that names `what` for any other value."""
     found = _list(ids, what)
     if not all(_is_number(broker) for broker in found):
         raise ValueError(f"{what} is not a list of broker ids")

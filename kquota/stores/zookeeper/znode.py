@@ -116,7 +116,7 @@ def config_written(path: str, node: Node | None, config: Mapping[str, str]) -> O
 
 
 def size(operations: Sequence[Operation]) -> int:
-    """Estimate the bytes of a transaction, with 100 for each operation for an ACL of usual size and the framing."""
+    """Estimate the bytes of a transaction. Each operation counts 100 more for the framing and an ACL of usual size."""
     return sum(len(operation.path) + len(operation.data) + 100 for operation in operations)
 
 
@@ -135,8 +135,8 @@ def parents_of(entity_path: str) -> list[str]:
 def emptied(changed: Mapping[str, Mapping[str, str]], found: Mapping[str, Node | None]) -> list[Delete]:
     """Return the deletions of quota znodes that have neither a config nor children after a change.
 
-    They include parents that become empty: the folder of a user's clients, and the user. `changed` has the new config
-    of each entity. `found` has the znodes before the change, with all of `parents_of`. Deeper znodes come first.
+    They include parents that become empty: the `clients` znode of a user, and the user's znode. `changed` has the new
+    config of each entity. `found` has the znodes before the change, with all of `parents_of`. Deeper znodes come first.
     Source: KAFKA-14285.
     """
     children = {path: node.children for path, node in found.items() if node is not None}

@@ -1,4 +1,4 @@
-"""A ZooKeeper session for the tree of Kafka: versioned configs and their notifications.
+"""A ZooKeeper session for the znodes of Kafka: versioned configs and their notifications.
 
 Only this module and `session` import kazoo.
 """
@@ -63,7 +63,7 @@ ConfigEdit: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 
 class Znodes:
-    """An open ZooKeeper session on the tree of a Kafka cluster, as a context manager."""
+    """An open ZooKeeper session for the znodes of a Kafka cluster, as a context manager."""
 
     def __init__(self, connect: str, access: Access | None = None, deadline: float = CONNECT_SECONDS) -> None:
         """Connect to `host:port[,host:port][/chroot]`, and read `cluster_id` (None if ZooKeeper does not have it).
@@ -130,24 +130,26 @@ class Znodes:
         known: Mapping[str, Node] | None = None,
         also: Callable[[], Sequence[Operation]] = tuple,
     ) -> None:
-        """Change configs in one transaction. `edits` has, by entity (`users/alice`), a function from old to new config.
+        """Change configs in one transaction.
 
-        Each write requires the version that was read. The transaction also has the notifications. After a conflict,
-        kquota reads and edits everything again. A config that its edit does not change is not written.
+        `edits` has a function for each entity (`users/alice`), which returns the new config for the old one. A config
+        that its function does not change is not written. The transaction also has the notifications. Each write
+        requires the version that was read. After a conflict, kquota reads and edits everything again.
 
         Raises Conflict if other clients keep writing first, and Refused for a transaction of more than `largest` bytes
         or for a config that Kafka did not write.
 
-        `known` replaces the first reading: znodes that are missing in it do not exist. It may be stale, because the
-        write checks the versions. A znode of quotas that becomes empty is deleted, with its parents if these are empty,
-        as brokers do (KAFKA-14285). `also` returns more operations for the transaction. It is called for each attempt.
+        `known` replaces the first reading: a znode that is missing in `known` counts as nonexistent. `known` may be
+        stale, because the write checks the versions. A znode of quotas that becomes empty is deleted, with its parents
+        if they become empty, as brokers do (KAFKA-14285). `also` returns more operations for the transaction, and is
+        called for each attempt.
         """
         for attempt in range(MERGE_ATTEMPTS):
             writes = self._writes(edits, known if attempt == 0 else None)
             if not writes:
                 return
             if largest is not None and size(writes) > largest:
-                raise Refused(f"{', '.join(edits)}: too large for one transaction of ZooKeeper")
+                raise Refused(f"{', '.join(edits)}: too large for one ZooKeeper transaction")
             with contextlib.suppress(*_CONFLICTS):
                 self.commit([*also(), *writes])
                 return
@@ -175,7 +177,7 @@ class Znodes:
 
         Raises kazoo's BadVersionError, NodeExistsError, NoNodeError or NotEmptyError for an operation that failed,
         Conflict if ZooKeeper does not report the reason, Refused if this user may not write, and Unreachable if the
-        session was lost, so that the outcome is unknown.
+        session was lost. The outcome is then unknown.
         """
         acls = self._acls_above(operation.path for operation in operations if isinstance(operation, Create))
         transaction = self._client.transaction()
@@ -317,7 +319,7 @@ class Znodes:
         if isinstance(error, kazoo_errors.NoAuthError):
             login = f"{self.names.zk_sasl_config_file} or {self.names.zk_tls_config_file}"
             hint = ". Log in as a user with access" if self._access.logs_in else f". Log in with {login}"
-            why = "this client is not allowed (NoAuth). Nothing was written"
+            why = "this client has no access (NoAuth). Nothing was written"
             return Refused(f"ZooKeeper at {self._connect}: {why}{hint}")
         if isinstance(error, kazoo_errors.AuthFailedError):
             return Refused(f"ZooKeeper at {self._connect}: the login was refused. Nothing was written")

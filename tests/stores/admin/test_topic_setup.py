@@ -57,7 +57,7 @@ WRONG: dict[str, tuple[LogTopic, str]] = {
     "deleted by age": (but(cleanup_policy="delete"), "cleanup.policy is delete, and must be compact"),
     "compacted and deleted": (but(cleanup_policy="compact,delete"), "cleanup.policy is compact,delete, and"),
     "the client's time": (but(message_timestamp_type="CreateTime"), "message.timestamp.type is CreateTime, and must"),
-    "a codec": (but(compression_type="zstd"), "compression.type is zstd, and kquota reads producer, uncompressed, gz"),
+    "a codec": (but(compression_type="zstd"), "compression.type is zstd, and must be one of producer, unc"),
 }
 WEAK: dict[str, tuple[LogTopic, str]] = {
     "one replica": (dataclasses.replace(GOOD, replicas=1), "replication factor is 1, and should be 3"),

@@ -212,7 +212,7 @@ NOT_ASKED = {
 
 @pytest.mark.parametrize("url", NOT_ASKED.values(), ids=NOT_ASKED)
 def test_invalid_requests_to_a_provider(stores: Path, tmp_path: Path, url: str) -> None:
-    with pytest.raises(Invalid, match=f"{url} cannot be requested. Check sasl.oauthbearer.token.endpoint.url"):
+    with pytest.raises(Invalid, match=f"{url} is not a valid URL. Check sasl.oauthbearer.token.endpoint.url"):
         asked(url, stores / "ca.pem", tmp_path)
 
 

@@ -139,9 +139,9 @@ def test_the_settings_for_both_libraries(
 
 
 TOLD: dict[str, tuple[Mapping[str, str], str]] = {
-    "of other clients": ({"acks": "all", "group.id": "g"}, "not used by kquota: acks, group.id"),
-    "of brokers": ({"listener.name.x.ssl.keystore.location": "f"}, "not used by kquota: listener.name.x.ssl."),
-    "misspelt": ({"requst.timeout.ms": "1"}, "not used by kquota: requst.timeout.ms"),
+    "of other clients": ({"acks": "all", "group.id": "g"}, "kquota does not use acks, group.id"),
+    "of brokers": ({"listener.name.x.ssl.keystore.location": "f"}, "kquota does not use listener.name.x.ssl."),
+    "misspelt": ({"requst.timeout.ms": "1"}, "kquota does not use requst.timeout.ms"),
     "TLS without TLS": ({"ssl.truststore.location": "f"}, "so these properties have no effect: ssl.trust"),
     "a login without SASL": (
         {"sasl.mechanism": "PLAIN"},
@@ -152,7 +152,7 @@ TOLD: dict[str, tuple[Mapping[str, str], str]] = {
         "acks, 2 line(s) that are not properties",
     ),
     "very many": ({f"k{n}": "x" for n in range(20)}, ", k18, k19, 8 more"),
-    "for a long life": ({"sasl.login.refresh.buffer.seconds": "1"}, "not used by kquota: sasl.login.refresh.buffer."),
+    "for a long life": ({"sasl.login.refresh.buffer.seconds": "1"}, "kquota does not use sasl.login.refresh.buffer."),
 }
 
 
