@@ -47,12 +47,12 @@ class Marker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """How a command looks for its record.
+    """The values that decide which record a command uses.
 
     `name` is the topic's name, NONE, or None for the default. `warned` receives each warning. With `writes`, the
     command writes, so kquota must be able to read a record that this host has used. With `cautious`, the command
-    removes settings that no run needs, so it must not miss runs that are recorded in ZooKeeper. `waiting` is the same
-    as for `TopicRecord`.
+    removes settings that no run needs, so it must not miss runs that are recorded in ZooKeeper. `TopicRecord` receives
+    `waiting`.
     """
 
     name: str | None
@@ -68,7 +68,7 @@ class Choice:
 
 
 def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[Remembered], Znodes]) -> Shared:
-    """Return the topic if it exists, otherwise the znodes if this host has open runs there, otherwise `Unshared`.
+    """Return the topic's record if it exists, otherwise the znodes if this host has open runs there, else `Unshared`.
 
     Also returns `Unshared` for NONE, and for a topic that this user may not see. `znodes` opens a session with the
     ZooKeeper that this host remembers. Raises Refused for a chosen topic that neither exists nor was used by this host,
@@ -94,7 +94,7 @@ def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[
 def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callable[[], Wire]) -> Shared:
     """Return the znodes, or the topic that the marker znode names. `wire` connects to the brokers for the topic.
 
-    Returns `Unshared` for NONE, and like `over_brokers` for a topic that this user may not see. Raises Refused if the
+    Like `over_brokers`, returns `Unshared` for NONE and for a topic that this user may not see. Raises Refused if the
     marker is not valid or does not name the chosen topic, and if the topic does not exist or cannot be reached.
     """
     from kquota.stores.record.znodes import ZnodeRecord
@@ -269,9 +269,9 @@ def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Ca
 def _in_the_way(
     known: Remembered, files: RunFiles, znodes: Callable[[Remembered], Znodes]
 ) -> tuple[str | KquotaError, ...]:
-    """Return the error text that names the open and unreadable runs in ZooKeeper, or why they are unknown.
+    """Return the parts of an error message that names the open and unreadable runs in ZooKeeper.
 
-    The text is empty if there are no such runs.
+    If these runs are unknown, the message gives the reason. If there are none, the tuple is empty.
     """
     from kquota.stores.record.znodes import ZnodeRecord
 

@@ -43,8 +43,8 @@ def config_file(environment: Mapping[str, str]) -> Path:
 def cluster(name: str, environment: Mapping[str, str]) -> NamedCluster:
     """Return the table `[clusters.NAME]`.
 
-    Relative paths are relative to config.toml. Raises Invalid if the cluster is missing, or if the file or any of its
-    tables is not valid. The message names the file and the problem.
+    Relative paths of login files start at the folder of config.toml. Raises Invalid if the file or the table is
+    missing, or if the file or any of its tables is not valid. The message names the file and the problem.
     """
     path = config_file(environment)
     clusters = _clusters(path)

@@ -47,7 +47,7 @@ class RunFiles:
 
     @contextmanager
     def hold(self, doing: str) -> Iterator[None]:
-        """Lock this folder, so that no other kquota writes. Raises Busy and names the holder.
+        """Lock this folder, so that no other kquota writes. Raises Busy, which names the holder, if the lock is held.
 
         The operating system releases the lock when the process ends for any reason.
         """
@@ -77,8 +77,8 @@ class RunFiles:
         """Return every run, including ended ones, because kquota never deletes a journal.
 
         A journal with a truncated first line is left out, because its run never began. Raises Refused if the folder or
-        a journal cannot be read, or if a newer kquota wrote it. If `unread` is given, it receives the id and the error
-        of each run whose journal cannot be read, and only the folder can raise Refused.
+        a journal cannot be read, or if a newer kquota wrote a journal. If `unread` is given, it receives the id and the
+        error of each run whose journal cannot be read, and Refused is raised only for the folder.
         """
         found = {}
         for file in self._files():
@@ -94,9 +94,9 @@ class RunFiles:
         return found
 
     def write(self, run: Run, record: str | None, version: int) -> Run:
-        """Append the changes of a run, or the whole run if this host has no journal of it. Returns the stamped run.
+        """Append the changes of a run, or the whole run if it has no journal on this host. Returns the stamped run.
 
-        Raises Busy if the version is 1 and a journal of this run exists, Refused if the folder cannot be written.
+        Raises Busy if the version is 1 and the run already has a journal, Refused if the journal cannot be written.
         """
         path = self._path(run.id)
         stamp = Stamp(version=version, by=me(), at=datetime.now(UTC).replace(microsecond=0), record=record)
