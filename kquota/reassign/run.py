@@ -260,11 +260,10 @@ def changed_by_others(run: Run, now: Mapping[Setting, str | None], others: Seque
 
 
 def replacing(run: Run, changes: Sequence[Change], others: Sequence[Run]) -> tuple[Run, ...]:
-    """Return the other open runs, with a new prior value for each of their settings that another client overwrote and
-    `changes` of `run` replace.
+    """Return the other open runs as they are after `changes` of `run`.
 
-    The new prior value is that of the other client, because the last of these runs must restore it. For lists, this
-    applies only to `*`.
+    If another client overwrote a setting of these runs, and `changes` replace this value, then it becomes their prior
+    value, because the last of the runs must restore it. For lists, this applies only to `*`.
     """
     open_runs, found = (run, *others), []
     for other in others:

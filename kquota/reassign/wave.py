@@ -1,4 +1,4 @@
-"""The moves of a plan to submit next. Throttled replica lists and znodes have limited space. Operators set limits."""
+"""The moves of a plan to submit next, within the space of throttled replica lists and znodes and the set limits."""
 
 from __future__ import annotations
 

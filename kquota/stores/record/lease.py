@@ -98,7 +98,7 @@ class Sighting:
         self._since = 0.0
 
     def unchanged(self, mark: str) -> float:
-        """Return the seconds since this host first saw the lock with this `mark`. The result is 0.0 at the first sighting."""
+        """Return the seconds since this host first saw the lock with this `mark`, or 0.0 if it is new."""
         moment = self._clock.seconds()
         if mark != self._mark:
             self._mark, self._since = mark, self._first(mark, moment)
