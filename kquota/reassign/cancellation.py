@@ -31,13 +31,13 @@ class Cancellable:
 
     @property
     def missing(self) -> tuple[TopicPartition, ...]:
-        """The partitions of the plan that do not exist, for example because the plan has a typing error."""
+        """The partitions of the plan that do not exist, for example because the plan has a typo."""
         return tuple(name for name in self.plan.targets if name not in self.found.partitions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancellation:
-    """The partitions and log dirs that were cancelled, and the state after the throttle was restored."""
+    """The partitions whose moves were cancelled, the result for log dirs, and the verification afterwards."""
 
     cancelled: tuple[TopicPartition, ...]
     log_dirs: Started

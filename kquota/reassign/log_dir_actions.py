@@ -13,7 +13,7 @@ from kquota.reassign.port import Clock, ReplicaDirs
 from kquota.terms import ReplicaId
 
 TIMEOUT: Final = 10.0
-"""The maximum seconds to wait until brokers begin to move replicas, as in Kafka's --timeout. A broker creates a new
+"""The longest wait, in seconds, until brokers begin to move replicas, as in Kafka's --timeout. A broker creates a new
 replica only after a while.
 """
 _STEP: Final = 0.1

@@ -186,7 +186,7 @@ _Target: TypeAlias = tuple[TopicPartition, tuple[BrokerId, ...], Mapping[Replica
 
 
 def plain_entry(entry: dict[str, Any], topics: dict[str, str]) -> _Target | dict[str, Any]:
-    """Return the target of a valid entry without other fields, or any other entry unchanged.
+    """Return the target of a valid entry that has only known fields, or any other entry unchanged.
 
     A plan may have 100,000 entries. This function handles most entries quickly, and `_target` handles all other
     entries. A target takes a fifth of the memory of its JSON object. `topics` caches the names that were already

@@ -262,8 +262,9 @@ def changed_by_others(run: Run, now: Mapping[Setting, str | None], others: Seque
 def replacing(run: Run, changes: Sequence[Change], others: Sequence[Run]) -> tuple[Run, ...]:
     """Return the other open runs as they are after `changes` of `run`.
 
-    If another client overwrote a setting of these runs, and `changes` replace this value, then it becomes their prior
-    value, because the last of the runs must restore it. For lists, this applies only to `*`.
+    If another client overwrote a setting of these runs, and `changes` replace the value of that client, this value
+    becomes the prior value of the setting, because the last of the runs must restore it. For lists, this applies only
+    to `*`.
     """
     open_runs, found = (run, *others), []
     for other in others:

@@ -1,4 +1,4 @@
-"""The moves of a plan to submit next, within the space of throttled replica lists and znodes and the set limits."""
+"""The moves of a plan to submit next. Full lists, the size of a znode and the operator's limits can delay moves."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TOPIC: Final = "__kquota_runs"
 """The default name of the record's topic."""
 NONE: Final = "none"
-"""The value that selects only the journals of this host. It replaces the topic's name."""
+"""The value that selects only the journals of this host. It is given instead of a topic name."""
 MARKER: Final = "/kquota/record"
 """On a cluster with ZooKeeper, this znode names the topic, so that commands over ZooKeeper find it."""
 _ZOOKEEPER: Final = "zookeeper.connect"
@@ -155,7 +155,7 @@ def zookeeper_of(wire: Wire) -> str | None:
     """Return the address of this cluster's ZooKeeper from the config of a broker.
 
     Returns None on KRaft, or without a live broker. Raises Refused if the broker answers with an error, for example
-    without DESCRIBE_CONFIGS on the cluster.
+    because this user lacks DESCRIBE_CONFIGS on the cluster.
     """
     from kquota.settings.resource import BROKERS, Resource
     from kquota.stores.admin.connection import kafka_error

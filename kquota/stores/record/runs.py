@@ -165,7 +165,7 @@ class RecordedRuns:
             self._files.write(run, self._shared.identity, version_of(found.runs.get(run.id, run)))
 
     def _ended_elsewhere(self, found: Joined) -> Iterator[Run]:
-        """Yield each run that has ended but is open in this host's journal, as the journal has it but with its end."""
+        """Yield each run that has ended but is open in this host's journal: the journal's run, with its end."""
         for run_id, kept in self._files.every().items():
             run = found.runs.get(run_id, kept.run)
             if run.finished is not None and kept.run.finished is None:

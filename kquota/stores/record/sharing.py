@@ -36,7 +36,7 @@ class Condition:
     """The state of the shared record. `wrong` are problems that prevent its use, and `weak` are problems that can lose
     or delay its data.
 
-    `writer` is the current holder of the lock. `foreign` is the number of messages in the topic that kquota ignores.
+    `writer` is the current holder of the lock. `foreign` is the number of Kafka records that kquota ignores.
     """
 
     identity: str

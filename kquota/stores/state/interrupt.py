@@ -1,4 +1,4 @@
-"""Defers signals during calls to client libraries, because a library can hide an exception from a signal handler.
+"""Defers signals during calls to client libraries, because a library can swallow the exception of a handler.
 
 For example, if Ctrl-C interrupts kazoo while it wakes its connection, kazoo assumes that the connection was lost and
 continues the write.

@@ -10,7 +10,7 @@ _UUID_LENGTH: Final = 36
 
 
 def printed(topic_id: uuid.UUID | None) -> str | None:
-    """Return a topic id as Kafka prints it. None for None and for all zeros, which brokers before 2.8 send.
+    """Return a topic id as Kafka prints it, or None if the id is None or all zeros. Brokers before 2.8 send zeros.
 
     >>> printed(uuid.UUID("69b28804-fcac-4fac-b2eb-0da8b64e2ada"))
     'abKIBPysT6yy6w2otk4q2g'

@@ -1,4 +1,4 @@
-"""The folder of usage snapshots: a folder for each day, and in it one file for each reading."""
+"""The folder of usage snapshots: one folder for each day, with one file for each reading."""
 
 from __future__ import annotations
 
