@@ -134,7 +134,7 @@ class Runs(Protocol):
         """True if neither the shared record nor the journals of this host need an update."""
 
     def unfinished(self) -> tuple[Run, ...]:
-        """Return the open runs, oldest first. Raises Refused if kquota cannot parse a record."""
+        """Return the open runs, oldest first. Raises Refused if a journal cannot be read."""
 
     def every(self) -> tuple[Run, ...]:
         """Return the open runs, and the ended runs that are still recorded, oldest first."""

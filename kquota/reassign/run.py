@@ -68,7 +68,7 @@ class Run:
     """A run. `rate` and `log_dir_rate` are bytes per second, or None without a throttle. `finished` is None while the
     run is open.
 
-    `handed_over` has the partitions that were submitted, refused by the cluster, or already in place. A run that is
+    `handed_over` has the partitions that were submitted, that the cluster refused, or that need no move. A run that is
     `aborting` moves to `rollback`. `topic_ids`, as Kafka prints them, distinguish a topic from a later one of the same
     name. `owner` began the run, for `reason`. If `crowded`, unrecorded moves were running when the run set its
     throttle, so a prior rate may belong to one of them. `broker_rates` are the rates that differ from `rate`. While the

@@ -55,7 +55,7 @@ class Log(Protocol):
         """The topic's id as Kafka prints it. A log that was deleted and created again has another id."""
 
     def read(self) -> Sequence[Item]:
-        """Return the items appended since the last `read`, including those of this process, in order.
+        """Return the items appended since the last `read` or `seen`, including those of this process, in order.
 
         The first call returns all items.
 
