@@ -119,7 +119,7 @@ def _later_waves(
         if latest is None:
             break
         if latest.aborting != run.aborting:
-            wrong = f"run {run.id}: another kquota is undoing this run, so no further wave starts. "
+            wrong = f"run {run.id}: another kquota is undoing this run, so no further wave starts. See "
             raise Refused(wrong, NextStep.SHOW_MOVES)
         run, world = latest, replace(world, others=others_than(run, open_runs))
         if reason is None:

@@ -141,7 +141,7 @@ def marker(znodes: Znodes) -> Marker | None:
     try:
         document = bounded.json_object(node.data)
         if document["version"] != 1 or not all(isinstance(document[key], str) for key in ("topic", "topic_id")):
-            raise ValueError("version or topic")
+            raise ValueError("its version or topic is not valid")
         if why := wrong_topic_name(document["topic"]):
             raise ValueError(f"the topic {why}")
         return Marker(topic=document["topic"], topic_id=document["topic_id"])
@@ -230,7 +230,7 @@ def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> To
                 NextStep.SHARE_RECORD,
                 " creates a new one, ",
                 NextStep.UNSHARE_RECORD,
-                " removes it from the state of this host, and ",
+                " removes the old one from the state of this host, and ",
                 *_ONLY_THIS_HOST,
             )
         if pinned:
@@ -255,7 +255,7 @@ def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Ca
 
     try:
         if known.zookeeper is None:
-            raise Refused("this host does not know its address")
+            raise Refused("its address is unknown on this host")
         return ZnodeRecord(znodes(known), files.cluster_id)
     except (Unreachable, Refused, Invalid) as error:
         why = KquotaError("an open run of this host is also on record in ZooKeeper, which cannot be reached: ", error)

@@ -92,7 +92,7 @@ class Sharing:
         try:
             return _used(self, wanted)
         except KquotaError as error:
-            created = f". Topic {self.topic} was created: run the same command again, or "
+            created = f". Topic {self.topic} was created. Run the same command again, or undo it with "
             raise Incomplete((error, created, NextStep.UNSHARE_RECORD), [self.topic], []) from error
 
     def condition(self) -> Condition | None:

@@ -107,7 +107,7 @@ class TopicRecord:
         self.keep_alive()
         if self._clock.seconds() - self._sent > WRITE_SECONDS:
             raise Busy(
-                f"the record in {self.place} answered too late to write safely. Nothing more is written. "
+                f"record in {self.place}: the brokers answered too late for a safe write. Nothing more is written. "
                 "Try again later"
             )
 

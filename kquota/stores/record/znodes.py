@@ -283,7 +283,7 @@ def _of_version_1(document: Mapping[str, Any], name: str) -> Run:
     """Decode a run that kquota 0.1 left open. Raises Unreadable if it is not valid or is another run than `name`."""
     if document.get("run") is None:
         host = _holder_in(document).owner.host
-        raise Unreadable(f"its plan is only in a journal on host {host}. Continue it there")
+        raise Unreadable(f"its plan is only in a journal on host {host}. Continue the run there")
     try:
         steps = document["steps"]
         if type(steps) is not int or not 0 <= steps < 2**31:

@@ -64,7 +64,7 @@ def rate(number: Any) -> ByteRate | None:
 def number(value: Any) -> int:
     """Return the value if it is a valid partition, broker or process id."""
     if type(value) is not int or not is_id(str(value)):
-        raise ValueError(f"{str(value)[:40]!r} is not a partition or broker id")
+        raise ValueError(f"{str(value)[:40]!r} is not a partition, broker or process id")
     return value
 
 

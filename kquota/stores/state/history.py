@@ -218,7 +218,7 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
         raise Invalid(f"cannot create the folder {directory}: {error.strerror}") from error
     path = directory / f"{safe(cluster_id)}-{time.astimezone(UTC):{FILE_TIME}}.jsonl.gz"
     if path.exists():
-        raise Refused(f"{path} already exists, because kquota takes at most one snapshot per second. Try again")
+        raise Refused(f"{path} already exists: kquota takes at most one snapshot per second. Try again")
     durable.remove_abandoned(directory)
     try:
         with (

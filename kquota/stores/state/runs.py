@@ -126,7 +126,7 @@ class RunFiles:
 
     def _path(self, run_id: str) -> Path:
         if not is_run_id(run_id):
-            raise Refused(f"run id {run_id[:40]!r} cannot name a journal (letters, digits and '-')")
+            raise Refused(f"run id {run_id[:40]!r} is not valid (only letters, digits and '-')")
         return self.folder / f"{run_id}{_SUFFIX}"
 
     def _files(self) -> list[os.DirEntry[str]]:
@@ -230,4 +230,4 @@ def _holder(text: str) -> Holder:
 
 def _unusable(path: Path, verb: str, error: OSError) -> KquotaError:
     why = error.strerror or str(error)
-    return Refused(f"{path}: cannot be {verb} ({why}). kquota writes the record of a run before each step")
+    return Refused(f"{path}: cannot be {verb} ({why}). kquota cannot continue without its journals")
