@@ -70,8 +70,8 @@ class Plan:
 
 
 def run_id(plan: Plan, time: datetime) -> str:
-    """Return the id of a run of `plan` that began at `time`. It has the UTC time and a hash of the targets, and is safe
-    as a file name.
+    """Return the id of a run of `plan` that began at `time`. It consists of the UTC time and a hash of the targets, and
+    is safe as a file name.
 
     >>> run_id(Plan(targets={}), datetime(2026, 3, 1, 12, 30, tzinfo=UTC))
     '20260301T123000Z-c4eb806c53c4'

@@ -222,7 +222,7 @@ def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> To
                 ". This host has used the record in this topic, so kquota writes nothing without the record. ",
                 *_ONLY_THIS_HOST,
             ) from error
-        return Unshared("this cluster may have a shared record that this user may not read: ", error, hidden=True)
+        return Unshared("this cluster may have a shared record that this user cannot read: ", error, hidden=True)
     if log is None:
         if pinned and choice.writes:
             raise Refused(

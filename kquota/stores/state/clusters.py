@@ -49,7 +49,7 @@ def cluster(name: str, environment: Mapping[str, str]) -> NamedCluster:
     path = config_file(environment)
     clusters = _clusters(path)
     if name not in clusters:
-        known = f"It has {', '.join(sorted(clusters))}" if clusters else "It has no clusters"
+        known = f"The file defines {', '.join(sorted(clusters))}" if clusters else "The file defines no cluster"
         raise Invalid(_CLUSTER, f" {name}: {path} has no table [clusters.{name}]. {known}")
     for other, entry in clusters.items():
         _check(entry, f"{path}: [clusters.{other}]")
