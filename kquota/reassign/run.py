@@ -53,8 +53,8 @@ class Owner:
 class Stamp:
     """One write of a run. Each write increments the version, on any host.
 
-    `record` identifies the shared record of the write. It is None for a journal of one host only. `by` and `at` are
-    None for a journal of kquota 0.1.
+    `record` identifies the shared record to which the write was sent, or is None for a write to a journal only. `by`
+    and `at` are None for a journal of kquota 0.1.
     """
 
     version: int

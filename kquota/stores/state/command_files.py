@@ -16,7 +16,7 @@ from kquota.errors import Invalid, Parameter, Refused
 
 _PREFIX: Final = "kquota-work-"
 _ALIVE: Final = "alive"
-"""The name of a file that the process of a folder keeps locked. The system releases the lock when the process ends."""
+"""The name of a file that a command keeps locked in its folder. The system releases the lock when the process ends."""
 
 
 @contextlib.contextmanager
