@@ -21,7 +21,7 @@ from kquota.terms import SEEN_SECONDS, TopicPartition
 class Cancellable:
     """The running moves of a plan, and the replicas to submit for each of them.
 
-    `targets` has the replicas before each move. None means that they are unknown, and that the cluster restores them
+    `targets` has the replicas before each move. None means that they are unknown, so the cluster restores them
     (KIP-455).
     """
 
@@ -31,13 +31,13 @@ class Cancellable:
 
     @property
     def missing(self) -> tuple[TopicPartition, ...]:
-        """The partitions of the plan that do not exist, for example because the plan has a typing error."""
+        """The partitions of the plan that do not exist, for example because the plan has a typo."""
         return tuple(name for name in self.plan.targets if name not in self.found.partitions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancellation:
-    """The partitions and log dirs that were cancelled, and the state after the throttle was restored."""
+    """The partitions whose moves were cancelled, the result for log dirs, and the verification afterwards."""
 
     cancelled: tuple[TopicPartition, ...]
     log_dirs: Started
@@ -47,8 +47,8 @@ class Cancellation:
 def cancellable(cluster: MoveCluster, runs: Runs, plan: Plan, *, force: bool) -> Cancellable:
     """Return the running moves of the plan, after a check that they can be cancelled.
 
-    Raises Refused if the cancellation would leave too few replicas in sync, unless `force` is set. Moves that only add
-    replicas are also cancelled. Kafka's tool left such moves running in 3.7 to 4.0.
+    Raises Refused if the cancellation would leave too few replicas in sync, unless `force` is set. Includes moves that
+    only add replicas, which Kafka's tool from 3.7 to 4.0 does not cancel.
     """
     found = cluster.snapshot(plan.topics)
     active = {name: now for name in plan.targets if (now := found.partitions.get(name)) is not None and now.moving}
@@ -72,8 +72,8 @@ def cancel(
     preserve: bool = False,
     timeout: float = log_dir_actions.TIMEOUT,
 ) -> Cancellation:
-    """Cancel the moves, also between log dirs, wait until their end is visible, and restore the throttle unless
-    `preserve` is set.
+    """Cancel the moves, including moves between log dirs. Wait until their end is visible, and restore the throttle
+    unless `preserve` is set.
 
     Partitions that the run has not submitted yet are never submitted. Without `dirs`, moves between log dirs are not
     cancelled. `timeout` is the longest wait for log dirs, in seconds. Raises Incomplete for moves that the cluster did

@@ -1,4 +1,4 @@
-"""The course of a run for its report: what was expected, readings while it moved, and each change of its throttle.
+"""The course of a run for its report: expected values, readings during the move, and each change of its throttle.
 
 The run records its course, so every host that shares the record can read it. The course only informs people: nothing
 that kquota writes to a cluster depends on it.
@@ -84,13 +84,13 @@ class Course:
 
     @property
     def expected_bytes(self) -> int | None:
-        """The bytes to copy as known at the start, or None without brokers, or if the bytes of a broker are unknown."""
+        """The expected bytes of all brokers, or None if there are no brokers or the bytes of one are unknown."""
         found = [one.expected_bytes for one in self.brokers]
         known = [size for size in found if size is not None]
         return sum(known) if known and len(known) == len(found) else None
 
     def changed(self, change: RateChange) -> Course:
-        """Return the course with one more change of the throttle. A change to the same rate is not added."""
+        """Return the course with one more change of the throttle. A change that keeps the rate is not added."""
         if change.before == change.rate:
             return self
         return replace(self, changes=(*self.changes, change)[-MOST_CHANGES:])

@@ -1,4 +1,4 @@
-"""The order of writes of --execute, resume and abort: record, throttle and submit each wave, then move log dirs."""
+"""The order of writes of --execute, resume and abort: record, throttle and submit each wave, then change log dirs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def carry_out(
     last, within `timeout` seconds, because a broker creates a submitted replica only after a while. A second call
     changes nothing except a rate that differs.
 
-    Raises Refused or the error of the cluster if a step failed and every write was restored, Incomplete if a setting is
+    Raises Refused or the error of the cluster if a step failed and every write was undone, Incomplete if a setting is
     still set, and Unknown if a write did not become visible. Raises Refused if another kquota undoes the run, and Busy
     if another process has taken over the lock.
     """
@@ -119,7 +119,7 @@ def _later_waves(
         if latest is None:
             break
         if latest.aborting != run.aborting:
-            wrong = f"run {run.id}: another kquota is undoing this run, so no further wave starts. "
+            wrong = f"run {run.id}: another kquota is undoing this run, so no further wave starts. See "
             raise Refused(wrong, NextStep.SHOW_MOVES)
         run, world = latest, replace(world, others=others_than(run, open_runs))
         if reason is None:
@@ -257,7 +257,7 @@ def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[To
     try:
         seen = wait_until(under_way, world.clock)
     except KquotaError as error:
-        # After a submit, restore nothing on a guess, because the moves may be running.
+        # Restore nothing, because the moves may be running.
         raise Unknown(f"{error}; {why}") from error
     if not seen:
         raise Unknown(f"{lost}; {why}" if lost else why) from lost

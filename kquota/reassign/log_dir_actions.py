@@ -13,7 +13,7 @@ from kquota.reassign.port import Clock, ReplicaDirs
 from kquota.terms import ReplicaId
 
 TIMEOUT: Final = 10.0
-"""The maximum seconds to wait until brokers begin to move replicas, as in Kafka's --timeout. A broker creates a new
+"""The longest wait, in seconds, until brokers begin to move replicas, as in Kafka's --timeout. A broker creates a new
 replica only after a while.
 """
 _STEP: Final = 0.1
@@ -21,11 +21,10 @@ _STEP: Final = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """The replicas that have `begun` to move now, replicas that brokers `refused`, and replicas that did not begin in
-    time.
+    """The replicas that have `begun` to move now, those that brokers `refused`, and those that are still `waiting` at
+    the timeout, with the reasons.
 
-    Replicas that were already in their log dir, or already moving there, are in none of these groups. `waiting` has the
-    reasons.
+    Replicas that were already in their log dir, or already moving there, are in none of these groups.
     """
 
     begun: Wanted = field(default_factory=dict)
@@ -70,7 +69,7 @@ def start(
 
     A second call changes nothing, because replicas that are in place or moving are not requested again. The wait
     includes replicas that do not exist yet, but ends if only replicas of silent brokers are left. `before` is the
-    reading of `check`, which shows the replicas that begin to move now.
+    reading of `check`. Replicas that were already moving in this reading do not count as begun.
     """
     return _ask(dirs, clock, wanted.keys(), lambda reading: log_dirs.unasked(wanted, reading), timeout, before)
 

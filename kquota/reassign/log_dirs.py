@@ -43,8 +43,8 @@ NOWHERE: Final = Place()
 class LogDirReading:
     """The log dirs and the requested replicas that brokers reported.
 
-    `dirs` has, for each log dir, the reason why it accepts no replica, or None if it does. A broker that did not answer
-    is only in `silent`, with the reason.
+    `dirs` has, for each log dir, the reason why it accepts no replica, or None if it accepts replicas. A broker that
+    did not answer is only in `silent`, with the reason.
     """
 
     dirs: Mapping[BrokerId, Mapping[str, str | None]] = field(default_factory=dict)
@@ -120,7 +120,7 @@ def unsettled(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
 
 
 def unasked(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
-    """Return the wanted replicas that are neither at rest in their log dir nor moving there."""
+    """Return the wanted replicas that will not be in their log dir without a request to their broker."""
     return {
         replica: path
         for replica, path in wanted.items()
@@ -148,7 +148,7 @@ def check(wanted: Wanted, reading: LogDirReading) -> None:
         if broker not in reading.dirs:
             continue
         here = reading.dirs[broker]
-        # Only replicas that must move are checked, because a closed log dir can keep the replicas that it has.
+        # Only replicas that must move are checked, because a log dir that accepts no replica can keep its own.
         if path not in here:
             raise Refused(
                 f"{partition}: broker {broker} has no log dir {path} (it has: {', '.join(sorted(here)) or 'none'}). "
@@ -241,7 +241,7 @@ def throttle_set(rate: ByteRate) -> str:
 
 
 def started_lines(moves: Wanted) -> str:
-    """Return the last lines of --execute, also used by --cancel. Kafka ends each line with a blank."""
+    """Return the last lines of --execute, also used by --cancel. Kafka ends each line with a space."""
     return "\n".join(
         f"Successfully started moving log directory to {moves[partition, broker]} for replica {partition} "
         f"with broker {broker} "

@@ -115,7 +115,7 @@ def carried(
     writes: Mapping[TopicPartition, float | None],
     left: Mapping[ReplicaId, int | None] = MappingProxyType({}),
 ) -> Work:
-    """Return the work of `moving`: the sums of the Spark job (`spark.estimate`), without a JVM. A test compares both.
+    """Return the work of `moving`: the same sums as in the Spark job (`spark.estimate`). A test compares both.
 
     `sizes` are the bytes of the leaders, `writes` are bytes per second. A partition that is missing from `sizes` counts
     as 0 bytes. A partition that is missing from `writes` has an unknown rate. A partition without a leader is left out,

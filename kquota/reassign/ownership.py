@@ -19,13 +19,13 @@ def proven_removals(
     """Return the changes that remove list entries which only the moves of this plan can have set.
 
     A move from S to T leaves `p:b` for every b of S on the leader list and for every b of T - S on the follower list
-    (KIP-73). The entries of p are those of the move if followers and leaders are disjoint and not empty, the followers
-    are in T and all other brokers of T are leaders. A throttle of whole topics has `*` or the same replicas on both
+    (KIP-73). The entries of p belong to the move if followers and leaders are disjoint and not empty, the followers are
+    in T, and all other brokers of T are leaders. A throttle of whole topics has `*` or the same replicas on both
     lists, so it never matches.
 
-    For a `cancelled` move, S is known as well, and the entries must be exactly these. Entries that differ stay set,
-    because the throttle of a move that is about to be submitted looks the same. A list that becomes empty is unset,
-    because its previous value is unknown.
+    For a `cancelled` move, S is also known, and the entries must be exactly those of this move. Entries that differ
+    stay set, because the throttle of a move that is about to be submitted looks the same. A list that becomes empty is
+    unset, because its previous value is unknown.
     """
     changes = []
     for topic in sorted({name.topic for name in (*done, *cancelled)}):

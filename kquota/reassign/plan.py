@@ -51,7 +51,7 @@ class Plan:
         return "".join(self.pieces())
 
     def pieces(self) -> Iterator[str]:
-        """Yield the text in pieces, because the text of 100,000 partitions is 9 MB, and so is each copy of it."""
+        """Yield the text in pieces, because the text of 100,000 partitions has 9 MB, and each copy as much again."""
         names = {topic: json.dumps(topic) for topic in self.topics}
         before = '{"version":1,"partitions":['
         for (topic, number), replicas in self.targets.items():
@@ -70,8 +70,8 @@ class Plan:
 
 
 def run_id(plan: Plan, time: datetime) -> str:
-    """Return the id of a run of `plan` that began at `time`. It has the UTC time and a hash of the targets, and is safe
-    as a file name.
+    """Return the id of a run of `plan` that began at `time`. It consists of the UTC time and a hash of the targets, and
+    is safe as a file name.
 
     >>> run_id(Plan(targets={}), datetime(2026, 3, 1, 12, 30, tzinfo=UTC))
     '20260301T123000Z-c4eb806c53c4'
@@ -186,9 +186,9 @@ _Target: TypeAlias = tuple[TopicPartition, tuple[BrokerId, ...], Mapping[Replica
 
 
 def plain_entry(entry: dict[str, Any], topics: dict[str, str]) -> _Target | dict[str, Any]:
-    """Return the target of an entry that is valid and plain, or any other entry unchanged.
+    """Return the target of a valid entry that has only known fields, or any other entry unchanged.
 
-    A plan may have 100,000 entries. This function handles valid entries quickly, and `_target` handles all other
+    A plan may have 100,000 entries. This function handles most entries quickly, and `_target` handles all other
     entries. A target takes a fifth of the memory of its JSON object. `topics` caches the names that were already
     checked.
     """

@@ -1,4 +1,4 @@
-"""The ports of a move: a cluster, a record of runs and a clock. `stores` implements the first two."""
+"""The ports of a move: a cluster, its record of runs and its log dirs, which `stores` implements, and a clock."""
 
 from __future__ import annotations
 
@@ -76,21 +76,22 @@ class MoveCluster(Protocol):
         """
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
-        """Write each `after` if the value is still `before`. Return an error for each setting that may not be written.
+        """Write each `after` if the value is still `before`. Return the error of each setting whose write failed or is
+        uncertain.
 
         A Conflict means that another client has written the setting, so the caller must read and decide again. Other
         configs of the topic or broker do not change. Since Kafka 3.4, a change of a list sends only the added and
-        removed entries (incremental APPEND and SUBTRACT), so that concurrent changes of other entries are kept. `after`
-        None deletes the key, which is not an error for a topic that does not exist. The method does not wait until the
-        change is visible.
+        removed entries (incremental APPEND and SUBTRACT), so that concurrent changes of other entries are kept. If
+        `after` is None, the key is deleted, which is not an error for a topic that does not exist. The method does not
+        wait until the change is visible.
         """
 
     def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
         """Write settings of dead brokers that cannot be read, whatever their values are. None deletes the key.
 
-        On KRaft the controllers accept them, and the broker reads them when it starts. Returns an error for each
-        setting that may not be written, also for settings of live brokers. Raises Unreachable if no controller answers
-        within 15 s, and Refused if the controllers do not accept this client.
+        On KRaft the controllers accept them, and the broker reads them when it starts. Returns the error of each
+        setting whose write failed or is uncertain, also for settings of live brokers. Raises Unreachable if no
+        controller answers within 15 s, and Refused if the controllers do not accept this client.
         """
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
@@ -99,7 +100,7 @@ class MoveCluster(Protocol):
         """
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """Submit moves, also of partitions that already move. Return the cluster's error for each move that it refused.
+        """Submit moves, also for partitions that are moving. Return the cluster's error for each move that it refused.
 
         The target None cancels a running move (KIP-455). Raises Unknown if the answer was lost, and Conflict if nothing
         was submitted because another move is running (ZooKeeper accepts one submission at a time). Raises Refused for a
@@ -133,7 +134,7 @@ class Runs(Protocol):
         """True if neither the shared record nor the journals of this host need an update."""
 
     def unfinished(self) -> tuple[Run, ...]:
-        """Return the open runs, oldest first. Raises Refused if kquota cannot parse a record."""
+        """Return the open runs, oldest first. Raises Refused if a journal cannot be read."""
 
     def every(self) -> tuple[Run, ...]:
         """Return the open runs, and the ended runs that are still recorded, oldest first."""

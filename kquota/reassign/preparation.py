@@ -29,8 +29,9 @@ class Asked:
     """The options of the operator besides the plan. Rates are bytes per second. None means no throttle.
 
     With `whole_topics`, a topic whose list would be too long is throttled as a whole with `*`. `force` overrides moves
-    of the plan's partitions to other targets. `reason` is recorded with the run. `limits` replace the limits of an open
-    run, and None keeps them. `sizes` are needed for a limit on the bytes in flight.
+    of the plan's partitions to other targets, and skips `guard.check_return`. `reason` is recorded with the run.
+    `limits` replace the limits of an open run, and None keeps them. `sizes` are needed for a limit on the bytes in
+    flight.
     """
 
     throttle: ByteRate | None = None
@@ -286,8 +287,8 @@ def _limits(
         settings = [Setting.of_broker(broker, key) for broker in alive for key in REPLICATION_RATES]
         limits |= {setting: (str(run.rate_on(setting)),) for setting in settings}
         notes = tuple(
-            f"broker {broker} is not alive, so kquota sets no rate on it. If it returns during the move, it sends "
-            "without a throttle"
+            f"broker {broker} is not alive, so kquota sets no rate on it. If it starts during the move, it sends "
+            "copies without a throttle"
             for broker in brokers
             if broker not in found.alive
         )
@@ -304,7 +305,7 @@ def _first_wave(
     asked: Asked,
     limits: MoveLimits,
 ) -> tuple[tuple[Move, ...], dict[Setting, tuple[str, ...]]]:
-    """Return the moves to submit first, with their list entries. Raises Refused if a list has no room."""
+    """Return the moves to submit first, with their list entries. Raises Refused if no move fits into its lists."""
     whole = too_long(moving, lists) if asked.whole_topics and lists else frozenset()
     by_entries = {setting: text for setting, text in lists.items() if setting.name not in whole}
     largest = world.cluster.largest_submission

@@ -53,8 +53,8 @@ class Owner:
 class Stamp:
     """One write of a run. Each write increments the version, on any host.
 
-    `record` identifies the shared record of the write. It is None for a journal of one host only. `by` and `at` are
-    None for a journal of kquota 0.1.
+    `record` identifies the shared record to which the write was sent, or is None for a write to a journal only. `by`
+    and `at` are None for a journal of kquota 0.1.
     """
 
     version: int
@@ -68,7 +68,7 @@ class Run:
     """A run. `rate` and `log_dir_rate` are bytes per second, or None without a throttle. `finished` is None while the
     run is open.
 
-    `handed_over` has the partitions that were submitted, refused by the cluster, or already in place. A run that is
+    `handed_over` has the partitions that were submitted, that the cluster refused, or that need no move. A run that is
     `aborting` moves to `rollback`. `topic_ids`, as Kafka prints them, distinguish a topic from a later one of the same
     name. `owner` began the run, for `reason`. If `crowded`, unrecorded moves were running when the run set its
     throttle, so a prior rate may belong to one of them. `broker_rates` are the rates that differ from `rate`. While the
@@ -260,11 +260,11 @@ def changed_by_others(run: Run, now: Mapping[Setting, str | None], others: Seque
 
 
 def replacing(run: Run, changes: Sequence[Change], others: Sequence[Run]) -> tuple[Run, ...]:
-    """Return the other open runs, with a new prior value for each of their settings that another client overwrote and
-    `changes` of `run` replace.
+    """Return the other open runs as they are after `changes` of `run`.
 
-    The new prior value is that of the other client, because the last of these runs must restore it. For lists, this
-    applies only to `*`.
+    If another client overwrote a setting of these runs, and `changes` replace the value of that client, this value
+    becomes the prior value of the setting, because the last of the runs must restore it. For lists, this applies only
+    to `*`.
     """
     open_runs, found = (run, *others), []
     for other in others:

@@ -58,7 +58,7 @@ def _copy(own: Replica | None, leader: Replica | None, *, known: bool) -> Runnin
 
 
 def _left(own: Replica, leader: Replica) -> int | None:
-    """Return the difference of the sizes, because a follower stores the same batches as its leader.
+    """Return the bytes left: the difference of the sizes, because a follower stores the same batches as its leader.
 
     Equal offsets mean that nothing is left. If the follower is behind by offsets but not smaller, for example because
     the log of the leader was compacted, each missing offset counts with the mean size. The result is None if a required

@@ -228,7 +228,7 @@ def clear_dead(cluster: MoveCluster, brokers: Collection[BrokerId], keys: Collec
     return Released(
         pending={setting: f"{UNREAD}, and {error}" for setting, error in done.errors.items()},
         notes=tuple(
-            f"broker {broker} is dead: {done.by} accepted that its rates are unset when it starts. "
+            f"broker {broker} is dead: {done.by} accepted the change, so its rates are unset when the broker starts. "
             "The previous values are unknown"
             for broker in brokers
             if str(broker) not in failed
@@ -239,8 +239,8 @@ def clear_dead(cluster: MoveCluster, brokers: Collection[BrokerId], keys: Collec
 def _unread_before(change: Change, by: str) -> str:
     after = "unset" if change.after is None else change.after
     return (
-        f"broker {change.setting.name} is dead: {by} accepted that {change.setting.key} is {after} when it starts. The "
-        "previous value could not be read"
+        f"broker {change.setting.name} is dead: {by} accepted the change, so {change.setting.key} is {after} when the "
+        "broker starts. The previous value could not be read"
     )
 
 

@@ -24,7 +24,10 @@ class Turns:
         patience: float,
         waiting: Callable[[KquotaError], None] = lambda _: None,
     ) -> None:
-        """`patience` is the longest wait for the lock, in seconds. `waiting` receives the error of each attempt."""
+        """`patience` is the longest wait to take the lock again, in seconds.
+
+        `waiting` receives the error of each failed attempt before the next one.
+        """
         self._hold = hold
         self._clock = clock
         self._patience = patience

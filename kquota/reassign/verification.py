@@ -186,7 +186,7 @@ def _back(look: _Look, run: Run, dirs: ReplicaDirs | None) -> _Look:
 def _taken_back(run: Run, plan: Plan, look: _Look) -> bool:
     """Return whether this plan was aborted, or its partitions have their previous replicas again.
 
-    A move has its previous replicas after a cancellation, and after its rollback plan was executed.
+    Partitions have their previous replicas after a cancellation, and after their rollback plan was executed.
     """
     if plan.targets != run.plan.targets:
         return False
@@ -208,8 +208,8 @@ def _staying(
 ) -> dict[Setting, str]:
     """Return the throttles that stay and that no recorded open run holds.
 
-    For a recorded run, these are its rates, except rates that have their prior values again if the run was not
-    `crowded`. Without a recorded run, these are every replication rate of the live brokers and every list of the plan's
+    For a recorded run, these are its rates. If the run was not `crowded`, rates that have their prior values again are
+    left out. Without a recorded run, these are every replication rate of the live brokers and every list of the plan's
     topics.
     """
     if run is None:
@@ -243,7 +243,7 @@ def _log_dirs(dirs: ReplicaDirs | None, plan: Plan, seen: Snapshot) -> tuple[log
 
 
 def _submitted(run: Run | None, plan: Plan) -> set[TopicPartition]:
-    """Return the partitions that the open run of this plan has submitted, so they end with the replicas of the plan."""
+    """Return the partitions that the open run of this plan has submitted. They should end with the planned replicas."""
     return set() if run is None or run.goal.targets != plan.targets else plan.targets.keys() - set(run.waiting)
 
 

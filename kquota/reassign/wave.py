@@ -1,4 +1,4 @@
-"""The moves of a plan to submit next. Throttled replica lists and znodes have limited space. Operators set limits."""
+"""The moves of a plan to submit next. Full lists, the size of a znode and the operator's limits can delay moves."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def throttle_set(rate: ByteRate) -> str:
 
 
 def started(partitions: Collection[TopicPartition]) -> str:
-    """Return the last line of --execute."""
+    """Return the line of --execute that names the submitted partitions."""
     plural = "" if len(partitions) == 1 else "s"
     return f"Successfully started partition reassignment{plural} for {joined(sorted(partitions))}"
 

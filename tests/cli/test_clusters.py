@@ -165,8 +165,8 @@ REFUSED: dict[str, tuple[Connection, dict[str, str], str]] = {
         {"KQUOTA_CLUSTER": "prod", "KQUOTA_BOOTSTRAP_SERVER": "b:1"},
         "KQUOTA_CLUSTER and KQUOTA_BOOTSTRAP_SERVER both name a cluster",
     ),
-    "unknown": (Connection(cluster="prd"), {}, " has no table [clusters.prd]. It has "),
-    "unknown, and what there is": (Connection(cluster="prd"), {}, ". It has old, prod"),
+    "unknown": (Connection(cluster="prd"), {}, " has no table [clusters.prd]. The file defines "),
+    "unknown, and what there is": (Connection(cluster="prd"), {}, ". The file defines old, prod"),
     "a record that no topic can be called": (
         Connection(bootstrap_server="b:1", record="a/b"),
         {},

@@ -122,8 +122,14 @@ def test_throttle_clear_restores_a_dead_broker(hand: OtherHand, servers: Sandbox
     cleared = kquota("throttle", "clear", *at(servers), *state)
     assert cleared.code == 0, cleared.err
     active = f"controller 1 at 127.0.0.1:{servers.controller_port}"
-    assert f"broker 3 is dead: {active} accepted that {LEADER_RATE} is 123456789 when it starts" in cleared.err
-    assert f"broker 3 is dead: {active} accepted that {FOLLOWER_RATE} is unset when it starts" in cleared.err
+    assert (
+        f"broker 3 is dead: {active} accepted the change, so {LEADER_RATE} is 123456789 when the broker starts"
+        in cleared.err
+    )
+    assert (
+        f"broker 3 is dead: {active} accepted the change, so {FOLLOWER_RATE} is unset when the broker starts"
+        in cleared.err
+    )
     hand.start_broker(3)
     until(lambda: rates(hand) == ("123456789", None), "broker 3 has its previous rates")
     assert "nothing to restore" in kquota("throttle", "clear", *at(servers), *state).err
@@ -145,7 +151,7 @@ def test_verify_ends_the_run_of_a_dead_broker(
     assert (wrong.code, "is not restored yet (could not be read, and " in wrong.err) == (8, True), wrong
     verified = kquota("reassign-partitions", "--verify", *of_plan)
     assert verified.code == 0, verified.err
-    assert f"accepted that {LEADER_RATE} is unset when it starts" in verified.err
+    assert f"accepted the change, so {LEADER_RATE} is unset when the broker starts" in verified.err
     hand.start_broker(3)
     until(lambda: rates(hand) == (None, None), "broker 3 is not throttled")
 

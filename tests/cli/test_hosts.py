@@ -490,7 +490,7 @@ def test_an_open_run_prevents_disabling_or_deleting_the_record(team: Team) -> No
     if team.hand.servers.zookeeper:
         with znodes(team.hand) as client:
             assert client.exists(MARKER) is None
-    assert "removes it from the state of this host" in must_be(1, one.over(BROKERS).throttle("clear")).err
+    assert "removes the old one from the state of this host" in must_be(1, one.over(BROKERS).throttle("clear")).err
     must_be(0, one.shared("unshare", "--yes"))
     assert "no run of `throttle set` is recorded" in must_be(0, replace(one, record=None).throttle("clear")).err
 

@@ -233,7 +233,7 @@ def test_a_host_that_never_used_the_record_reports_that_one_may_exist(
     secured: Secured, admin: AdminClient, record: Path
 ) -> None:
     def alone(ran: Ran) -> bool:
-        return "may have a shared record that this user may not read: topic __kquota_runs: " in ran.err
+        return "may have a shared record that this user cannot read: topic __kquota_runs: " in ran.err
 
     with granted(admin, MOVES):
         seen = as_carol(secured, with_state(TASKS["see runs"], record))

@@ -405,9 +405,9 @@ def test_the_controllers_restore_a_dead_broker(world: World) -> None:
         rate_of(2): "7",
         rate_of(2, FOLLOWER_RATE): None,
     }
-    assert [note.partition(" accepted that ")[2] for note in found.notes] == [
-        "follower.replication.throttled.rate is unset when it starts. The previous value could not be read",
-        "leader.replication.throttled.rate is 7 when it starts. The previous value could not be read",
+    assert [note.partition(" accepted the change, so ")[2] for note in found.notes] == [
+        "follower.replication.throttled.rate is unset when the broker starts. The previous value could not be read",
+        "leader.replication.throttled.rate is 7 when the broker starts. The previous value could not be read",
     ]
 
 

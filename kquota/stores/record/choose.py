@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TOPIC: Final = "__kquota_runs"
 """The default name of the record's topic."""
 NONE: Final = "none"
-"""The value that selects only the journals of this host. It replaces the topic's name."""
+"""The value that selects only the journals of this host. It is given instead of a topic name."""
 MARKER: Final = "/kquota/record"
 """On a cluster with ZooKeeper, this znode names the topic, so that commands over ZooKeeper find it."""
 _ZOOKEEPER: Final = "zookeeper.connect"
@@ -47,12 +47,12 @@ class Marker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """How a command looks for its record.
+    """The values that decide which record a command uses.
 
     `name` is the topic's name, NONE, or None for the default. `warned` receives each warning. With `writes`, the
     command writes, so kquota must be able to read a record that this host has used. With `cautious`, the command
-    removes settings that no run needs, so it must not miss runs that are recorded in ZooKeeper. `waiting` is the same
-    as for `TopicRecord`.
+    removes settings that no run needs, so it must not miss runs that are recorded in ZooKeeper. `TopicRecord` receives
+    `waiting`.
     """
 
     name: str | None
@@ -68,7 +68,7 @@ class Choice:
 
 
 def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[Remembered], Znodes]) -> Shared:
-    """Return the topic if it exists, otherwise the znodes if this host has open runs there, otherwise `Unshared`.
+    """Return the topic's record if it exists, otherwise the znodes if this host has open runs there, else `Unshared`.
 
     Also returns `Unshared` for NONE, and for a topic that this user may not see. `znodes` opens a session with the
     ZooKeeper that this host remembers. Raises Refused for a chosen topic that neither exists nor was used by this host,
@@ -94,7 +94,7 @@ def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[
 def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callable[[], Wire]) -> Shared:
     """Return the znodes, or the topic that the marker znode names. `wire` connects to the brokers for the topic.
 
-    Returns `Unshared` for NONE, and like `over_brokers` for a topic that this user may not see. Raises Refused if the
+    Like `over_brokers`, returns `Unshared` for NONE and for a topic that this user may not see. Raises Refused if the
     marker is not valid or does not name the chosen topic, and if the topic does not exist or cannot be reached.
     """
     from kquota.stores.record.znodes import ZnodeRecord
@@ -141,7 +141,7 @@ def marker(znodes: Znodes) -> Marker | None:
     try:
         document = bounded.json_object(node.data)
         if document["version"] != 1 or not all(isinstance(document[key], str) for key in ("topic", "topic_id")):
-            raise ValueError("version or topic")
+            raise ValueError("its version or topic is not valid")
         if why := wrong_topic_name(document["topic"]):
             raise ValueError(f"the topic {why}")
         return Marker(topic=document["topic"], topic_id=document["topic_id"])
@@ -155,7 +155,7 @@ def zookeeper_of(wire: Wire) -> str | None:
     """Return the address of this cluster's ZooKeeper from the config of a broker.
 
     Returns None on KRaft, or without a live broker. Raises Refused if the broker answers with an error, for example
-    without DESCRIBE_CONFIGS on the cluster.
+    because this user lacks DESCRIBE_CONFIGS on the cluster.
     """
     from kquota.settings.resource import BROKERS, Resource
     from kquota.stores.admin.connection import kafka_error
@@ -222,7 +222,7 @@ def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> To
                 ". This host has used the record in this topic, so kquota writes nothing without the record. ",
                 *_ONLY_THIS_HOST,
             ) from error
-        return Unshared("this cluster may have a shared record that this user may not read: ", error, hidden=True)
+        return Unshared("this cluster may have a shared record that this user cannot read: ", error, hidden=True)
     if log is None:
         if pinned and choice.writes:
             raise Refused(
@@ -230,7 +230,7 @@ def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> To
                 NextStep.SHARE_RECORD,
                 " creates a new one, ",
                 NextStep.UNSHARE_RECORD,
-                " removes it from the state of this host, and ",
+                " removes the old one from the state of this host, and ",
                 *_ONLY_THIS_HOST,
             )
         if pinned:
@@ -255,7 +255,7 @@ def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Ca
 
     try:
         if known.zookeeper is None:
-            raise Refused("this host does not know its address")
+            raise Refused("its address is unknown on this host")
         return ZnodeRecord(znodes(known), files.cluster_id)
     except (Unreachable, Refused, Invalid) as error:
         why = KquotaError("an open run of this host is also on record in ZooKeeper, which cannot be reached: ", error)
@@ -269,9 +269,9 @@ def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Ca
 def _in_the_way(
     known: Remembered, files: RunFiles, znodes: Callable[[Remembered], Znodes]
 ) -> tuple[str | KquotaError, ...]:
-    """Return the error text that names the open and unreadable runs in ZooKeeper, or why they are unknown.
+    """Return the parts of an error message that names the open and unreadable runs in ZooKeeper.
 
-    The text is empty if there are no such runs.
+    If these runs are unknown, the message gives the reason. If there are none, the tuple is empty.
     """
     from kquota.stores.record.znodes import ZnodeRecord
 

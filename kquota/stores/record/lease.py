@@ -22,7 +22,7 @@ BEAT_SECONDS: Final = 5.0
 WRITE_SECONDS: Final = LEASE_SECONDS / 2
 """The seconds after its last confirmed beat in which a holder may write to the cluster."""
 _MOST: Final = 2**53
-"""Every term and beat in a valid lock is lower, because each only grows by one."""
+"""The upper bound of a valid term or beat. kquota cannot reach it, because both grow only by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +86,8 @@ class MachineClock:
 class Sighting:
     """The time at which this host first saw the current state of a lock. A small file keeps it between commands.
 
-    A file that is damaged, or older than the last start of the machine, is ignored. Without a boot id, as on macOS, and
-    without a file that can be written, only this process knows the time.
+    A file that is damaged, or older than the last start of the machine, is ignored. If the system has no boot id, as on
+    macOS, or the file cannot be written, only this process has the time.
     """
 
     def __init__(self, path: Path, clock: LeaseClock) -> None:
@@ -98,14 +98,14 @@ class Sighting:
         self._since = 0.0
 
     def unchanged(self, mark: str) -> float:
-        """Return the seconds since this host first saw the lock at `mark`. It is 0.0 at the first sighting."""
+        """Return the seconds since this host first saw the lock with this `mark`, or 0.0 if it is new."""
         moment = self._clock.seconds()
         if mark != self._mark:
             self._mark, self._since = mark, self._first(mark, moment)
         return moment - self._since
 
     def _first(self, mark: str, moment: float) -> float:
-        """Return the time in the file, or `moment` if the file is of another lock. Then the file gets `moment`."""
+        """Return the time in the file if it belongs to `mark`. Otherwise store `moment` in the file and return it."""
         with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
             document = bounded.json_object(bounded.file_bytes(self._path, bounded.STATE))
             since = float(document["since"])

@@ -43,7 +43,7 @@ class RecordMemory:
         return Remembered()
 
     def keep(self, remembered: Remembered) -> None:
-        """Replace the stored values. Ignores a folder that is not writable, because the journal reports it later."""
+        """Replace the stored values. Ignores a folder that is not writable, because `RunFiles` reports it later."""
         if remembered == self.recall():
             return
         folder = self._path.parent

@@ -39,8 +39,8 @@ class RecordedRuns:
     def hold(self, doing: str, *, take_over: bool = False) -> Iterator[None]:
         """Lock the journals of this host and the record, so that no other kquota writes.
 
-        Also records the runs of which this host has a newer version, and adds the ends of runs to the journals. Raises
-        Busy and names the holder.
+        Also sends newer versions from the journals to the record, and marks runs that ended elsewhere as ended in the
+        journals. Raises Busy, which names the holder, if a lock is held.
         """
         with self._files.hold(doing), self._shared.lock(doing, take_over=take_over):
             found = self._joined()
@@ -91,7 +91,7 @@ class RecordedRuns:
         return _ordered(self._joined(whole=True).runs.values())
 
     def latest(self, run: Run) -> Run:
-        """Return the run as this process last read or wrote it, also after its end."""
+        """Return the run as this process last read or wrote it, even if it has ended."""
         return self._latest.get(run.id, run)
 
     def past(self, *, whole: bool) -> PastRuns:
@@ -121,16 +121,20 @@ class RecordedRuns:
         return None if found is None else str(found)
 
     def begin(self, run: Run) -> None:
-        """Write the first version of a run. Raises Busy if its id exists, Refused if it cannot be written."""
+        """Write the first version of a run.
+
+        Raises Busy if its id exists or another kquota has taken over, and Refused if the run cannot be written.
+        """
         if run.id in self._latest:
             raise Busy(f"run {run.id}: a run of this plan began within the same second. Try again")
         self._write(run, 1)
 
     def update(self, run: Run) -> None:
-        """Write the next version of a run if it differs, if another process wrote the last one, or without a journal.
+        """Write the next version of a run if it is needed: the run changed, another process wrote the last version, or
+        this host has no journal of the run.
 
         After this write, a version that the previous process wrote only to its own journal cannot become current (see
-        `joined`). Raises the same errors as `begin`.
+        `joined`). Raises Busy if another kquota has taken over, and Refused if the run cannot be written.
         """
         if run.id not in self._latest:
             self._joined()
@@ -161,7 +165,7 @@ class RecordedRuns:
             self._files.write(run, self._shared.identity, version_of(found.runs.get(run.id, run)))
 
     def _ended_elsewhere(self, found: Joined) -> Iterator[Run]:
-        """Yield each run that has ended but is open in this host's journal: the journal's version with this end."""
+        """Yield each run that has ended but is open in this host's journal: the journal's run, with its end."""
         for run_id, kept in self._files.every().items():
             run = found.runs.get(run_id, kept.run)
             if run.finished is not None and kept.run.finished is None:

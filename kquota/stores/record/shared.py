@@ -37,9 +37,9 @@ class Shared(Protocol):
         """The runs that the last call of `runs` could not read, by id, with the reason."""
 
     def lock(self, doing: str, *, take_over: bool) -> AbstractContextManager[None]:
-        """Lock the cluster, so that no other kquota writes. Raises Busy and names the holder.
+        """Lock the cluster, so that no other kquota writes. Raises Busy, which names the holder, if the lock is held.
 
-        `take_over` also takes the lock from a holder that may be alive. That holder then writes nothing more.
+        With `take_over`, also takes the lock from a holder that may be alive. That holder then writes nothing more.
         """
 
     def writer(self) -> Holder | None:
@@ -108,9 +108,9 @@ class Unshared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """The current runs. `ahead` are runs of which this host has a newer version than the record.
+    """The current runs by id. `ahead` has the ids of runs whose version on this host is newer than in the record.
 
-    `lost` are runs that were continued on another host while this host wrote without the record.
+    `lost` has the ids of runs that were continued on another host while this host wrote without the record.
     """
 
     runs: Mapping[str, Run]
@@ -125,9 +125,9 @@ def joined(local: Mapping[str, Kept], shared: Mapping[str, Run], identity: str |
     - Otherwise the higher version is current, if it continues the other one. The journal is written first, so it can be
       ahead by the lines of a command that died, or by all lines that were written without the record. The journal does
       not continue the record if another process wrote the version in the record.
-    - A run that was in the record and is missing there has ended there and was cleared.
-    - A run that began in this record and is missing there never began, because kquota writes nothing to a cluster
-      before the run is on record.
+    - A run that is no longer in the record has ended, and kquota has deleted it there.
+    - A run whose first version did not reach the record never began, because kquota writes nothing to a cluster before
+      the run is on record.
     """
     runs: dict[str, Run] = dict(shared)
     ahead: list[str] = []

@@ -34,9 +34,9 @@ class SharingPlan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
     """The state of the shared record. `wrong` are problems that prevent its use, and `weak` are problems that can lose
-    or delay records.
+    or delay its data.
 
-    `writer` is the current holder of the lock. `foreign` is the number of records that kquota did not write.
+    `writer` is the current holder of the lock. `foreign` is the number of Kafka records that kquota ignores.
     """
 
     identity: str
@@ -92,7 +92,7 @@ class Sharing:
         try:
             return _used(self, wanted)
         except KquotaError as error:
-            created = f". Topic {self.topic} was created: run the same command again, or "
+            created = f". Topic {self.topic} was created. Run the same command again, or undo it with "
             raise Incomplete((error, created, NextStep.UNSHARE_RECORD), [self.topic], []) from error
 
     def condition(self) -> Condition | None:
@@ -134,7 +134,7 @@ class Sharing:
         return found is not None
 
     def unshare(self) -> bool:
-        """Delete the marker, the topic, and the memory of them on this host. Returns False if none of them existed.
+        """Delete the topic and the marker, and clear the topic in `RecordMemory`. Returns False if nothing was there.
 
         Raises Refused if a run is open or cannot be read, or if the caller did not name the cluster's ZooKeeper. Raises
         Busy while another command writes, on this or any other host.

@@ -85,7 +85,7 @@ def encode(run: Run, cluster_id: str, known: Callable[[str], bool] = lambda _: F
 def decode(
     data: bytes, run_id: str, cluster_id: str, part: Callable[[str], bytes | None], *, whole: bool = True
 ) -> Sheet:
-    """Decode the sheet of the run `run_id`. Unless `whole`, an ended run comes without the fields of `_NOTHING`.
+    """Decode the sheet of the run `run_id`. Unless `whole`, the fields in `_NOTHING` are empty for an ended run.
 
     Raises Unreadable with the reason.
     """

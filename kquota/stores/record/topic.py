@@ -40,7 +40,7 @@ _FRESH_SECONDS: Final = 1.0
 class TopicRecord:
     """The runs in a topic. Implements `Shared`.
 
-    If another kquota holds the lock, kquota calls `waiting` and waits up to one lease. It raises LockHeld if the holder
+    If another kquota holds the lock, `lock` calls `waiting` and waits up to one lease. It raises LockHeld if the holder
     sends a beat, and otherwise takes the lock. Without `waiting`, it raises LockHeld at once.
     """
 
@@ -93,7 +93,7 @@ class TopicRecord:
 
     @property
     def late_seconds(self) -> float:
-        # The previous holder may be suspended between its lock check and its write, so the write can still arrive.
+        # The previous holder may have been suspended between its lock check and its write, which can then still arrive.
         return max(0.0, self._late_until - self._clock.seconds())
 
     def keep_alive(self) -> None:
@@ -107,7 +107,7 @@ class TopicRecord:
         self.keep_alive()
         if self._clock.seconds() - self._sent > WRITE_SECONDS:
             raise Busy(
-                f"the record in {self.place} answered too late to write safely. Nothing more is written. "
+                f"record in {self.place}: the brokers answered too late for a safe write. Nothing more is written. "
                 "Try again later"
             )
 
@@ -146,7 +146,7 @@ class TopicRecord:
         return None
 
     def _sheet(self, name: str, item: Item, *, whole: bool) -> Sheet:
-        """Return a decoded sheet. It is decoded again only if it or `whole` has changed. Raises Unreadable."""
+        """Return the sheet of a run. Decodes it again only if `item` or `whole` has changed. Raises Unreadable."""
         mark = (item.offset, whole)
         if name not in self._sheets or self._sheets[name][0] != mark:
             assert item.value is not None
@@ -168,7 +168,7 @@ class TopicRecord:
                 return b"".join(chunks)
 
     def _clear_away(self) -> None:
-        """Delete the oldest ended runs, and parts that no other sheet lists. Unreadable runs keep their parts."""
+        """Delete the oldest ended runs, and parts that no remaining sheet lists. Unreadable runs keep their parts."""
         runs = self.runs()
         ended = sorted((run for run in runs.values() if run.finished is not None), key=lambda run: (run.begun, run.id))
         forgotten = {run.id for run in ended[:-_ENDED]}
@@ -215,8 +215,8 @@ class TopicRecord:
     def _wait(self, found: Lock, left: float, before: str) -> str:
         """Wait a moment for a beat of the holder, and return the mark of its lock.
 
-        `before` is the mark at the previous call, or an empty text. Raises LockHeld if the mark changed, and without
-        `waiting`.
+        `before` is the mark that the previous call returned, and is empty at the first call. Raises LockHeld if the
+        mark changed, and without `waiting`.
         """
         if self._waiting is None or before not in ("", found.mark):
             raise LockHeld(
@@ -300,7 +300,7 @@ class TopicRecord:
 
 
 class LockHeld(Busy):
-    """Another kquota holds the lock. If it is dead, the lock becomes free in `left` seconds."""
+    """Another kquota holds `lock`. If that process is dead, the lock becomes free in `left` seconds."""
 
     def __init__(self, message: str, *, lock: Lock, left: float) -> None:
         super().__init__(message)

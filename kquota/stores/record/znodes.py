@@ -1,7 +1,7 @@
 """The shared record in the cluster's own ZooKeeper: /kquota/runs/<id>, written in one transaction with the throttle.
 
-/kquota/lock is ephemeral and names the process that writes. A new lock always has the version 0, so each holder also
-increments the version of /kquota. This version and those of the runs' znodes are the fencing tokens.
+/kquota/lock is ephemeral and names the process that writes. A new lock always has version 0, so each holder also
+increments the version of /kquota. This version and the versions of the runs' znodes are the fencing tokens.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ZnodeLock:
 
     @contextmanager
     def hold(self, doing: str, *, take_over: bool) -> Iterator[None]:
-        """Hold the lock until the context ends. Raises Busy and names the holder."""
+        """Hold the lock until the context ends. Raises Busy, which names the holder, if the lock is held."""
         self._mine = self._taken(json.dumps(holder(doing).written()).encode(), take_over=take_over)
         try:
             yield
@@ -206,7 +206,7 @@ class ZnodeRecord:
             return ()
         paths = {name: f"{_RUNS}/{name}" for name in names}
         nodes = self._znodes.read_all([LOCK, _RUNS, *paths.values()])
-        # Check the runs first, because they name the process that took over even if it has already ended.
+        # Check the runs first, because their znodes name the process that took over even if it has already ended.
         writes = [operation for name, path in paths.items() for operation in self._one(name, path, nodes[path])]
         self._lock.check(nodes[LOCK])
         made = [Create(path=_RUNS, data=b"")] if self._staged and nodes[_RUNS] is None else []
@@ -280,10 +280,10 @@ def _stripped(run: Run) -> Run:
 
 
 def _of_version_1(document: Mapping[str, Any], name: str) -> Run:
-    """Decode a run that kquota 0.1 left open. Raises Unreadable, also if it is not the run that the znode names."""
+    """Decode a run that kquota 0.1 left open. Raises Unreadable if it is not valid or is another run than `name`."""
     if document.get("run") is None:
         host = _holder_in(document).owner.host
-        raise Unreadable(f"its plan is only in a journal on host {host}. Continue it there")
+        raise Unreadable(f"its plan is only in a journal on host {host}. Continue the run there")
     try:
         steps = document["steps"]
         if type(steps) is not int or not 0 <= steps < 2**31:

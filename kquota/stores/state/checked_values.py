@@ -1,4 +1,4 @@
-"""Converts the values of a run's JSON. Each function that reads a value checks its type and its bounds.
+"""Converts values to and from the JSON of a run. Each function that reads a value checks its type and its bounds.
 
 The input may be forged, so these functions raise ValueError for an invalid value.
 """
@@ -16,7 +16,7 @@ from kquota.terms import THROTTLE_LISTS, THROTTLE_RATES, BrokerId, is_id, wrong_
 _LONGEST_TEXT: Final = 1_000
 _FIRST_YEAR: Final = 2
 _LAST_YEAR: Final = 9998
-"""The last valid year. Outside of these years, the conversion of a time to another time zone can fail."""
+"""The last valid year. Before `_FIRST_YEAR` or after `_LAST_YEAR`, a conversion to another time zone can fail."""
 _MOST_SECONDS: Final = 1e12
 
 
@@ -35,7 +35,7 @@ def flag(value: Any) -> bool:
 
 
 def when(time: datetime | None) -> str | None:
-    """Return a time in ISO 8601, or None for null."""
+    """Return a time in ISO 8601. None stays None, which JSON writes as null."""
     return None if time is None else time.isoformat()
 
 
@@ -62,9 +62,9 @@ def rate(number: Any) -> ByteRate | None:
 
 
 def number(value: Any) -> int:
-    """Return the value if it is a partition or broker id. Raises ValueError for any other value."""
+    """Return the value if it is a valid partition, broker or process id."""
     if type(value) is not int or not is_id(str(value)):
-        raise ValueError(f"{str(value)[:40]!r} is not a partition or broker id")
+        raise ValueError(f"{str(value)[:40]!r} is not a partition, broker or process id")
     return value
 
 

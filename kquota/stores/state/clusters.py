@@ -43,13 +43,13 @@ def config_file(environment: Mapping[str, str]) -> Path:
 def cluster(name: str, environment: Mapping[str, str]) -> NamedCluster:
     """Return the table `[clusters.NAME]`.
 
-    Relative paths are relative to config.toml. Raises Invalid if the cluster is missing, or if the file or any of its
-    tables is not valid. The message names the file and the problem.
+    Relative paths of login files start at the folder of config.toml. Raises Invalid if the file or the table is
+    missing, or if the file or any of its tables is not valid. The message names the file and the problem.
     """
     path = config_file(environment)
     clusters = _clusters(path)
     if name not in clusters:
-        known = f"It has {', '.join(sorted(clusters))}" if clusters else "It has no clusters"
+        known = f"The file defines {', '.join(sorted(clusters))}" if clusters else "The file defines no cluster"
         raise Invalid(_CLUSTER, f" {name}: {path} has no table [clusters.{name}]. {known}")
     for other, entry in clusters.items():
         _check(entry, f"{path}: [clusters.{other}]")

@@ -16,7 +16,7 @@ from kquota.errors import Invalid, Parameter, Refused
 
 _PREFIX: Final = "kquota-work-"
 _ALIVE: Final = "alive"
-"""A file that is locked while the folder's process lives. The system releases the lock when the process ends."""
+"""The name of a file that a command keeps locked in its folder. The system releases the lock when the process ends."""
 
 
 @contextlib.contextmanager
@@ -36,7 +36,7 @@ def workspace() -> Iterator[Path]:
 def _alive(folder: Path) -> Iterator[None]:
     coming = folder / "coming"
     with coming.open("w") as file:
-        # Some network file systems have no locks. `_clear` deletes nothing there, because it needs this file's lock.
+        # Some network file systems have no locks. There, this file keeps its name, and `_clear` deletes nothing.
         with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Rename the file only after it is locked, because no other process may see it unlocked.
@@ -60,8 +60,8 @@ _REPORT: Final = Parameter("report")
 def check_report(path: Path, mark: str) -> None:
     """Raise Invalid if no report can be written to `path`.
 
-    An existing file must be empty or have `mark` in its first bytes. Call this early, because the estimate takes a
-    while.
+    An existing file must be empty or have `mark` in its first `_HEAD` bytes. Call this before the estimate, which takes
+    a while.
     """
     place = path.resolve()
     try:

@@ -1,4 +1,4 @@
-"""The names that a shell completes: one short-lived file for each cluster, which completions read without Python.
+"""The names that a shell completes: one file for each cluster, which the shell reads without Python.
 
 The reader is `completions/source/complete.awk`. Writer and reader derive the file's name and its first line by the same
 rule.
@@ -51,7 +51,7 @@ class CompletionFile:
         self._path = folder / os.fsdecode(name[:_LONGEST])
 
     def recall(self) -> list[str]:
-        """Return the stored lines, even if they have expired, or none if the file belongs to another cluster."""
+        """Return the stored lines, even if they have expired, or an empty list if the cluster has no valid file."""
         # ValueError: the file is not UTF-8, or a power failure left fewer than two lines.
         with contextlib.suppress(OSError, ValueError):
             key, _, *found = bounded.file_text(self._path, bounded.STATE).splitlines()
@@ -70,7 +70,7 @@ class CompletionFile:
         self.keep(before, FAILED_SECONDS)
 
     def keep(self, found: Collection[str], seconds: int) -> None:
-        """Replace the lines. They are valid for `seconds` from now."""
+        """Replace the stored lines with `found`, which is valid for `seconds` from now."""
         with contextlib.suppress(OSError, ValueError):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             text = "".join(f"{line}\n" for line in (self._key, int(time.time()) + seconds, *found))

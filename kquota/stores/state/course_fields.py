@@ -1,4 +1,4 @@
-"""The expected times and the readings of a run as JSON values."""
+"""Converts the course of a run to JSON values and back."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ class SightingsFile:
         self._path = root / cluster_id / "leftovers.json"
 
     def recall(self) -> Sightings | None:
-        """Return the stored findings, or None if the file is missing, damaged or of a newer kquota.
+        """Return the stored findings, or None if the file is missing, damaged or from a newer kquota.
 
-        All findings then count as new. Raises Refused if the file exists but cannot be read.
+        With None, all findings count as new. Raises Refused if the file exists but cannot be read.
         """
         try:
             document = bounded.json_object(bounded.file_bytes(self._path, bounded.STATE))

@@ -33,7 +33,10 @@ _MANIFEST: Final = "_batch.json"
 
 
 def listing(paths: Iterable[Path]) -> Listing:
-    """Return the history in these folders and snapshot files. Raises Invalid for a missing or invalid path."""
+    """Return the history in these folders and snapshot files.
+
+    Raises Invalid if a path is missing or invalid, or if two snapshots have the same key.
+    """
     rolled, held, snapshots = [], set[SnapshotKey](), dict[Path, SnapshotKey]()
     for path in paths:
         if not _is_folder(path):
@@ -48,9 +51,10 @@ def listing(paths: Iterable[Path]) -> Listing:
 
 
 def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path]:
-    """Return the snapshots of a folder that can be deleted: they are in `held`, and their cluster has a newer one.
+    """Return the snapshots of a folder that can be deleted, because they are compacted and not the newest of a cluster.
 
-    The newest snapshot of each cluster is never returned, because `newest` reads only snapshot files.
+    `held` has the keys of the compacted snapshots. `newest` needs the newest snapshot of each cluster, because it reads
+    only snapshot files.
     """
     lying = {path: key_of(path) for path in _lying(directory)}
     last = {each.cluster: each for each in sorted(lying.values())}
@@ -61,7 +65,7 @@ def newest(paths: Iterable[Path]) -> tuple[Path, SnapshotKey]:
     """Return the newest snapshot file among these files and folders, and its key.
 
     Raises Invalid if a path is missing or invalid, if a folder contains no snapshot, if two snapshots have the same
-    key, or if they are of several clusters.
+    key, or if the snapshots are of several clusters.
     """
     every: dict[Path, SnapshotKey] = {}
     for path in paths:
@@ -214,7 +218,7 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
         raise Invalid(f"cannot create the folder {directory}: {error.strerror}") from error
     path = directory / f"{safe(cluster_id)}-{time.astimezone(UTC):{FILE_TIME}}.jsonl.gz"
     if path.exists():
-        raise Refused(f"{path} already exists, because kquota takes at most one snapshot per second. Try again")
+        raise Refused(f"{path} already exists: kquota takes at most one snapshot per second. Try again")
     durable.remove_abandoned(directory)
     try:
         with (

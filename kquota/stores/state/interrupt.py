@@ -1,6 +1,7 @@
-"""Defers signals during calls of client libraries, because these lose or translate a signal handler's exception.
+"""Defers signals during calls to client libraries, because a library can swallow the exception of a handler.
 
-For example, kazoo treats a Ctrl-C while it wakes its connection as a lost connection, and continues the write.
+For example, if Ctrl-C interrupts kazoo while it wakes its connection, kazoo assumes that the connection was lost and
+continues the write.
 """
 
 from __future__ import annotations

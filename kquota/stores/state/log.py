@@ -31,7 +31,7 @@ Entry: TypeAlias = tuple[str, bytes | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One record of the log. `at` is the broker's append time in UTC, which is only displayed."""
+    """One record of the log. `at` is the broker's append time in UTC. kquota only displays it."""
 
     offset: int
     key: str
@@ -55,11 +55,12 @@ class Log(Protocol):
         """The topic's id as Kafka prints it. A log that was deleted and created again has another id."""
 
     def read(self) -> Sequence[Item]:
-        """Return the items appended since the last `read`, including those of this process, in order.
+        """Return the items appended since the last `read` or `seen`, including those of this process, in order.
 
         The first call returns all items.
 
-        Raises Unreachable after a deadline, Refused if the topic was deleted, created again or forbidden.
+        Raises Unreachable after a deadline, Forbidden if this user may not see the topic, and Refused if the topic was
+        deleted or created again.
         """
 
     def seen(self) -> Sequence[Item]:
@@ -91,7 +92,7 @@ class Log(Protocol):
 class LogTopic:
     """The setup of the record's topic.
 
-    `configs` has the values of the relevant keys, or None if they cannot be read.
+    `configs` has the values of the relevant keys, or is None if they cannot be read.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """The past moves of a cluster, and the latest estimates for it: two small JSON files next to the runs.
 
-Both only improve an estimate. A file that is damaged or of a newer kquota therefore counts as empty.
+Both only improve an estimate. A file that is missing, damaged or from a newer kquota therefore counts as empty.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class PastMovesFile:
         return _all(_document(self._folder / "estimates.json"), "estimates", _estimate)
 
     def keep_estimate(self, estimate: KeptEstimate) -> None:
-        """Add an estimate, or replace that of the same plan and throttle. Only the latest `_MOST_ESTIMATES` are kept.
+        """Add an estimate, or replace the one for the same plan and throttle. Keeps the latest `_MOST_ESTIMATES`.
 
         Raises Refused if estimates.json cannot be written.
         """
@@ -73,7 +73,7 @@ class PastMovesFile:
 
 
 def past_moves(root: Path, cluster_id: str | None) -> PastMovesFile | None:
-    """Return the files of a cluster, or None if its id is unknown or cannot name a folder."""
+    """Return the files of a cluster, or None if its id is unknown or is not a valid name for a folder."""
     if cluster_id is None or not _SAFE.fullmatch(cluster_id):
         return None
     return PastMovesFile(root, cluster_id)

@@ -74,7 +74,7 @@ def holder(doing: str) -> Holder:
 
 
 def holder_of(document: Mapping[str, Any]) -> Holder:
-    """Return the holder that `written` stored. A default replaces each missing or invalid value, so nothing raises."""
+    """Return the holder that `written` stored. A default replaces each missing or invalid value."""
     pid = document.get("pid")
     since = _BEGUN
     with contextlib.suppress(ValueError, TypeError):
@@ -126,7 +126,7 @@ def _machine() -> str | None:
 
 
 def _started(pid: int) -> str | None:
-    """Return the start time of a process of this machine, or None if it does not exist or has ended."""
+    """Return the start time of a process of this machine, or None if the process does not exist or has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:

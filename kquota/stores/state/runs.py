@@ -47,7 +47,7 @@ class RunFiles:
 
     @contextmanager
     def hold(self, doing: str) -> Iterator[None]:
-        """Lock this folder, so that no other kquota writes. Raises Busy and names the holder.
+        """Lock this folder, so that no other kquota writes. Raises Busy, which names the holder, if the lock is held.
 
         The operating system releases the lock when the process ends for any reason.
         """
@@ -77,8 +77,8 @@ class RunFiles:
         """Return every run, including ended ones, because kquota never deletes a journal.
 
         A journal with a truncated first line is left out, because its run never began. Raises Refused if the folder or
-        a journal cannot be read, or if a newer kquota wrote it. If `unread` is given, it receives the id and the error
-        of each run whose journal cannot be read, and only the folder can raise Refused.
+        a journal cannot be read, or if a newer kquota wrote a journal. If `unread` is given, it receives the id and the
+        error of each run whose journal cannot be read, and Refused is raised only for the folder.
         """
         found = {}
         for file in self._files():
@@ -94,9 +94,9 @@ class RunFiles:
         return found
 
     def write(self, run: Run, record: str | None, version: int) -> Run:
-        """Append the changes of a run, or the whole run if this host has no journal of it. Returns the stamped run.
+        """Append the changes of a run, or the whole run if it has no journal on this host. Returns the stamped run.
 
-        Raises Busy if the version is 1 and a journal of this run exists, Refused if the folder cannot be written.
+        Raises Busy if the version is 1 and the run already has a journal, Refused if the journal cannot be written.
         """
         path = self._path(run.id)
         stamp = Stamp(version=version, by=me(), at=datetime.now(UTC).replace(microsecond=0), record=record)
@@ -126,7 +126,7 @@ class RunFiles:
 
     def _path(self, run_id: str) -> Path:
         if not is_run_id(run_id):
-            raise Refused(f"run id {run_id[:40]!r} cannot name a journal (letters, digits and '-')")
+            raise Refused(f"run id {run_id[:40]!r} is not valid (only letters, digits and '-')")
         return self.folder / f"{run_id}{_SUFFIX}"
 
     def _files(self) -> list[os.DirEntry[str]]:
@@ -230,4 +230,4 @@ def _holder(text: str) -> Holder:
 
 def _unusable(path: Path, verb: str, error: OSError) -> KquotaError:
     why = error.strerror or str(error)
-    return Refused(f"{path}: cannot be {verb} ({why}). kquota writes the record of a run before each step")
+    return Refused(f"{path}: cannot be {verb} ({why}). kquota cannot continue without its journals")

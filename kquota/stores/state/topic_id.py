@@ -10,7 +10,7 @@ _UUID_LENGTH: Final = 36
 
 
 def printed(topic_id: uuid.UUID | None) -> str | None:
-    """Return a topic id from a broker as Kafka prints it, or None if it is all zeros, as from brokers before 2.8.
+    """Return a topic id as Kafka prints it, or None if the id is None or all zeros. Brokers before 2.8 send zeros.
 
     >>> printed(uuid.UUID("69b28804-fcac-4fac-b2eb-0da8b64e2ada"))
     'abKIBPysT6yy6w2otk4q2g'

@@ -1,4 +1,4 @@
-"""The folder of usage snapshots: a folder for each day, and in it one file for each reading."""
+"""The folder of usage snapshots: one folder for each day, with one file for each reading."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def add(
 ) -> tuple[Path | None, int]:
     """Write one reading as `date=YYYY-MM-DD/<cluster>-<UTC time>.jsonl.gz`: write, fsync, rename.
 
-    Returns its path and its number of rows. A reading without a row has no file, and its path is None. Raises Invalid
-    if the folder cannot be created, Refused if it cannot be written.
+    Returns the path of the file and its number of rows. For a reading without rows, writes no file and returns None and
+    0. Raises Invalid if the folder cannot be created, Refused if the file exists or cannot be written.
     """
     rows = [(bucket, use) for bucket, use in found if use.used is not None or use.tokens is not None]
     if not rows:
@@ -36,7 +36,7 @@ def add(
 
 
 def found(directories: Iterable[Path]) -> Listing:
-    """Return the usage snapshots in these folders, with the batches into which they were compacted.
+    """Return the usage snapshots in these folders that are not compacted yet, and the batches of the compacted ones.
 
     Raises Invalid for a folder that does not exist, and for a file that is not a snapshot.
     """
