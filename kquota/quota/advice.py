@@ -20,15 +20,15 @@ _LEAST: Final[Mapping[Model, float]] = {Model.RATE: 100_000.0, Model.SHARE: 1.0,
 for the largest batch (1 MB), so such a batch is always delayed.
 """
 _DIGITS: Final = 2
-"""The significant digits of a proposed limit, because a measured use is not exact."""
+"""A proposed limit has this many significant digits, because a measured use is not exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketStatistics:
-    """The use of one bucket, in the unit of its key. `percentile` is that of `broker`, where it is highest.
+    """The use of one bucket, in the unit of its key. `broker` is the broker with the highest `percentile`.
 
     `most` (the maximum), `seconds` (the time that the readings cover) and `throttled` are each the largest value of all
-    brokers. During `throttled` seconds, a broker throttled the client, so its real demand is unknown.
+    brokers. During `throttled` seconds, a broker throttled the client, so the real demand of the client is unknown.
     """
 
     bucket: QuotaBucket
@@ -199,7 +199,7 @@ def resized(quotas: Quotas, found: Sequence[ProposedLimit], wish: Wish) -> tuple
 
 
 def advised(quotas: Quotas, found: Iterable[ProposedLimit], changed: Iterable[Resized]) -> dict[Entity, Limits]:
-    """Return each entity that changes with all its limits, because a document replaces all limits of an entity."""
+    """Return all limits of each entity that changes, because a document replaces all limits of an entity."""
     limits: dict[Entity, dict[str, float]] = {}
     for one in found:
         limits.setdefault(one.entity, dict(quotas.get(one.entity, {})))[one.use.bucket.key] = one.limit

@@ -72,7 +72,7 @@ def digits(limit: float) -> str:
 
 
 class LimitReader:
-    """Reads entities and numbers of a document in YAML or JSON. Errors have the line and the column."""
+    """Reads entities and numbers of a document in YAML or JSON. Errors state the line and the column."""
 
     def __init__(self, source: Source) -> None:
         """The errors name the file of `source`."""

@@ -97,8 +97,8 @@ def by_level(quotas: Quotas) -> QuotasByLevel:
 
 
 def limiting(quotas: QuotasByLevel, client: Client, key: str, by: Per) -> tuple[int, Entity, float] | None:
-    """Return level, entity and limit of the quota that limits the bucket of this client and key. `by` is the identity
-    that has the bucket. None means unlimited.
+    """Return level, entity and limit of the quota that limits the bucket of this client and key, or None if it is
+    unlimited. `by` is the identity that has the bucket.
 
     The result is the first of `rungs` with a limit among the levels of `by`, but this function is fast enough for
     100,000 clients.
@@ -126,7 +126,7 @@ def winner(found: Iterable[Rung]) -> Rung | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """Whether a quota can apply to any client. `hidden_by` is the entity that always takes precedence over it, or None.
+    """Whether a quota can apply to any client. `hidden_by` is the entity that takes precedence over it, or None.
 
     With `nameless`, the quota still applies to clients that send no client-id.
     """

@@ -38,8 +38,8 @@ class QuotaBucket:
 class BucketUse:
     """The metrics of a bucket on one broker. None means that the broker does not report the value.
 
-    `used` is in the unit of the key, `throttle_ms` is the mean throttle time, and `tokens` is the level of KIP-599's
-    token bucket, which is negative while the controller rejects mutations.
+    `used` is in the unit of the key, `throttle_ms` is the mean throttle time, and `tokens` is the number of tokens in
+    the bucket of KIP-599, which is negative while the controller rejects mutations.
     """
 
     broker: str

@@ -37,7 +37,8 @@ _T = TypeVar("_T")
 class Writes:
     """Write rates in bytes per second: by broker, and by partition as a DataFrame (topic, partition, w).
 
-    The rate of a broker is divided among the partitions that it leads (`pace.allot`). Without both, rates are unknown.
+    The rate of a broker is divided among the partitions that it leads (`pace.allot`). A rate that is in neither is
+    unknown.
     """
 
     by_broker: Mapping[BrokerId, float]
@@ -62,11 +63,11 @@ class Measured:
 
     `max_bytes_in` is the highest write rate of a leader, or None if the rate of any leader is unknown. `rates_told` is
     true if any rate is known. `unallotted` are brokers with a given rate that lead no partition. `leaders_assumed` and
-    `in_sync_assumed` count moving partitions for which the input has no leader or no in-sync replicas.
-    `lagging` counts out-of-sync followers of moving partitions. No sum includes the bytes that they need to catch up.
-    `behind` counts out-of-sync followers in partitions of the plan that already have all their replicas. Each partition
-    of `assumed` is assumed to have the size that the operator gave, and the plan's first replica as its only replica
-    and leader. `unseen` are destinations that the sizes do not contain: they are empty, or from another cluster.
+    `in_sync_assumed` count moving partitions for which the input has no leader or no in-sync replicas. `lagging` counts
+    out-of-sync followers of moving partitions. No sum includes the bytes that they need to catch up. `behind` counts
+    out-of-sync followers in partitions of the plan that already have all target replicas. Each partition of `assumed`
+    is assumed to have the size that the operator gave, and the plan's first replica as its only replica and leader.
+    `unseen` are destinations that the sizes do not contain: brokers that are empty, or belong to another cluster.
     `least_replicas` is the plan's smallest replication factor.
     """
 
@@ -110,7 +111,7 @@ def measure(
     """Calculate the sums of `plan` over `replicas` (columns of `spark.sizes`). Raises Invalid, naming the input, for
     unusable input, and Refused if the sizes do not contain a partition of the plan.
 
-    `assumed_size`, in bytes, is for partitions that the sizes do not contain. `moved` is only calculated if `detailed`
+    `assumed_size`, in bytes, is for partitions that the sizes do not contain. `moved` is calculated only if `detailed`
     is set, because it needs two more jobs and only a report shows it. `waves` are calculated only if a `split` is
     given. `left` has the bytes that running copies still need (topic, partition, broker, left). `replicas` must not
     contain these copies.
@@ -271,7 +272,9 @@ def _rate(leaders: Iterable[Row], writes: Writes) -> Rate:
 
 
 def moved(partitions: DataFrame) -> Moved:
-    """Return the effect of a move on these partitions: bytes on each broker, and the topics with the most bytes."""
+    """Return the effect of a move on these partitions: bytes on each broker, and the topics with the most bytes to
+    copy.
+    """
     topics = (
         partitions.where(F.size("adds") > 0)
         .groupBy("topic")

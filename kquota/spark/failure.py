@@ -32,7 +32,7 @@ _ADVICE: Final[Mapping[str, tuple[str, ...]]] = {
 def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
     """Translate errors of Spark, py4j and gRPC into Refused, and errors of a lost server into Unreachable.
 
-    An error that Ctrl-C has caused becomes KeyboardInterrupt.
+    An error caused by Ctrl-C becomes KeyboardInterrupt.
     """
     try:
         yield
@@ -46,7 +46,7 @@ def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """True if the error comes from a Ctrl-C, which leaves an answer of the JVM unread, so the next request fails."""
+    """True if Ctrl-C caused the error. It leaves an answer of the JVM unread, so that the next request fails."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
@@ -66,7 +66,7 @@ def _as_kquota_error(error: Exception, jvm: Jvm | None, engine: Engine) -> Kquot
 
 
 def _details(error: Exception) -> str | None:
-    """Return the server's message in a gRPC error, or None for another error. `str` shows it only in the third line."""
+    """Return the server's message in a gRPC error, whose text begins with two other lines. None for another error."""
     details = getattr(error, "details", None)
     text = details() if callable(details) else None
     return text if isinstance(text, str) else None

@@ -63,12 +63,14 @@ _MOST_UNKNOWN: Final = 10
 
 
 def schema(table: dict[str, str]) -> str:
-    """Return the schema of a table, because Spark would otherwise read a cluster id of digits as a number."""
+    """Return the schema of a table. Without a schema, Spark would read a cluster id of digits as a number."""
     return ", ".join(f"`{name}` {kind}" for name, kind in table.items())
 
 
 def spanned(reader: Reader, spans: Iterable[Span]) -> DataFrame:
-    """Return one row for each snapshot: cluster, stamp, time, `before` (the previous time) and `seconds` between."""
+    """Return one row for each snapshot: its cluster, its time as `stamp` and `time`, the time of the previous snapshot
+    (`before`), and the `seconds` between the two. The last two are null for the first snapshot.
+    """
     rows = (
         {
             "cluster": span.taken.cluster,
@@ -158,10 +160,10 @@ def with_growth(rows: DataFrame, before: DataFrame | None) -> DataFrame:
 def by_broker(replicas: DataFrame) -> DataFrame:
     """Return the table of brokers, from the table of replicas.
 
-    `bytes_in` is the growth per second of the partitions that a broker leads. If leaders changed, the later leader
-    counts. Partitions with an unknown growth are not included, and `unknown` counts them. If they hold more than a
-    tenth of the bytes, `bytes_in` is null. `unproven` counts the partitions whose growth is wrong if their topic is
-    tiered.
+    `bytes_in` is the growth per second of the partitions that a broker leads. If the leader of a partition changed, the
+    later leader counts. Partitions with an unknown growth are not included, and `unknown` counts them. If they hold
+    more than a tenth of the bytes that the broker leads, `bytes_in` is null. `unproven` counts the partitions whose
+    growth is wrong if their topic is tiered.
     """
     led = F.coalesce("leader", F.lit(True)) & ~F.col("future")
     unknown = led & (F.col("grown").isNull() | F.col("leader").isNull())
@@ -199,7 +201,7 @@ def by_broker(replicas: DataFrame) -> DataFrame:
 
 
 def unproven() -> Column:
-    """Return the condition for a growth that is wrong if the topic is tiered, because the local start is unknown."""
+    """Return the condition for a growth that is wrong if the topic is tiered: the local start offset is unknown."""
     return F.col("grown").isNotNull() & F.coalesce("leader", F.lit(True)) & F.col("local_start_offset").isNull()
 
 
@@ -214,9 +216,9 @@ def ordinary(snapshot: DataFrame) -> DataFrame:
 
 
 def with_known_rates(replicas: DataFrame, ordinary: DataFrame) -> DataFrame:
-    """Return the table of replicas, with a null growth where the growth is wrong if the topic is tiered.
+    """Return the table of replicas. A growth that would be wrong for a tiered topic is null.
 
-    The growth of the topics in `ordinary` is kept.
+    The growth of the topics in `ordinary`, which are not tiered, is kept.
     """
     grown = F.when(~unproven() | F.coalesce("ordinary", F.lit(False)), F.col("grown"))
     return replicas.join(F.broadcast(ordinary), "topic", "left").withColumn("grown", grown).select(*REPLICAS)

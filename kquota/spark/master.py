@@ -22,8 +22,8 @@ def own_address(engine: Engine) -> str | None:
     """Return the local address at which a standalone master reaches this machine. None if only Spark knows it (yarn,
     k8s).
 
-    Raises Unreachable if none of its masters answers, because Spark would retry for minutes. Raises Invalid for an
-    invalid address.
+    Raises Unreachable if none of the given masters answers, because Spark would retry for minutes. Raises Invalid for
+    an invalid address.
     """
     assert engine.master is not None
     if not engine.master.startswith("spark://"):
