@@ -29,7 +29,7 @@ class QuotaWindow:
 
     @property
     def bucket_seconds(self) -> int:
-        """The seconds of quota that a full token bucket of KIP-599 holds. An empty bucket takes the same time to fill."""
+        """The seconds of quota in a full token bucket of KIP-599. An empty bucket takes the same time to fill."""
         return self.samples * self.seconds
 
 

@@ -253,11 +253,11 @@ def bucket(level: int, client: Client) -> tuple[str | None, str | None]:
 
 _SHARED: Final = (
     "all connections of {user} with {client}; no other client uses this bucket",
-    "all connections of {user} with {client}; each client-id of this user has a bucket of its own",
+    "all connections of {user} with {client}; each client-id of this user has its own bucket",
     "all clients of {user} together, except clients with a limit on a level above",
-    "all connections of {user} with {client}; each user has a bucket of its own",
-    "all connections of {user} with {client}; each user and client-id has a bucket of its own",
-    "all clients of {user} together, except clients with a limit on a level above; each user has a bucket of its own",
+    "all connections of {user} with {client}; each user has its own bucket",
+    "all connections of {user} with {client}; each user and client-id has its own bucket",
+    "all clients of {user} together, except clients with a limit on a level above; each user has its own bucket",
     "all users with {client} together, except clients with a limit on a level above",
     "all users with {client} together, except clients with a limit on a level above",
 )

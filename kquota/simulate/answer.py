@@ -87,7 +87,7 @@ def rate_within(
     while late(high):
         low, high = high, high * 2
         if high > _HIGHEST:
-            why = "because of the request percentage alone, the load takes longer"
+            why = "the request percentage alone makes the load take longer"
             raise NoRate(f"no mutation rate is high enough: {why}")
     while high - low > 1:
         middle = (low + high) // 2

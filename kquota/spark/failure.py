@@ -15,8 +15,12 @@ from kquota.spark.engine import Engine
 from kquota.spark.jvm import MORE_MEMORY, Jvm
 
 _ROOM: Final = ("Spark's temporary files are in TMPDIR (default /tmp). Set it to a folder with more space",)
-_LIMIT: Final = ("Spark's temporary files are in TMPDIR (default /tmp) and exceed the largest file size (ulimit -f)",)
-_VERSIONS: Final = ("The cluster's Spark and the local PySpark have different versions",)
+_LIMIT: Final = (
+    "Spark's temporary files, in TMPDIR (default /tmp), exceed the maximum file size. Raise it with ulimit -f",
+)
+_VERSIONS: Final = (
+    "The cluster's Spark and the local PySpark have different versions. Install the cluster's version locally",
+)
 _ADVICE: Final[Mapping[str, tuple[str, ...]]] = {
     "No space left on device": _ROOM,
     "File too large": _LIMIT,

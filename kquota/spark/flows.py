@@ -30,7 +30,7 @@ Rate = Callable[[int, Led], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flows:
-    """The work of a move and of each wave, the number of moving partitions in each wave, and the copies to each broker."""
+    """The work of a move and of each wave, the number of moving partitions of each wave, and the copies to brokers."""
 
     work: Work
     waves: Mapping[int, Work]

@@ -91,7 +91,7 @@ def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
         whole = whole & F.coalesce(F.col(name) >= 0, F.lit(True))
     bad = (
         F.when(F.col("problem").isNotNull(), F.col("problem"))
-        .when(F.col("time").isNull(), F.lit("contains a row whose cluster or time differs from that of the first row"))
+        .when(F.col("time").isNull(), F.lit("contains a row whose cluster or time differs from the first row"))
         .when(~F.coalesce(whole, F.lit(False)), F.lit(NO_REPLICA))
     )
     marked = rows.withColumnRenamed("time", "stamp").join(F.broadcast(spans), ["cluster", "stamp"], "left")

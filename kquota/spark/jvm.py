@@ -21,7 +21,7 @@ from kquota.errors import Parameter, Refused
 START_SECONDS: Final = 90
 LOOPBACK: Final = "127.0.0.1"
 OUT_OF_MEMORY: Final = "OutOfMemoryError"
-MORE_MEMORY: Final = ("Give it more with ", Parameter("conf"), " spark.driver.memory=8g")
+MORE_MEMORY: Final = ("Give Spark more memory with ", Parameter("conf"), " spark.driver.memory=8g")
 _DYING_SECONDS: Final = 2.0
 _OPENED: Final = (
     # Spark's own launcher opens the same packages (org.apache.spark.launcher.JavaModuleOptions). A test compares the

@@ -109,7 +109,7 @@ def _no_complaint() -> Column:
 
 
 def _complaint() -> Column:
-    """Return the reason why an entry is invalid, in the words of `reassign.plan`. It is null for a valid entry."""
+    """Return the reason why an entry is invalid, by the rules of `reassign.plan`. It is null for a valid entry."""
     name = F.concat_ws("-", "topic", "partition")
     shown = F.col("replicas").cast("string")
     # A lambda would run uncompiled for each of a million entries. `array_contains` returns null for a list with a null.
@@ -120,7 +120,7 @@ def _complaint() -> Column:
         F.when(F.col("corrupt").isNotNull(), F.concat(entry, F.lit(": is not a valid entry of a plan")))
         .when(F.col("topic").isNull(), F.lit("an entry without a topic"))
         .when(~F.col("topic").rlike(_NAME), F.concat(F.substring("topic", 1, 60), F.lit(": is not a valid topic name")))
-        .when(F.col("partition").isNull(), F.concat("topic", F.lit(": an entry without a partition's number")))
+        .when(F.col("partition").isNull(), F.concat("topic", F.lit(": an entry without a partition number")))
         .when(
             ~F.col("partition").between(0, HIGHEST_ID),
             F.concat(name, F.lit(f": partition must be from 0 to {HIGHEST_ID}")),

@@ -96,8 +96,9 @@ class Reader:
         if sum(file.stat().st_size for file in files) > _MOST_SENT:
             raise Refused(
                 _HISTORY,
-                f" {folder}: more than {human_bytes(_MOST_SENT)} of Parquet is not sent to a remote Spark. Copy "
-                "it to a place that Spark can read, and give that (s3a://BUCKET/history), or leave out ",
+                f" {folder}: contains more than {human_bytes(_MOST_SENT)} of Parquet, which kquota does not send to a "
+                "remote Spark. Copy the history to a place that Spark can read, and give its path "
+                "(s3a://BUCKET/history), or leave out ",
                 Parameter("spark_master"),
                 " and ",
                 Parameter("spark_remote"),

@@ -157,7 +157,7 @@ def session(
     with contextlib.ExitStack() as stack:
         if start is None:
             start = stack.enter_context(starting(scratch, inputs.size(), engine))
-        say("starting Spark ..." if engine.local else f"connecting to Spark, {engine.name} ...")
+        say("starting Spark ..." if engine.local else f"connecting to Spark ({engine.name}) ...")
         with in_one_line(start.jvm, engine):
             spark = start.session()
             if on_stage is not None:
