@@ -1,4 +1,4 @@
-"""Quotas proposed from measured use: a limit for each client, their sums, and the effect of more brokers."""
+"""Quotas proposed from measured use: a limit for each client, their sums, and the effect of a new number of brokers."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class Resized:
 
 
 def resized(quotas: Quotas, found: Sequence[ProposedLimit], wish: Wish) -> tuple[Resized, ...]:
-    """Return the existing limits without a proposal that change with the number of brokers (KIP-124: a quota is per
+    """Return the existing limits that have no proposal, but change with the number of brokers (KIP-124: a quota is per
     broker).
     """
     proposed = {(one.entity, one.use.bucket.key) for one in found}

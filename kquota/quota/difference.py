@@ -82,11 +82,10 @@ def difference(
 ) -> Difference:
     """Return the changes that a document makes to the current limits, which are in `standing`.
 
-    A named entity gets exactly the limits in the document, and its other limits are removed. If `prune` is set, all
-    limits of an entity that is not named are removed if `owns` covers the entity and `protect` does not. Otherwise this
-    entity stays unchanged. `throttles` are the current throttles of the brokers and topics that the document names.
-    Other throttles never change. Raises Refused if a protected entity in the document would change, and Invalid for
-    `prune` without `owns`.
+    A named entity gets exactly the limits in the document, and its other limits are removed. With `prune`, an entity
+    that is not named loses all limits if `owns` covers it and `protect` does not. Otherwise it stays unchanged.
+    `throttles` are the current throttles of the brokers and topics that the document names. Other throttles never
+    change. Raises Refused if a protected entity in the document would change, and Invalid for `prune` without `owns`.
     """
     wanted: dict[Entity, Limits] = dict(document.limits)
     kept = []

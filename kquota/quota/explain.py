@@ -52,7 +52,9 @@ class KeyAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """All answers for one client, one IP or both. `unresolved` are IP quotas on host names, which brokers resolve."""
+    """All answers for one client, one IP or both. `unresolved` are host names with an IP quota, which only brokers
+    resolve.
+    """
 
     client: Client | None
     ip: str | None

@@ -1,4 +1,4 @@
-"""Lint rules for names: names that look like mistakes, host names, and names that look alike."""
+"""Lint rules for names: names that look like mistakes, host names, names that look alike, and equal addresses."""
 
 from __future__ import annotations
 

@@ -150,9 +150,7 @@ def reach(quotas: Quotas, entity: Entity, key: str) -> Reach:
 
 
 def exceptions(quotas: Quotas, client: Client, key: str) -> tuple[Entity, ...]:
-    """Return the entities that would take precedence if an unknown part (None) of `client` had the name that they
-    give.
-    """
+    """Return the entities that would take precedence if `client` had their names for its unknown parts (None)."""
     bound = winner(rungs(quotas, client, key))
     below = len(LEVELS) + 1 if bound is None else bound.level
     found = [

@@ -37,7 +37,7 @@ class Deploy:
 
     @property
     def mutations(self) -> int:
-        """All accepted mutations."""
+        """The number of accepted mutations."""
         return sum(one.mutations for one in self.rounds)
 
 

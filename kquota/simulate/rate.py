@@ -70,7 +70,7 @@ class Rate:
         return self.observed(now)[1]
 
     def observed(self, now: int) -> tuple[float, int]:
-        """Return the rate and its window, in one pass because a trace calls this method millions of times."""
+        """Return the rate and its window, in one pass, because a trace calls this method millions of times."""
         if not self._kept:
             self._kept.append(_Sample(now, now))
         age = self.samples * self.sample_ms

@@ -81,9 +81,9 @@ def making() -> Path | None:
 
 
 def wanted(environment: Mapping[str, str], *, terminal: bool) -> bool:
-    """True if a command may start a process in the background that creates the archive.
+    """True if a command may start a background process that creates the archive.
 
-    A command at a terminal may start it, except in a CI build. Any other command may start it only with
+    A command at a terminal may start one, except in a CI build. Any other command may start one only with
     KQUOTA_SPARK_ARCHIVE=on. `off` prevents both creating and using an archive.
     """
     setting = environment.get(SETTING) or "auto"

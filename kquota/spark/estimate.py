@@ -47,7 +47,7 @@ class Writes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsized:
-    """Partitions of the plan that the sizes do not contain: their number, and the first names."""
+    """Partitions of the plan that the sizes do not contain: their number, and the first few names."""
 
     partitions: int
     named: tuple[str, ...]
@@ -153,7 +153,7 @@ def measure(
 
 
 def bytes_left(reader: Reader, copies: Mapping[ReplicaId, RunningCopy]) -> DataFrame | None:
-    """Return the bytes that running copies still need, without unknown ones. None if the bytes of no copy are known."""
+    """Return the bytes that running copies still need, as far as they are known. None if all are unknown."""
     rows = [
         {"topic": name.topic, "partition": name.partition, "broker": broker, "left": copy.left}
         for (name, broker), copy in copies.items()
@@ -201,7 +201,7 @@ class _WaveFrames:
 def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> _WaveFrames:
     """Split the moving partitions into waves, in the order of topic and partition."""
     ordered = moving.withColumn("n", F.row_number().over(Window.orderBy(*KEY)) - 1)
-    # Only bytes leave Spark, as one list, because a million names would be a hundred times larger.
+    # Only the bytes of each partition leave Spark, because a million names would be a hundred times larger.
     copied = F.struct("n", (F.col("size") * F.size("adds")).alias("bytes"))
     listed = ordered.agg(F.sort_array(F.collect_list(copied)).alias("every"))
     sizes = listed.select("every.bytes").collect()[0][0]
@@ -263,7 +263,9 @@ def _max_bytes_in(leaders: Iterable[Row], writes: Writes) -> float | None:
 
 
 def _rate(leaders: Iterable[Row], writes: Writes) -> Rate:
-    """Return a function for the write rate of partitions: their part of the leader's given rate, or their own rates."""
+    """Return a function for the write rate of partitions: their part of the leader's given rate, or else their own
+    rates.
+    """
     allotted: dict[int, Allotment] = {}
     for row in leaders:
         if (rate := writes.by_broker.get(row["leader"])) is not None:

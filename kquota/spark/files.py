@@ -43,7 +43,7 @@ class Files:
         return self.names.get(link, link)
 
     def given_names(self) -> tuple[str, ...]:
-        """Return the operator's names of all files."""
+        """Return the operator's name for each file."""
         return (*self.names.values(), *self.elsewhere)
 
     def size(self) -> int:

@@ -97,7 +97,7 @@ def _led() -> dict[str, Column]:
 
 
 def part(row: Row) -> Led:
-    """Return the sums of a row of `summed`, which cover some of the partitions that its leader leads."""
+    """Return a row of `summed` as `Led`. The row covers some of the partitions that one broker leads."""
     known = row["written"] == row["partitions"]
     return Led(partitions=row["partitions"], bytes=row["bytes"], writes=row["writes"] if known else None)
 

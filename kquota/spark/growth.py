@@ -59,7 +59,9 @@ BROKERS: Final = {
 }
 NO_REPLICA: Final = "contains a row without a replica or a valid size"
 _MOST_UNKNOWN: Final = 10
-"""The rate of a broker is unknown if the growth of more than a tenth of the bytes that it leads is unknown."""
+"""The rate of a broker is unknown if partitions with an unknown growth hold more than a tenth of the bytes that it
+leads.
+"""
 
 
 def schema(table: dict[str, str]) -> str:
@@ -99,7 +101,7 @@ def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def before(reader: Reader, listing: Listing) -> DataFrame | None:
-    """Return the rows of the last rolled snapshot of each cluster with waiting snapshots. None without such rows."""
+    """Return the rows of the last rolled snapshot of each cluster with waiting snapshots. None if there is none."""
     clusters = {each.cluster for each in listing.waiting.values()}
     newest = [each for each in listing.newest().values() if each.cluster in clusters]
     if not newest:

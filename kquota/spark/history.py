@@ -52,8 +52,8 @@ class History:
     def by_partition(self, window: float | None = None) -> DataFrame | None:
         """Return the columns topic, partition and w: the mean write rate in bytes per second.
 
-        The rate covers the last `window` seconds, or the whole history if `window` is None. It adds up the growth of
-        the leader in each snapshot. A single snapshot shows no growth, so the result is then None.
+        The rate covers the last `window` seconds, or the whole history if `window` is None. In each snapshot, only the
+        growth of the leader counts. A single snapshot shows no growth, so the result is then None.
         """
         if self.first == self.last:
             return None
@@ -153,7 +153,7 @@ def _proven(replicas: DataFrame, snapshot: DataFrame) -> tuple[DataFrame, int]:
 
 
 def _known(reader: Reader, found: Listing) -> Listing:
-    """Return the listing with the snapshots in tables elsewhere added. Only Spark can read these tables.
+    """Return the listing, including the snapshots in tables elsewhere, which only Spark can read.
 
     Raises Invalid for a snapshot that is older than these tables and not in them.
     """

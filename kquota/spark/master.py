@@ -58,7 +58,7 @@ def _address(place: str) -> tuple[str, int]:
 
 
 def await_executors(spark: SparkSession) -> None:
-    """Return when one executor exists. Raises Refused if none starts within 60 s, because Spark would wait forever."""
+    """Wait until an executor exists. Raises Refused if none starts within 60 s, because Spark would wait forever."""
     context = spark.sparkContext
     deadline = time.monotonic() + EXECUTOR_SECONDS
     # The driver also counts as an executor.

@@ -32,7 +32,7 @@ class Health:
 
     `bad` rows lack a broker, topic, partition or valid size. `future` rows are copies between two log dirs of one
     broker. If a replica is listed twice, the largest row is kept, and `duplicate` counts the others. `offline` counts
-    log dirs that their broker could not read, so that their replicas are missing.
+    unreadable log dirs, whose replicas are missing.
     """
 
     cluster: str | None

@@ -46,7 +46,7 @@ def without_rates(standing: Standing) -> Iterator[Finding]:
 
 
 def stale(standing: Standing) -> Iterator[Finding]:
-    """Report entries of partitions that do not exist, or of brokers that have no replica of them."""
+    """Report entries whose partition does not exist, or whose broker has no replica of the partition."""
     yield from _of_entries(
         standing,
         _is_stale,

@@ -45,7 +45,7 @@ Where: TypeAlias = BrokerId | Default
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One reading of all throttles. `limits` has every broker that reported its rates, and DEFAULT if it has a rate.
+    """One reading of all throttles. `limits` has every broker that reported its rates, and DEFAULT if a default is set.
 
     `lists` are the lists that are set on topics, including "". `misplaced` are lists that are set on a broker, which
     ignores them. `runs` are the recorded runs that are unfinished, oldest first. `release` is None if it is unknown.

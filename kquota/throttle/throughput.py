@@ -38,7 +38,7 @@ class MeasuredFlow:
     """The measurement over `seconds`: bytes per second, and lags in offsets. None means unknown, never 0.
 
     `leader` and `follower` are LeaderReplicationThrottledRate and FollowerReplicationThrottledRate of each broker, and
-    `lag` is its SumReplicaLag. They cover only its replicas of throttled partitions. `bytes_in` is
+    `lag` is its SumReplicaLag. All three cover only the broker's replicas of throttled partitions. `bytes_in` is
     PartitionBytesInRate. `lags` has the sum of the lags of each partition. `keep_up` is the follower traffic, which the
     leader counts but does not delay (KAFKA-4313): the write rate of its throttled partitions, once for each in-sync
     follower. `behind` is the same sum for out-of-sync followers, which are delayed.
