@@ -127,7 +127,7 @@ def apply(
 
 
 def _unseen(quotas: ClusterQuotas, sent: list[Replacement], attempts: Iterator[object]) -> dict[Entity, str]:
-    """Read until all sent replacements are visible, and return the reason for each entity that is not.
+    """Read until all sent replacements are visible. Return the reason for each entity whose replacement is not visible.
 
     On KRaft, a read right after a write is often stale.
     """

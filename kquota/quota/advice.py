@@ -1,4 +1,4 @@
-"""Quotas proposed from measured use: a limit for each client, their sums, and the effect of more brokers."""
+"""Quotas proposed from measured use: a limit for each client, their sums, and the effect of a new number of brokers."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _LEAST: Final[Mapping[Model, float]] = {Model.RATE: 100_000.0, Model.SHARE: 1.0,
 for the largest batch (1 MB), so such a batch is always delayed.
 """
 _DIGITS: Final = 2
-"""The significant digits of a proposed limit, because a measured use is not exact."""
+"""A proposed limit has this many significant digits, because a measured use is not exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketStatistics:
-    """The use of one bucket, in the unit of its key. `percentile` is that of `broker`, where it is highest.
+    """The use of one bucket, in the unit of its key. `broker` is the broker with the highest `percentile`.
 
     `most` (the maximum), `seconds` (the time that the readings cover) and `throttled` are each the largest value of all
-    brokers. During `throttled` seconds, a broker throttled the client, so its real demand is unknown.
+    brokers. During `throttled` seconds, a broker throttled the client, so the real demand of the client is unknown.
     """
 
     bucket: QuotaBucket
@@ -180,7 +180,7 @@ class Resized:
 
 
 def resized(quotas: Quotas, found: Sequence[ProposedLimit], wish: Wish) -> tuple[Resized, ...]:
-    """Return the existing limits without a proposal that change with the number of brokers (KIP-124: a quota is per
+    """Return the existing limits that have no proposal, but change with the number of brokers (KIP-124: a quota is per
     broker).
     """
     proposed = {(one.entity, one.use.bucket.key) for one in found}
@@ -199,7 +199,7 @@ def resized(quotas: Quotas, found: Sequence[ProposedLimit], wish: Wish) -> tuple
 
 
 def advised(quotas: Quotas, found: Iterable[ProposedLimit], changed: Iterable[Resized]) -> dict[Entity, Limits]:
-    """Return each entity that changes with all its limits, because a document replaces all limits of an entity."""
+    """Return all limits of each entity that changes, because a document replaces all limits of an entity."""
     limits: dict[Entity, dict[str, float]] = {}
     for one in found:
         limits.setdefault(one.entity, dict(quotas.get(one.entity, {})))[one.use.bucket.key] = one.limit

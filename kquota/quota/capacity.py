@@ -29,7 +29,7 @@ class QuotaWindow:
 
     @property
     def bucket_seconds(self) -> int:
-        """Seconds of quota that a full token bucket of KIP-599 holds. An empty bucket takes the same time to fill."""
+        """The seconds of quota in a full token bucket of KIP-599. An empty bucket takes the same time to fill."""
         return self.samples * self.seconds
 
 
@@ -41,7 +41,7 @@ class BrokerCapacity:
     """The settings of one live broker that affect quotas. None means unknown.
 
     `listeners` counts the listeners except those of controllers. `largest_batch` is message.max.bytes. `callback` is
-    client.quota.callback.class, and also None if the broker has none. `static` has the static limits by quota key.
+    client.quota.callback.class, which is also None if the broker has none. `static` has the static limits by quota key.
     """
 
     id: BrokerId
@@ -75,7 +75,7 @@ class BrokerCapacity:
 
 def broker(id_: BrokerId, settings: Mapping[str, str | None]) -> BrokerCapacity:
     """Parse the quota settings of a broker from its configs, as DescribeConfigs returns them. An empty mapping means
-    that they are unknown.
+    that the settings are unknown.
 
     `controllers` has the ids of the quorum voters, whose settings apply to mutations. It is empty with ZooKeeper, where
     any broker can be the controller, and None if the broker does not report the voters.
@@ -151,14 +151,14 @@ class Capacity:
 
     @property
     def callback(self) -> str | None:
-        """The client.quota.callback.class, which decides about quotas in place of Kafka (KIP-257). None if no broker
+        """The client.quota.callback.class, which decides about quotas instead of Kafka (KIP-257). None if no broker
         reports one.
         """
         return next((broker.callback for broker in self.brokers or () if broker.callback is not None), None)
 
     def static(self, key: str) -> float | None:
-        """Return the lowest limit that a broker config sets for `key`. It applies if no level has a limit. None if
-        there is none or it is unknown.
+        """Return the lowest limit that a broker config sets for `key`. It applies if no level has a limit. None if no
+        broker reports such a limit.
         """
         return min((b.static[key] for b in self.brokers or () if b.static and key in b.static), default=None)
 

@@ -32,8 +32,8 @@ class Throttling:
     pruned: Literal[False] = False
 
     def differing(self) -> Iterator[tuple[str, str | None, str | None]]:
-        """Yield (key, old, new) for each key that changes, sorted. None means not set. The order of a list is
-        irrelevant.
+        """Yield (key, old, new) for each key that changes, sorted. None means not set. A different order of list
+        entries is not a change.
         """
         for key in sorted({*self.before, *self.after}):
             old, new = self.before.get(key), self.after.get(key)
@@ -80,12 +80,12 @@ class Difference:
 def difference(
     document: Document, standing: Mapping[Entity, Limits], *, prune: bool, throttles: Throttles | None = None
 ) -> Difference:
-    """Return the changes that turn the limits in `standing` into those in `document`.
+    """Return the changes that a document makes to the current limits, which are in `standing`.
 
-    A named entity gets exactly the limits in the document, and its other limits are removed. An entity that is not
-    named stays unchanged, unless `prune` is set, `owns` covers it and `protect` does not. `throttles` are the current
-    throttles of the brokers and topics that the document names. Other throttles never change. Raises Refused if a
-    protected entity that is named would change, and Invalid for `prune` without `owns`.
+    A named entity gets exactly the limits in the document, and its other limits are removed. With `prune`, an entity
+    that is not named loses all limits if `owns` covers it and `protect` does not. Otherwise it stays unchanged.
+    `throttles` are the current throttles of the brokers and topics that the document names. Other throttles never
+    change. Raises Refused if a protected entity in the document would change, and Invalid for `prune` without `owns`.
     """
     wanted: dict[Entity, Limits] = dict(document.limits)
     kept = []
@@ -124,7 +124,7 @@ def _must_not_be_protected(document: Document, replacements: tuple[Replacement, 
 
 
 def throttlings(wanted: Throttles, standing: Throttles) -> tuple[Throttling, ...]:
-    """Return the changes that turn `standing` into `wanted`, for the resources in `wanted`."""
+    """Return the changes that turn the throttles in `standing` into `wanted`, for the resources in `wanted`."""
     every = (
         Throttling(entity=resource, before=standing.get(resource, {}), after=wanted[resource])
         for resource in sorted(wanted, key=order)

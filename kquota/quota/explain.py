@@ -22,10 +22,10 @@ class KeyAnswer:
     """The answer for one key. `limit` is None if unlimited. `cluster` and `burst` are None if unlimited or unknown.
 
     `static` names the broker config that sets the limit if no level does. `per` is the identity that has the bucket,
-    and `shared` describes the clients in it. Both are None if unlimited. `exceptions` are the entities that take
-    precedence for some names of a client whose user or client-id is unknown. `cluster` is the total that all live
-    brokers allow. `burst` is the amount that can pass at once: `limit` times `burst_seconds`, which is None if it is
-    unknown, and for request_percentage. An empty token bucket fills in `burst_seconds`.
+    and `shared` describes the clients that use the bucket. Both are None if unlimited. `exceptions` are the entities
+    that take precedence for some names of a client whose user or client-id is unknown. `cluster` is the total that all
+    live brokers allow. `burst` is the amount that can pass at once: `limit` times `burst_seconds`. `burst_seconds` is
+    None if it is unknown, and for request_percentage. An empty token bucket fills in this time.
     """
 
     key: str
@@ -52,7 +52,9 @@ class KeyAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """All answers for one client, one IP or both. `unresolved` are IP quotas on host names, which brokers resolve."""
+    """All answers for one client, one IP or both. `unresolved` are host names with an IP quota, which only brokers
+    resolve.
+    """
 
     client: Client | None
     ip: str | None

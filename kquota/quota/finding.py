@@ -11,7 +11,7 @@ from kquota.quota.limits import QuotaChange
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaFinding:
     """A quota to check: what is wrong, why, and how to correct it. Without a key, the finding is about the whole
-    entity. Without an entity, it is about the brokers.
+    entity. Without an entity, it is about the brokers, or about something that kquota could not read.
 
     `cure` has the changes that carry out `do`, in order. It is empty if only a person can know the intended value.
     """

@@ -43,8 +43,8 @@ def divided(
 ) -> tuple[Mapping[Entity, Limits], tuple[Loss, ...]]:
     """Return the entities that a format can hold, in display order, and the losses.
 
-    `wrong` returns the reason why the format cannot hold an entity, or None. An entity is never held in part, because
-    other tools remove the limits of an entity that are not in their document.
+    `wrong` returns the reason why the format cannot hold an entity, or None. A format holds an entity completely or not
+    at all, because other tools remove the limits of an entity that are not in their document.
     """
     broken = dict(unfit(document.limits))
     held: dict[Entity, Limits] = {}
@@ -72,7 +72,7 @@ def digits(limit: float) -> str:
 
 
 class LimitReader:
-    """Reads entities and numbers of a document in YAML or JSON. Errors have the line and the column."""
+    """Reads entities and numbers of a document in YAML or JSON. Errors state the line and the column."""
 
     def __init__(self, source: Source) -> None:
         """The errors name the file of `source`."""

@@ -1,4 +1,4 @@
-"""The limits of an entity: parsing, printing, changes of single keys, and the replacement of all limits."""
+"""The limits of an entity: parsing, printing, changes to individual keys, and the replacement of all limits."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def _binds_others(quotas: Quotas, entity: Entity, key: str, client: Client) -> b
 
 def _heir(quotas: Quotas, entity: Entity, key: str, client: Client) -> Entity | None:
     """Return the entity that would apply to this client without `entity`, if it gives the same limit in the same
-    bucket. Otherwise None, also if `entity` does not apply to this client.
+    bucket. Return None in all other cases, also if `entity` does not apply to this client.
     """
     found = rungs(quotas, client, key)
     won = winner(found)

@@ -1,4 +1,4 @@
-"""Lint rules for names: names that look like mistakes, host names, and names that look alike."""
+"""Lint rules for names: names that look like mistakes, host names, names that look alike, and equal addresses."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _without_type(name: str) -> str | None:
 
 
 def _trimmed(name: str) -> str | None:
-    """Return the name without surrounding white space. None if it has none, or consists only of white space."""
+    """Return the name without surrounding white space. None if the name has no such white space, or nothing else."""
     return name.strip() if name.strip() not in ("", name) else None
 
 

@@ -54,7 +54,7 @@ report them.
 
 
 class Principals(ClusterQuotas, Protocol):
-    """The client quotas of a cluster with its users, their credentials, its brokers, their release and its id."""
+    """The client quotas, users, SCRAM credentials and brokers of one cluster, with its release and its id."""
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
         """Return the users of this name, or all users, with their limits and their SCRAM credentials."""

@@ -97,8 +97,8 @@ def by_level(quotas: Quotas) -> QuotasByLevel:
 
 
 def limiting(quotas: QuotasByLevel, client: Client, key: str, by: Per) -> tuple[int, Entity, float] | None:
-    """Return level, entity and limit of the quota that limits the bucket of this client and key. `by` is the identity
-    that has the bucket. None means unlimited.
+    """Return level, entity and limit of the quota that limits the bucket of this client and key, or None if it is
+    unlimited. `by` is the identity that has the bucket.
 
     The result is the first of `rungs` with a limit among the levels of `by`, but this function is fast enough for
     100,000 clients.
@@ -126,7 +126,7 @@ def winner(found: Iterable[Rung]) -> Rung | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """Whether a quota can apply to any client. `hidden_by` is the entity that always takes precedence over it, or None.
+    """Whether a quota can apply to any client. `hidden_by` is the entity that takes precedence over it, or None.
 
     With `nameless`, the quota still applies to clients that send no client-id.
     """
@@ -150,9 +150,7 @@ def reach(quotas: Quotas, entity: Entity, key: str) -> Reach:
 
 
 def exceptions(quotas: Quotas, client: Client, key: str) -> tuple[Entity, ...]:
-    """Return the entities that would take precedence if an unknown part (None) of `client` had the name that they
-    give.
-    """
+    """Return the entities that would take precedence if `client` had their names for its unknown parts (None)."""
     bound = winner(rungs(quotas, client, key))
     below = len(LEVELS) + 1 if bound is None else bound.level
     found = [
@@ -253,11 +251,11 @@ def bucket(level: int, client: Client) -> tuple[str | None, str | None]:
 
 _SHARED: Final = (
     "all connections of {user} with {client}; no other client uses this bucket",
-    "all connections of {user} with {client}; each client-id of this user has a bucket of its own",
+    "all connections of {user} with {client}; each client-id of this user has its own bucket",
     "all clients of {user} together, except clients with a limit on a level above",
-    "all connections of {user} with {client}; each user has a bucket of its own",
-    "all connections of {user} with {client}; each user and client-id has a bucket of its own",
-    "all clients of {user} together, except clients with a limit on a level above; each user has a bucket of its own",
+    "all connections of {user} with {client}; each user has its own bucket",
+    "all connections of {user} with {client}; each user and client-id has its own bucket",
+    "all clients of {user} together, except clients with a limit on a level above; each user has its own bucket",
     "all users with {client} together, except clients with a limit on a level above",
     "all users with {client} together, except clients with a limit on a level above",
 )

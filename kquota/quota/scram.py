@@ -74,7 +74,7 @@ def must_be_a_password(password: str) -> None:
 
 
 def must_be_iterations(mechanism: str, iterations: int) -> None:
-    """Raise Invalid, in Kafka's words where Kafka has them, for iterations that brokers refuse."""
+    """Raise Invalid for a number of iterations that brokers refuse, with Kafka's own message if it has one."""
     if iterations < FEWEST_ITERATIONS:
         raise Invalid(f"Iterations {iterations} is less than the minimum {FEWEST_ITERATIONS} required for {mechanism}")
     if iterations > MOST_ITERATIONS:

@@ -13,7 +13,9 @@ from kquota.quota.precedence import Client, Per, Quotas, QuotasByLevel, by_level
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaBucket:
-    """The client of a quota metric, as its tags name it: a user, a client-id, or both. An absent tag is None."""
+    """A quota key, and the client that the tags of its metric name: a user, a client-id, or both. An absent tag is
+    None.
+    """
 
     key: str
     user: str | None
@@ -38,8 +40,8 @@ class QuotaBucket:
 class BucketUse:
     """The metrics of a bucket on one broker. None means that the broker does not report the value.
 
-    `used` is in the unit of the key, `throttle_ms` is the mean throttle time, and `tokens` is the level of KIP-599's
-    token bucket, which is negative while the controller rejects mutations.
+    `used` is in the unit of the key, `throttle_ms` is the mean throttle time, and `tokens` is the number of tokens in
+    the bucket of KIP-599, which is negative while the controller rejects mutations.
     """
 
     broker: str
@@ -72,14 +74,14 @@ class Usage:
 
     @property
     def worst(self) -> BucketUse:
-        """The reading with the highest use. A throttled reading comes before readings that are not throttled."""
+        """The reading with the highest use, among the throttled readings if there are any."""
         if len(self.readings) == 1:
             return self.readings[0]
         return max(self.readings, key=lambda one: (one.throttled, one.used or 0.0))
 
     @property
     def share(self) -> float | None:
-        """The use on the worst broker, as a share of the limit. None without a limit or a reported use."""
+        """The use on the worst broker, as a share of the limit. None without a limit above 0 or a reported use."""
         return share(self.worst, self.limit)
 
     @property

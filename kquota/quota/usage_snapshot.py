@@ -23,8 +23,8 @@ _FIRST_SECONDS: Final = FULL_SAMPLES_MS // 1_000
 
 
 def weight(time: datetime, before: datetime | None) -> int:
-    """Return the seconds that a reading at `time` covers: the time since the reading `before` (at least 1 s, at most an
-    hour), or the quota window without it.
+    """Return the seconds that a reading at `time` covers: the time since the previous reading at `before`, at most an
+    hour and at least 1 s, or the quota window if `before` is None.
     """
     if before is None:
         return _FIRST_SECONDS

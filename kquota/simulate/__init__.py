@@ -1,5 +1,5 @@
 """The quota arithmetic of a broker: when it accepts a request, and for how long it delays a client. A program needs
-only these names.
+only the names in `__all__`.
 
 The code is pure. Time is an argument, in ms.
 """

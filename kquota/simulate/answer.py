@@ -37,7 +37,7 @@ class Deploy:
 
     @property
     def mutations(self) -> int:
-        """All accepted mutations."""
+        """The number of accepted mutations."""
         return sum(one.mutations for one in self.rounds)
 
 
@@ -87,7 +87,7 @@ def rate_within(
     while late(high):
         low, high = high, high * 2
         if high > _HIGHEST:
-            why = "because of the request percentage alone, the load takes longer"
+            why = "the request percentage alone makes the load take longer"
             raise NoRate(f"no mutation rate is high enough: {why}")
     while high - low > 1:
         middle = (low + high) // 2
@@ -106,7 +106,7 @@ class Flow:
     Steady rates are per second. They cover the time from the end of the second window, when the first burst is used up,
     to the last request. They are None if this time is shorter than one window. `by` names the quotas that caused the
     waits. `costs` names the kinds of cost of the requests: bytes, thread_ms, mutations. With `unfinished`, a fetch
-    never gets an answer, or the waits exceed 30 days.
+    never gets any data, or the waits exceed 30 days.
     """
 
     begin: int
@@ -132,9 +132,9 @@ class Flow:
 
 @dataclass(slots=True)
 class _Since:
-    """The amount accepted from `at` on, and the part of it before `last`, the time of the last request.
+    """The amounts accepted since `at`. `before` has the amounts accepted before `last`, the time of the last request.
 
-    A rate covers the time between them, because the last request has no duration yet.
+    A rate covers the time from `at` to `last`, because the last request has no duration yet.
     """
 
     at: int
@@ -174,7 +174,7 @@ class Walk:
         self._client = SimulatedClient(quotas=self.quotas, closed_loop=self.closed_loop)
 
     def take(self, request: Request) -> None:
-        """Process the next request. Requests after waits of more than 30 days are ignored."""
+        """Process the next request. It is ignored if the waits so far add up to more than 30 days."""
         if len(self._costs) < len(_COSTS):
             self._costs.update(name for name in _COSTS if getattr(request, name))
         for sent in self._client.send(request):

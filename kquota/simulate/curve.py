@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 MOST: Final = 120
-"""The maximum number of cells of a curve. A curve is for people, and a trace may last a million seconds."""
+"""The maximum number of cells of a curve. Without it, a trace of a million seconds would need a million cells."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Curve:
     """Sums over cells of `seconds` each, a power of two that doubles if there would be too many cells.
 
-    Cell n begins (`first` + n) x `seconds` after 0 ms, so that any two curves can be added without loss.
+    Cell n begins at second (`first` + n) x `seconds`, so that any two curves can be added without loss.
     """
 
     seconds: int = 1

@@ -1,4 +1,4 @@
-"""The delay of a client: its token bucket, its quota managers, and the two drafts of KIP-599."""
+"""The delay of a client under each kind of quota, and under the two drafts of KIP-599."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Bucket:
     negative.
 
     A request is accepted while there are 0 or more tokens, whatever it costs. An unused bucket is full. Raises Invalid
-    for a rate that is not more than 0 and finite, and for less than 1 sample.
+    for a rate that is 0, negative or not finite, and for fewer than 1 sample.
     """
 
     rate: float
@@ -91,8 +91,8 @@ def most_thread_ms(bound: float, connections: int, request_ms: float) -> float:
     """Return the most thread time, in ms per second on one broker, that a user gets in the long run: max(quota, C x R).
 
     `bound` is the request_percentage, C is `connections` and R is `request_ms`. The longest delay is one second, so
-    each connection can send one request per second. The user exceeds the quota if these requests together need more.
-    Source: KIP-124.
+    each connection can send one request per second. The user exceeds the quota if these requests together need more
+    than the quota. Source: KIP-124.
     """
     return max(bound * SAMPLE_MS / 100, connections * request_ms)
 
@@ -121,8 +121,8 @@ class Throughput:
 
     @property
     def most(self) -> int:
-        """The maximum that one fetch returns, in bytes: the quota of all samples except one, so that an idle client is
-        never delayed.
+        """The maximum that one fetch returns, in bytes: the quota of all samples except one, so that a client that was
+        idle is not delayed.
 
         It is at least 1, because a broker returns at least one message even if the message is larger.
         """
@@ -175,7 +175,7 @@ class Draft:
     """A draft of KIP-599. `rate` is in mutations per second. A burst of `samples` seconds of this rate is possible at
     once.
 
-    Raises Invalid for a rate that is not more than 0 and finite, and for less than 1 sample.
+    Raises Invalid for a rate that is 0, negative or not finite, and for fewer than 1 sample.
     """
 
     spread: Spread

@@ -31,7 +31,8 @@ class Request(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """One attempt of a request: when the broker read it, what it accepted, and how long the client is then muted.
+    """One attempt to send a request: when the broker read it, what the broker accepted, and how long it mutes the
+    client.
 
     With `served`, the client need not send the request again. `by` is the quota that causes the wait, or None without a
     wait.
@@ -52,7 +53,7 @@ class Quotas:
 
     With `strict`, mutations over the quota are rejected. Otherwise they are accepted and delayed, as for an old client
     (KIP-599). `samples` is quota.window.num and controller.quota.window.num. Raises Invalid for a key that is not
-    simulated, for two keys of one model, for a limit that is not more than 0 and finite, and for less than 1 sample.
+    simulated, for two keys of one model, for a limit that is 0, negative or not finite, and for fewer than 1 sample.
     """
 
     limits: Mapping[str, float]
@@ -88,9 +89,9 @@ class SimulatedClient:
     """One connection. It sends its requests in order: each when it is due and the client is no longer muted.
 
     With `closed_loop`, the client pauses between two requests as in its load, so every wait delays all later requests.
-    Otherwise requests queue up in the meantime. Each request counts under every quota, and the longest wait applies,
-    not the sum. A fetch that has to wait gets an empty answer and does not count in the byte rate. A rejected topic
-    spends no tokens. Both are sent again after the wait.
+    Otherwise requests queue up while the client is muted. Each request counts under every quota, and the longest wait
+    applies, not the sum. A fetch that has to wait gets an empty answer and does not count in the byte rate. A rejected
+    topic spends no tokens. Both are sent again after the wait.
     """
 
     quotas: Quotas
@@ -112,7 +113,7 @@ class SimulatedClient:
     def send(self, request: Request) -> Iterator[Sent]:
         """Yield all attempts until the whole request is accepted. Requests must be in the order of their times.
 
-        A fetch never gets an answer if each attempt costs more thread time than the quota adds until the next attempt.
+        A fetch never gets any data if each attempt costs more thread time than the quota adds until the next attempt.
         After a thousand attempts the client is `starved`, and sends nothing more.
         """
         if self.starved:
@@ -167,7 +168,7 @@ class SimulatedClient:
 
 
 class Admission(Protocol):
-    """A mutation quota: `Mutations` as shipped, and the drafts."""
+    """A mutation quota: `Mutations` as shipped, or a `Draft`."""
 
     def admit(self, mutations: float, now: int) -> int | None:
         """Request a topic that can be rejected. Return None if it is accepted, otherwise the ms to wait."""
@@ -195,7 +196,7 @@ class Round:
 class Manner:
     """How a client sends topics: the number in each request (None: all that remain), and its cost in thread time.
 
-    Only the request percentage and `strict` of `quotas` are used. Raises Invalid for less than 1 topic.
+    Only the request percentage and `strict` of `quotas` are used. Raises Invalid if `per_request` is less than 1.
     """
 
     quotas: Quotas = field(default_factory=Quotas)

@@ -16,7 +16,7 @@ def must_be_positive(value: float, what: str) -> None:
 
 
 def must_be_whole(value: int, what: str) -> None:
-    """Raise Invalid, naming `what`, for less than 1."""
+    """Raise Invalid, naming `what`, for a value of less than 1."""
     if value < 1:
         raise Invalid(f"{what} {value}: must be 1 or more")
 
@@ -36,9 +36,9 @@ class _Sample:
 class Rate:
     """The recorded amount per second, over at most `samples` samples of `sample_ms` each.
 
-    A sample begins with the first value after the previous one is full. There are no fixed slots of time. With
-    `overlapping`, a sample that began before the window and has a value in it still counts, as in 3.9.1 and 4.3.1.
-    Kafka 2.8.2 drops it.
+    The first value after the end of a sample begins the next sample, so samples are not aligned to the clock. With
+    `overlapping`, a sample that began before the window and has a value in it still counts, as in Kafka 3.9.1 and
+    4.3.1. Kafka 2.8.2 drops such a sample.
     """
 
     samples: int = SAMPLES
@@ -62,14 +62,15 @@ class Rate:
         return self.observed(now)[0]
 
     def window_ms(self, now: int) -> int:
-        """Return the time that the rate covers: since the oldest sample began, but at least all samples except one.
+        """Return the time in ms that the rate covers: since the oldest sample began, but at least all samples except
+        one.
 
-        A first burst therefore does not count as a high rate (KIP-13's quotas).
+        A first burst therefore does not count as a high rate (KIP-13).
         """
         return self.observed(now)[1]
 
     def observed(self, now: int) -> tuple[float, int]:
-        """Return the rate and its window, in one pass because a trace calls this method millions of times."""
+        """Return the rate and its window, in one pass, because a trace calls this method millions of times."""
         if not self._kept:
             self._kept.append(_Sample(now, now))
         age = self.samples * self.sample_ms

@@ -76,8 +76,8 @@ def of_json(line: str) -> Mapping[str, str | None] | None:
 def request(row: Mapping[str, str | None]) -> tuple[TraceStream, Request] | None:
     """Return the connection and the request of a row, or None if the row is not valid.
 
-    A row is not valid without a whole `ms`, with an invalid or negative number, or with both mutations and bytes,
-    because no request has both.
+    A row is not valid without `ms`, with an invalid or negative number, or with both mutations and bytes, because no
+    request has both.
     """
     cells = {name: (row.get(name) or "").strip(" ") for name in COLUMNS}
     ms, size, mutations, cost = cells["ms"], cells["bytes"] or "0", cells["mutations"] or "0", cells["thread_ms"] or "0"

@@ -1,8 +1,8 @@
-"""An archive of Spark's loaded classes in one file, with which the JVM starts in half the time.
+"""An archive of Spark's loaded classes in one file, which halves the start time of the JVM.
 
 The archive fits only one JVM and one class path. A separate process creates it once, after a successful command, so
-that no command waits. kquota also works without an archive, but more slowly. kquota ignores an incomplete file, and the
-JVM ignores a complete file whose checksums do not match.
+that no command waits. kquota also works without an archive, but Spark then starts more slowly. kquota ignores an
+incomplete file, and the JVM ignores a complete file whose checksums do not match.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SPARE: Final = 2 << 30
 _DAY: Final = 86_400
 _MAKE: Final = "make:"
 _END: Final = b"\nkquota: whole\n"
-"""The last bytes of a complete archive. They follow the data of the JVM, which ignores them."""
+"""The last bytes of a complete archive. They follow the JVM's data, and the JVM ignores them."""
 EXIT_SECONDS: Final = 300
 _WORDS: Final = (
     *("--history", "sizes.jsonl.gz", "--reassignment-json-file", "plan.json"),
@@ -55,8 +55,8 @@ _ROW: Final = {
 def flags() -> tuple[str, ...]:
     """Return the JVM options that use the archive, or that create it for `build`.
 
-    There are no options without a complete archive, or if KQUOTA_SPARK_ARCHIVE is `off`. Raises Refused without Spark
-    or Java.
+    The result is empty if KQUOTA_SPARK_ARCHIVE is `off`, or if there is no complete archive to use. Raises Refused
+    without Spark or Java.
     """
     if _setting() == "off":
         return ()
@@ -75,15 +75,15 @@ def flags() -> tuple[str, ...]:
 def making() -> Path | None:
     """Return the path of the archive that this command creates, or None if it creates none.
 
-    The JVM writes the archive when it ends, so kquota must not kill it.
+    The JVM writes the archive when it exits, so kquota must not kill the JVM.
     """
     return Path(_setting().removeprefix(_MAKE)) if _setting().startswith(_MAKE) else None
 
 
 def wanted(environment: Mapping[str, str], *, terminal: bool) -> bool:
-    """True if a command may start a process in the background that creates the archive.
+    """True if a command may start a background process that creates the archive.
 
-    A command at a terminal may start it, except in a CI build. Any other command may start it only with
+    A command at a terminal may start one, except in a CI build. Any other command may start one only with
     KQUOTA_SPARK_ARCHIVE=on. `off` prevents both creating and using an archive.
     """
     setting = environment.get(SETTING) or "auto"
@@ -176,7 +176,10 @@ def _digest(texts: list[str]) -> str:
 
 
 def _rehearsed(folder: Path, made: Path) -> str:
-    """Run `move estimate` on two rows, so that the JVM records its classes. Return its stderr, or that it timed out."""
+    """Run `move estimate` on two rows, so that the JVM records its classes.
+
+    Return the command's stderr, or a message that it timed out.
+    """
     (folder / "plan.json").write_text(json.dumps({"version": 1, "partitions": [{**_PARTITION, "replicas": [1, 3]}]}))
     with gzip.open(folder / "sizes.jsonl.gz", "wt") as file:
         file.writelines(json.dumps({**_ROW, **_PARTITION, "broker": b, "leader": b == 1}) + "\n" for b in (1, 2))

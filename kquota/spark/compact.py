@@ -1,4 +1,4 @@
-"""The job that rolls a history. One pass over snapshots creates the two tables of the history."""
+"""The job that rolls a history. One pass over the snapshots creates the two tables of the history."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Tables:
 
 
 def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> Tables:
-    """Write the waiting snapshots of `listing`, which `files` lays out, into `folder`.
+    """Write the waiting snapshots of `listing` into `folder` as two tables. `files` has the links to the snapshots.
 
     Raises Invalid for an invalid row and for a replica that is listed twice, because a history contains only complete
     snapshots.

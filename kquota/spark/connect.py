@@ -34,7 +34,7 @@ def starting(engine: Engine, options: Mapping[str, str]) -> Iterator[Callable[[]
             f" needs the client of Spark Connect (missing: {', '.join(missing)}). In a separate environment, run: "
             "pip install 'kquota[connect]'. In an environment with Spark, run: pip install 'pyspark[connect]'",
         )
-    # A Spark configuration in the environment must not change the server.
+    # Spark's variables in the environment must not redirect the connection to another server.
     before = {name: os.environ.pop(name) for name in _OURS if name in os.environ}
     opened: list[SparkSession] = []
 

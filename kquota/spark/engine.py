@@ -30,7 +30,7 @@ _FIXED_ON_A_SERVER: Final = ("spark.driver.", "spark.executor.", "spark.jars", "
 class Engine:
     """The place where a job runs. `master` is in Spark's format, and `remote` is the address of a Spark Connect server.
 
-    Without both, the job runs in the JVM of this command. `conf` are Spark's own settings, as the operator gave them.
+    If both are None, the job runs in the JVM of this command. `conf` has the Spark settings that the operator gave.
     """
 
     master: str | None = None

@@ -37,7 +37,8 @@ _T = TypeVar("_T")
 class Writes:
     """Write rates in bytes per second: by broker, and by partition as a DataFrame (topic, partition, w).
 
-    The rate of a broker is divided among the partitions that it leads (`pace.allot`). Without both, rates are unknown.
+    The rate of a broker is divided among the partitions that it leads (`pace.allot`). A rate that is in neither is
+    unknown.
     """
 
     by_broker: Mapping[BrokerId, float]
@@ -46,7 +47,7 @@ class Writes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsized:
-    """Partitions of the plan that the sizes do not contain: their number, and the first names."""
+    """Partitions of the plan that the sizes do not contain: their number, and the first few names."""
 
     partitions: int
     named: tuple[str, ...]
@@ -62,11 +63,11 @@ class Measured:
 
     `max_bytes_in` is the highest write rate of a leader, or None if the rate of any leader is unknown. `rates_told` is
     true if any rate is known. `unallotted` are brokers with a given rate that lead no partition. `leaders_assumed` and
-    `in_sync_assumed` count moving partitions for which the input has no leader or no in-sync replicas.
-    `lagging` counts out-of-sync followers of moving partitions. No sum includes the bytes that they need to catch up.
-    `behind` counts out-of-sync followers in partitions of the plan that already have all their replicas. Each partition
-    of `assumed` is assumed to have the size that the operator gave, and the plan's first replica as its only replica
-    and leader. `unseen` are destinations that the sizes do not contain: they are empty, or from another cluster.
+    `in_sync_assumed` count moving partitions for which the input has no leader or no in-sync replicas. `lagging` counts
+    out-of-sync followers of moving partitions. No sum includes the bytes that they need to catch up. `behind` counts
+    out-of-sync followers in partitions of the plan that already have all target replicas. Each partition of `assumed`
+    is assumed to have the size that the operator gave, and the plan's first replica as its only replica and leader.
+    `unseen` are destinations that the sizes do not contain: brokers that are empty, or belong to another cluster.
     `least_replicas` is the plan's smallest replication factor.
     """
 
@@ -110,7 +111,7 @@ def measure(
     """Calculate the sums of `plan` over `replicas` (columns of `spark.sizes`). Raises Invalid, naming the input, for
     unusable input, and Refused if the sizes do not contain a partition of the plan.
 
-    `assumed_size`, in bytes, is for partitions that the sizes do not contain. `moved` is only calculated if `detailed`
+    `assumed_size`, in bytes, is for partitions that the sizes do not contain. `moved` is calculated only if `detailed`
     is set, because it needs two more jobs and only a report shows it. `waves` are calculated only if a `split` is
     given. `left` has the bytes that running copies still need (topic, partition, broker, left). `replicas` must not
     contain these copies.
@@ -152,7 +153,7 @@ def measure(
 
 
 def bytes_left(reader: Reader, copies: Mapping[ReplicaId, RunningCopy]) -> DataFrame | None:
-    """Return the bytes that running copies still need, without unknown ones. None if the bytes of no copy are known."""
+    """Return the bytes that running copies still need, as far as they are known. None if all are unknown."""
     rows = [
         {"topic": name.topic, "partition": name.partition, "broker": broker, "left": copy.left}
         for (name, broker), copy in copies.items()
@@ -200,7 +201,7 @@ class _WaveFrames:
 def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> _WaveFrames:
     """Split the moving partitions into waves, in the order of topic and partition."""
     ordered = moving.withColumn("n", F.row_number().over(Window.orderBy(*KEY)) - 1)
-    # Only bytes leave Spark, as one list, because a million names would be a hundred times larger.
+    # Only the bytes of each partition leave Spark, because a million names would be a hundred times larger.
     copied = F.struct("n", (F.col("size") * F.size("adds")).alias("bytes"))
     listed = ordered.agg(F.sort_array(F.collect_list(copied)).alias("every"))
     sizes = listed.select("every.bytes").collect()[0][0]
@@ -262,7 +263,9 @@ def _max_bytes_in(leaders: Iterable[Row], writes: Writes) -> float | None:
 
 
 def _rate(leaders: Iterable[Row], writes: Writes) -> Rate:
-    """Return a function for the write rate of partitions: their part of the leader's given rate, or their own rates."""
+    """Return a function for the write rate of partitions: their part of the leader's given rate, or else their own
+    rates.
+    """
     allotted: dict[int, Allotment] = {}
     for row in leaders:
         if (rate := writes.by_broker.get(row["leader"])) is not None:
@@ -271,7 +274,9 @@ def _rate(leaders: Iterable[Row], writes: Writes) -> Rate:
 
 
 def moved(partitions: DataFrame) -> Moved:
-    """Return the effect of a move on these partitions: bytes on each broker, and the topics with the most bytes."""
+    """Return the effect of a move on these partitions: bytes on each broker, and the topics with the most bytes to
+    copy.
+    """
     topics = (
         partitions.where(F.size("adds") > 0)
         .groupBy("topic")

@@ -15,8 +15,12 @@ from kquota.spark.engine import Engine
 from kquota.spark.jvm import MORE_MEMORY, Jvm
 
 _ROOM: Final = ("Spark's temporary files are in TMPDIR (default /tmp). Set it to a folder with more space",)
-_LIMIT: Final = ("Spark's temporary files are in TMPDIR (default /tmp) and exceed the largest file size (ulimit -f)",)
-_VERSIONS: Final = ("The cluster's Spark and the local PySpark have different versions",)
+_LIMIT: Final = (
+    "Spark's temporary files, in TMPDIR (default /tmp), exceed the maximum file size. Raise it with ulimit -f",
+)
+_VERSIONS: Final = (
+    "The cluster's Spark and the local PySpark have different versions. Install the cluster's version locally",
+)
 _ADVICE: Final[Mapping[str, tuple[str, ...]]] = {
     "No space left on device": _ROOM,
     "File too large": _LIMIT,
@@ -32,7 +36,7 @@ _ADVICE: Final[Mapping[str, tuple[str, ...]]] = {
 def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
     """Translate errors of Spark, py4j and gRPC into Refused, and errors of a lost server into Unreachable.
 
-    An error that Ctrl-C has caused becomes KeyboardInterrupt.
+    An error caused by Ctrl-C becomes KeyboardInterrupt.
     """
     try:
         yield
@@ -46,7 +50,7 @@ def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """True if the error comes from a Ctrl-C, which leaves an answer of the JVM unread, so the next request fails."""
+    """True if Ctrl-C caused the error. It leaves an answer of the JVM unread, so that the next request fails."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
@@ -66,7 +70,7 @@ def _as_kquota_error(error: Exception, jvm: Jvm | None, engine: Engine) -> Kquot
 
 
 def _details(error: Exception) -> str | None:
-    """Return the server's message in a gRPC error, or None for another error. `str` shows it only in the third line."""
+    """Return the server's message in a gRPC error, whose text begins with two other lines. None for another error."""
     details = getattr(error, "details", None)
     text = details() if callable(details) else None
     return text if isinstance(text, str) else None

@@ -43,7 +43,7 @@ class Files:
         return self.names.get(link, link)
 
     def given_names(self) -> tuple[str, ...]:
-        """Return the operator's names of all files."""
+        """Return the operator's name for each file."""
         return (*self.names.values(), *self.elsewhere)
 
     def size(self) -> int:
@@ -56,7 +56,7 @@ NOTHING: Final = Files(folder=Path(), names={})
 
 
 def is_elsewhere(path: str) -> bool:
-    """True if a path has a scheme (`s3a://`, `hdfs://` or `file://`), so that Spark must open it."""
+    """True if a path has a scheme, for example `s3a://`, `hdfs://` or `file://`, so that Spark must open it."""
     return _SCHEME.match(path) is not None
 
 
@@ -94,7 +94,9 @@ def matching(pattern: str, name: Parameter, what: str = "file") -> list[Path]:
 
 
 def _starts(path: Path, name: str) -> Iterator[bytes]:
-    """Yield only the start of each line, because one line has all replicas of a cluster, and gzip can be endless."""
+    """Yield the first piece of each line, because one line can contain all replicas of a cluster, and gzip can unpack
+    to any length.
+    """
     try:
         with gzip.open(path) if is_packed(path) else path.open("rb") as file:
             is_start = True
@@ -131,7 +133,9 @@ def laid_out(paths: Iterable[Path], folder: Path, suffix: str, elsewhere: Iterab
 
 
 def _laid(path: Path, place: Path) -> Path:
-    """Link a file, or copy a pipe such as `<(zcat ...)`. Add the suffix .gz to gzip, because Spark needs the suffix."""
+    """Link a file, or copy a pipe such as `<(zcat ...)`. Return the new path, which ends with .gz if the file is
+    gzipped, because Spark recognizes gzip by this suffix.
+    """
     if path.is_file():
         place.symlink_to(path.resolve())
     else:

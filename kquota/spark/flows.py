@@ -30,7 +30,7 @@ Rate = Callable[[int, Led], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flows:
-    """The work of a move, the work and the number of moving partitions of each wave, and the copies to each broker."""
+    """The work of a move and of each wave, the number of moving partitions of each wave, and the copies to brokers."""
 
     work: Work
     waves: Mapping[int, Work]
@@ -44,14 +44,13 @@ class Flows:
 
 
 def summed(partitions: DataFrame, places: DataFrame | None, left: DataFrame | None = None) -> list[Row]:
-    """Return the sums of partitions that have a `wave`, in one pass: the partitions that each broker leads, receives
-    and holds.
+    """Return, in one pass, the sums of the partitions that each broker leads, receives and holds.
 
-    `kind` is LED, COPIED or HELD. `broker` is the leader, the destination or the holder, and `leader` is the leader of
-    these partitions, null if no broker holds them. Only the row of a leader has `led`. The rate of a leader can be
-    divided among these sums later, because the division is linear. `places` are the log dirs that a plan names. `left`
-    has the bytes that running copies still need. `missing` is the sum of these bytes and of the whole sizes of all
-    other copies.
+    `partitions` must have the column `wave`. `kind` is LED, COPIED or HELD. `broker` is the leader, the destination or
+    the holder, and `leader` is the leader of these partitions, null if no broker holds them. Only the row of a leader
+    has `led`. The rate of a leader can be divided among these sums later, because the division is linear. `places` are
+    the log dirs that a plan names. `left` has the bytes that running copies still need. `missing` is the sum of these
+    bytes and of the whole sizes of all other copies.
     """
     kind = F.when(F.col("at") == 0, LED).when(F.col("at") <= F.size("adds"), COPIED).otherwise(HELD)
     # The position in one list gives the kind, because a lambda would run uncompiled for each of a million partitions.
@@ -98,7 +97,7 @@ def _led() -> dict[str, Column]:
 
 
 def part(row: Row) -> Led:
-    """Return the sums of a row of `summed`, which cover some of the partitions that its leader leads."""
+    """Return a row of `summed` as `Led`. The row covers some of the partitions that one broker leads."""
     known = row["written"] == row["partitions"]
     return Led(partitions=row["partitions"], bytes=row["bytes"], writes=row["writes"] if known else None)
 
@@ -148,7 +147,9 @@ def _written(rows: Iterable[Row], rate: Rate) -> float | None:
 
 
 def _kept_up(row: Row, rate: Rate) -> float | None:
-    """Return the follower traffic of a leader's moving partitions: each write rate x its in-sync followers."""
+    """Return the follower traffic of a leader's moving partitions: the write rate of each, once for each in-sync
+    follower. None if it is unknown.
+    """
     led = row["led"]
     if not led["follow"]:
         return 0.0
@@ -176,12 +177,12 @@ def _arrivals(copies: Iterable[Row], held: Iterable[Row], rate: Rate) -> tuple[A
 
 
 def log_dir_moves(replicas: DataFrame, places: DataFrame, rates: DataFrame | None) -> tuple[LogDirWork, ...]:
-    """Return the work of each broker, by id. `replicas` has the columns of `spark.sizes`, `places` the log dirs of a
-    plan.
+    """Return the work of each broker, by id. `replicas` has the columns of `spark.sizes`, and `places` has the log dirs
+    of a plan.
 
     A replica that is already in its planned log dir does not count. If a replica is being copied to that log dir, only
     the remaining bytes count. `rates` has `w`, the write rate of partitions in bytes per second. The writes of a broker
-    are unknown if the rate of one of its replicas is unknown.
+    are unknown if the rate of one of its moving replicas is unknown.
     """
     # A path in a plan may end with a slash.
     wanted = places.select(*_REPLICA, F.regexp_replace("log_dir", "(?<=.)/+$", "").alias("target"))

@@ -59,16 +59,20 @@ BROKERS: Final = {
 }
 NO_REPLICA: Final = "contains a row without a replica or a valid size"
 _MOST_UNKNOWN: Final = 10
-"""The rate of a broker is unknown if the growth of more than a tenth of the bytes that it leads is unknown."""
+"""The rate of a broker is unknown if partitions with an unknown growth hold more than a tenth of the bytes that it
+leads.
+"""
 
 
 def schema(table: dict[str, str]) -> str:
-    """Return the schema of a table, because Spark would otherwise read a cluster id of digits as a number."""
+    """Return the schema of a table. Without a schema, Spark would read a cluster id of digits as a number."""
     return ", ".join(f"`{name}` {kind}" for name, kind in table.items())
 
 
 def spanned(reader: Reader, spans: Iterable[Span]) -> DataFrame:
-    """Return one row for each snapshot: cluster, stamp, time, `before` (the previous time) and `seconds` between."""
+    """Return one row for each snapshot: its cluster, its time as `stamp` and `time`, the time of the previous snapshot
+    (`before`), and the `seconds` between the two. The last two are null for the first snapshot.
+    """
     rows = (
         {
             "cluster": span.taken.cluster,
@@ -89,7 +93,7 @@ def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
         whole = whole & F.coalesce(F.col(name) >= 0, F.lit(True))
     bad = (
         F.when(F.col("problem").isNotNull(), F.col("problem"))
-        .when(F.col("time").isNull(), F.lit("contains a row whose cluster or time differs from that of the first row"))
+        .when(F.col("time").isNull(), F.lit("contains a row whose cluster or time differs from the first row"))
         .when(~F.coalesce(whole, F.lit(False)), F.lit(NO_REPLICA))
     )
     marked = rows.withColumnRenamed("time", "stamp").join(F.broadcast(spans), ["cluster", "stamp"], "left")
@@ -97,7 +101,7 @@ def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def before(reader: Reader, listing: Listing) -> DataFrame | None:
-    """Return the rows of the last rolled snapshot of each cluster with waiting snapshots. None without such rows."""
+    """Return the rows of the last rolled snapshot of each cluster with waiting snapshots. None if there is none."""
     clusters = {each.cluster for each in listing.waiting.values()}
     newest = [each for each in listing.newest().values() if each.cluster in clusters]
     if not newest:
@@ -158,10 +162,10 @@ def with_growth(rows: DataFrame, before: DataFrame | None) -> DataFrame:
 def by_broker(replicas: DataFrame) -> DataFrame:
     """Return the table of brokers, from the table of replicas.
 
-    `bytes_in` is the growth per second of the partitions that a broker leads. If leaders changed, the later leader
-    counts. Partitions with an unknown growth are not included, and `unknown` counts them. If they hold more than a
-    tenth of the bytes, `bytes_in` is null. `unproven` counts the partitions whose growth is wrong if their topic is
-    tiered.
+    `bytes_in` is the growth per second of the partitions that a broker leads. If the leader of a partition changed, the
+    later leader counts. Partitions with an unknown growth are not included, and `unknown` counts them. If they hold
+    more than a tenth of the bytes that the broker leads, `bytes_in` is null. `unproven` counts the partitions whose
+    growth is wrong if their topic is tiered.
     """
     led = F.coalesce("leader", F.lit(True)) & ~F.col("future")
     unknown = led & (F.col("grown").isNull() | F.col("leader").isNull())
@@ -199,7 +203,7 @@ def by_broker(replicas: DataFrame) -> DataFrame:
 
 
 def unproven() -> Column:
-    """Return the condition for a growth that is wrong if the topic is tiered, because the local start is unknown."""
+    """Return the condition for a growth that is wrong if the topic is tiered: the local start offset is unknown."""
     return F.col("grown").isNotNull() & F.coalesce("leader", F.lit(True)) & F.col("local_start_offset").isNull()
 
 
@@ -214,9 +218,9 @@ def ordinary(snapshot: DataFrame) -> DataFrame:
 
 
 def with_known_rates(replicas: DataFrame, ordinary: DataFrame) -> DataFrame:
-    """Return the table of replicas, with a null growth where the growth is wrong if the topic is tiered.
+    """Return the table of replicas. A growth that would be wrong for a tiered topic is null.
 
-    The growth of the topics in `ordinary` is kept.
+    The growth of the topics in `ordinary`, which are not tiered, is kept.
     """
     grown = F.when(~unproven() | F.coalesce("ordinary", F.lit(False)), F.col("grown"))
     return replicas.join(F.broadcast(ordinary), "topic", "left").withColumn("grown", grown).select(*REPLICAS)

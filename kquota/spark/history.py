@@ -35,9 +35,9 @@ from kquota.terms import BrokerId
 class History:
     """One cluster's part of a history: its two tables (docs/history.md), with rolled and waiting snapshots.
 
-    `first` and `last` are the times of its oldest and its newest snapshot. `newest` has the rows of the newest, in the
-    columns of `spark.sizes`. `bad` counts invalid rows of waiting snapshots, which are left out. `unproven` counts the
-    topics that may be tiered. The growth of these topics is left out where it would be wrong for a tiered topic.
+    `first` and `last` are the times of its oldest and its newest snapshot. `newest` has the rows of the newest one, in
+    the columns of `spark.sizes`. `bad` counts invalid rows of waiting snapshots, which are left out. `unproven` counts
+    the topics that may be tiered. The growth of these topics is left out where it would be wrong for a tiered topic.
     """
 
     cluster: str
@@ -52,8 +52,8 @@ class History:
     def by_partition(self, window: float | None = None) -> DataFrame | None:
         """Return the columns topic, partition and w: the mean write rate in bytes per second.
 
-        The rate covers the last `window` seconds, or the whole history if `window` is None. The leaders are those of
-        each snapshot. A single snapshot shows no growth, so its result is None.
+        The rate covers the last `window` seconds, or the whole history if `window` is None. In each snapshot, only the
+        growth of the leader counts. A single snapshot shows no growth, so the result is then None.
         """
         if self.first == self.last:
             return None
@@ -63,8 +63,8 @@ class History:
     def by_broker(self, window: float | None = None) -> dict[BrokerId, BytesIn]:
         """Return the write rate of the partitions that each broker leads. Brokers with an unknown rate are left out.
 
-        `window` is the same as in `by_partition`. The percentiles give the rate between any two consecutive snapshots
-        the same weight, and are unknown for fewer than `ENOUGH` rates. The result is empty for a single snapshot.
+        `window` is the same as in `by_partition`. The percentiles give each interval between two snapshots the same
+        weight, and are unknown for fewer than `ENOUGH` intervals. The result is empty for a single snapshot.
         """
         if self.first == self.last:
             return {}
@@ -99,10 +99,11 @@ class History:
 def opened(
     reader: Reader, found: Listing, files: Files, cluster: str | None = None, live: Files | None = None
 ) -> History:
-    """Open the history in `found`. `files` lays out its waiting snapshots, `live` a snapshot of the live cluster.
+    """Open the history in `found`. `files` has its waiting snapshots.
 
-    Raises Invalid if there is no snapshot, if a file is not valid, if the history does not contain `cluster`, or if
-    `cluster` is None and the history has several clusters.
+    `live`, if given, has a snapshot of the live cluster, which shows the topics that are not tiered. Otherwise the
+    newest snapshot shows them. Raises Invalid if there is no snapshot, if a file is not valid, if the history does not
+    contain `cluster`, or if `cluster` is None and the history has several clusters.
     """
     known = _known(reader, found).of(cluster)
     name = known.clusters()[0]
@@ -143,8 +144,8 @@ def opened(
 
 
 def _proven(replicas: DataFrame, snapshot: DataFrame) -> tuple[DataFrame, int]:
-    """Return the replicas without growth that is wrong if a topic is tiered, and the number of topics that may be
-    tiered.
+    """Return the replicas, with a null growth where it would be wrong for a tiered topic, and the number of topics that
+    may be tiered.
     """
     whole = ordinary(snapshot)
     others = snapshot.where("leader").select("topic").distinct().join(whole, "topic", "left_anti")
@@ -152,7 +153,7 @@ def _proven(replicas: DataFrame, snapshot: DataFrame) -> tuple[DataFrame, int]:
 
 
 def _known(reader: Reader, found: Listing) -> Listing:
-    """Return the listing with the snapshots in tables elsewhere, because only Spark can read these tables.
+    """Return the listing, including the snapshots in tables elsewhere, which only Spark can read.
 
     Raises Invalid for a snapshot that is older than these tables and not in them.
     """
@@ -184,7 +185,7 @@ def _newest(reader: Reader, listing: Listing, files: Files, replicas: DataFrame,
 
 
 def _left_out(rows: DataFrame, files: Files) -> tuple[int, bool]:
-    """Return the number of invalid rows in valid files, and whether a leader's row has no local start.
+    """Return the number of invalid rows in valid files, and whether a leader's row has no local start offset.
 
     Raises Invalid for an unusable file, and names the file.
     """

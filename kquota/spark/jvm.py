@@ -21,11 +21,11 @@ from kquota.errors import Parameter, Refused
 START_SECONDS: Final = 90
 LOOPBACK: Final = "127.0.0.1"
 OUT_OF_MEMORY: Final = "OutOfMemoryError"
-MORE_MEMORY: Final = ("Give it more with ", Parameter("conf"), " spark.driver.memory=8g")
+MORE_MEMORY: Final = ("Give Spark more memory with ", Parameter("conf"), " spark.driver.memory=8g")
 _DYING_SECONDS: Final = 2.0
 _OPENED: Final = (
-    # Spark's own launcher opens the same packages (org.apache.spark.launcher.JavaModuleOptions). A test compares both
-    # lists.
+    # Spark's own launcher opens the same packages (org.apache.spark.launcher.JavaModuleOptions). A test compares the
+    # two lists.
     *(f"java.base/java.{name}" for name in ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "util")),
     *("java.base/java.util.concurrent", "java.base/java.util.concurrent.atomic", "java.base/jdk.internal.ref"),
     *("java.base/sun.nio.ch", "java.base/sun.nio.cs", "java.base/sun.security.action", "java.base/sun.util.calendar"),
@@ -128,13 +128,13 @@ def jvm(
 ) -> Iterator[Jvm]:
     """Start a JVM with Spark, configured by `options` and the JVM's own `flags`. All its files are in `scratch`.
 
-    `address` is the interface that Spark listens on, or None for Spark's default. The JVM ends with the block, and also
-    if this process dies, because it reads a pipe from this process. Ctrl-C reaches only this process. Raises Refused
-    without Spark or Java.
+    `address` is the address that Spark listens on, or None for Spark's default. The JVM ends with the block. It also
+    ends if this process dies, because the JVM reads a pipe from this process. Ctrl-C reaches only this process. Raises
+    Refused without Spark or Java.
     """
     spark, log, connection_file, conf = home(), scratch / "spark.log", scratch / "gateway", scratch / "spark.conf"
-    # Options go into a file, because all users of this machine can read the command line, and options can be access
-    # keys.
+    # Options go into a file, because all users of this machine can read the command line, and options can contain
+    # access keys.
     conf.touch(mode=0o600)
     conf.write_text("".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in options.items()))
     command = [str(java.find().executable), "-cp", class_path(spark), *MODULE_OPTIONS, *flags]
@@ -184,8 +184,8 @@ def last_words(log: Path) -> str:
 
 
 def heap() -> int:
-    """Return the heap size in bytes: half of the memory of this machine or its cgroup, from 512 MiB to 2 GiB, so that
-    the process stays below 3 GB.
+    """Return the heap size in bytes: half of the memory of this machine or of this process's cgroup, whichever is less,
+    but from 512 MiB to 2 GiB, so that the process stays below 3 GB.
     """
     return max(_LEAST, min(_MOST, min(_memories()) // 2))
 

@@ -22,8 +22,8 @@ def own_address(engine: Engine) -> str | None:
     """Return the local address at which a standalone master reaches this machine. None if only Spark knows it (yarn,
     k8s).
 
-    Raises Unreachable if none of its masters answers, because Spark would retry for minutes. Raises Invalid for an
-    invalid address.
+    Raises Unreachable if none of the given masters answers, because Spark would retry for minutes. Raises Invalid for
+    an invalid address.
     """
     assert engine.master is not None
     if not engine.master.startswith("spark://"):
@@ -58,7 +58,7 @@ def _address(place: str) -> tuple[str, int]:
 
 
 def await_executors(spark: SparkSession) -> None:
-    """Return when one executor exists. Raises Refused if none starts within 60 s, because Spark would wait forever."""
+    """Wait until an executor exists. Raises Refused if none starts within 60 s, because Spark would wait forever."""
     context = spark.sparkContext
     deadline = time.monotonic() + EXECUTOR_SECONDS
     # The driver also counts as an executor.

@@ -32,7 +32,7 @@ class Health:
 
     `bad` rows lack a broker, topic, partition or valid size. `future` rows are copies between two log dirs of one
     broker. If a replica is listed twice, the largest row is kept, and `duplicate` counts the others. `offline` counts
-    log dirs that their broker could not read, so that their replicas are missing.
+    unreadable log dirs, whose replicas are missing.
     """
 
     cluster: str | None
@@ -95,7 +95,7 @@ def health(rows: DataFrame, files: Files) -> Health:
 
 
 def _volumes(found: Iterable[Row]) -> tuple[Volume, ...]:
-    """Return the volume of each log dir. If one row has an error and another one has sizes, the sizes are used."""
+    """Return the volume of each log dir. A row without sizes counts only if no row of the log dir has sizes."""
     known: dict[tuple[int, str], Volume] = {}
     for row in found:
         place = (row["broker"], row["log_dir"])
@@ -111,18 +111,18 @@ def partitions(
     """Return one row for each partition of the judged rows and the plan. `rates` has `w`, the write rate in bytes per
     second.
 
-    The leader is that of the input, otherwise the plan's first replica that already holds the partition, otherwise the
-    holder with the lowest id. If the input does not report the in-sync replicas, all current replicas count as in sync.
-    A partition of the plan without replicas has no leader. With an `assumed_size`, in bytes, the plan's first replica
-    holds and leads such a partition. `replicas` and `targets` need much memory, so they are included only if `detailed`
-    is set.
+    The leader comes from the input. Otherwise it is the plan's first replica that already holds the partition, or else
+    the holder with the lowest id. If the input does not report the in-sync replicas, all current replicas count as in
+    sync. A partition of the plan without replicas has no leader. With an `assumed_size`, in bytes, the plan's first
+    replica holds and leads such a partition. `replicas` and `targets` need much memory, so they are included only if
+    `detailed` is set.
     """
     found = _standing(_joined(rows, plan, rates), assumed_size)
     return found if detailed else found.drop("replicas", "targets")
 
 
 def _joined(rows: DataFrame, plan: PlanFrame, rates: DataFrame | None) -> DataFrame:
-    """Return one row with all values of each partition, after one exchange of rows. A join would sort both sides."""
+    """Return one row with all values for each partition, after a single shuffle. A join would sort both sides."""
     held = rows.where(F.col("why").isNull()).withColumn("replica", F.struct("broker", "size", "leader", "in_sync"))
     # Only an entry that breaks a rule has an empty list of replicas.
     wanted = F.when(F.col("wrong").isNull(), F.col("targets")).otherwise(_no_brokers())
@@ -133,7 +133,7 @@ def _joined(rows: DataFrame, plan: PlanFrame, rates: DataFrame | None) -> DataFr
         reduce(lambda one, other: one.unionAll(other), map(partial(_shaped, columns), frames, columns))
         # Group by a number first, because topic names often have the same beginning and are slow to compare.
         .withColumn("hash", F.xxhash64(*KEY))
-        # Without this step, Spark would aggregate before the exchange and again after it.
+        # Without this step, Spark would aggregate before the shuffle and again after it.
         .repartition("hash")
         .groupBy("hash", *KEY)
         .agg(
@@ -146,7 +146,7 @@ def _joined(rows: DataFrame, plan: PlanFrame, rates: DataFrame | None) -> DataFr
             F.collect_list("targets").alias("plans"),
             (F.lit(None).cast("double") if rates is None else F.max("w")).alias("w"),
         )
-        # A partition with only a rate does not exist any more.
+        # A partition with only a rate no longer exists.
         .where((F.size("every") > 0) | (F.size("plans") > 0))
         .withColumns(
             {

@@ -23,7 +23,9 @@ _FIRST_LINE: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFiles:
-    """A plan that Spark reads: Parquet, otherwise JSON lines. `name` is the operator's name for the plan."""
+    """A plan that Spark reads: Parquet if `parquet` is true, otherwise JSON lines. `name` is the operator's name for
+    the plan.
+    """
 
     name: str
     parquet: bool
@@ -31,10 +33,10 @@ class PlanFiles:
 
 
 def opened(name: str, scratch: Path) -> Plan | PlanFiles:
-    """Return the plan of a JSON file of kafka-reassign-partitions, or the files of JSON lines or Parquet.
+    """Return the plan in a JSON file of kafka-reassign-partitions, or the files of a plan in JSON lines or Parquet.
 
     A folder must contain files of one kind. A path that Spark opens (s3a://, hdfs://) is JSON lines if its name ends
-    like JSON lines, otherwise Parquet. Raises Invalid for an invalid plan.
+    with .jsonl, .ndjson or .json, with or without .gz, otherwise Parquet. Raises Invalid for an invalid plan.
     """
     if is_elsewhere(name):
         lines = name.removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json"))
@@ -70,7 +72,9 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _is_lines(path: Path) -> bool:
-    """True if the first line is a complete entry, or the file is gzipped, because Kafka's tools do not read gzip."""
+    """True if the first line with text is a complete entry, or the file is gzipped, because Kafka's tools do not read
+    gzip.
+    """
     if not path.is_file():
         return False
     try:

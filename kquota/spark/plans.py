@@ -1,6 +1,7 @@
-"""Plans as DataFrames: JSON of kafka-reassign-partitions from `reassign.plan`, or JSON lines and Parquet in Spark.
+"""Plans as DataFrames. `reassign.plan` reads JSON of kafka-reassign-partitions. Spark reads JSON lines and Parquet.
 
-A plan of millions of partitions never becomes Python objects. The rules are those of `reassign.plan`.
+A plan that Spark reads can have millions of partitions, which never become Python objects. The rules of `reassign.plan`
+also apply to it.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
         entries = reader.json_lines(plan.files, _ENTRY, "corrupt")
     place = F.monotonically_increasing_id().alias("place")
     judged = entries.select("topic", "partition", "replicas", _complaint().alias("why"), place)
-    # An invalid partition or broker id stays wrong, even if a cast makes it valid.
+    # `why` depends on the bigint values, because these casts replace a number that is too large with null.
     fine = F.col("why").isNull()
     frame = judged.select(
         "topic",
@@ -97,7 +98,7 @@ def targets_of(reader: Reader, plan: PlanFrame, partitions: Iterable[TopicPartit
 
 
 def _rows(plan: Plan) -> Iterator[str]:
-    """Return the entries of a plan as JSON. Each entry is formatted directly, because there may be a million."""
+    """Yield the entries of a plan as JSON. Each entry is formatted directly, because there may be a million."""
     names = {topic: json.dumps(topic) for topic in plan.topics}
     for (topic, number), replicas in plan.targets.items():
         yield f'{{"topic":{names[topic]},"partition":{number},"targets":[{",".join(map(str, replicas))}]}}'
@@ -108,7 +109,7 @@ def _no_complaint() -> Column:
 
 
 def _complaint() -> Column:
-    """Return the reason why an entry is invalid, in the words of `reassign.plan`. It is null for a valid entry."""
+    """Return the reason why an entry is invalid, by the rules of `reassign.plan`. It is null for a valid entry."""
     name = F.concat_ws("-", "topic", "partition")
     shown = F.col("replicas").cast("string")
     # A lambda would run uncompiled for each of a million entries. `array_contains` returns null for a list with a null.
@@ -119,7 +120,7 @@ def _complaint() -> Column:
         F.when(F.col("corrupt").isNotNull(), F.concat(entry, F.lit(": is not a valid entry of a plan")))
         .when(F.col("topic").isNull(), F.lit("an entry without a topic"))
         .when(~F.col("topic").rlike(_NAME), F.concat(F.substring("topic", 1, 60), F.lit(": is not a valid topic name")))
-        .when(F.col("partition").isNull(), F.concat("topic", F.lit(": an entry without a partition's number")))
+        .when(F.col("partition").isNull(), F.concat("topic", F.lit(": an entry without a partition number")))
         .when(
             ~F.col("partition").between(0, HIGHEST_ID),
             F.concat(name, F.lit(f": partition must be from 0 to {HIGHEST_ID}")),

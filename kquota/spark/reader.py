@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _HISTORY: Final = Parameter("history")
 _MOST_SENT: Final = 100_000_000
-"""The maximum size in bytes of Parquet that kquota sends, because client and driver hold the rows several times."""
+"""The maximum size in bytes of Parquet that kquota sends, because client and driver hold several copies of the rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,10 @@ class Reader:
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def json_lines(self, files: Files, schema: str, corrupt: str) -> DataFrame:
-        """Return the columns of `schema` from JSON lines, the link as `file`, and invalid lines in column `corrupt`."""
+        """Return the columns of `schema` from JSON lines, and the link as `file`.
+
+        `corrupt` names the column of `schema` for invalid lines.
+        """
         from pyspark.sql import functions as F
 
         if self.uploads:
@@ -93,8 +96,9 @@ class Reader:
         if sum(file.stat().st_size for file in files) > _MOST_SENT:
             raise Refused(
                 _HISTORY,
-                f" {folder}: more than {human_bytes(_MOST_SENT)} of Parquet is not sent to a remote Spark. Copy "
-                "it to a place that Spark can read, and give that (s3a://BUCKET/history), or leave out ",
+                f" {folder}: contains more than {human_bytes(_MOST_SENT)} of Parquet, which kquota does not send to a "
+                "remote Spark. Copy the history to a place that Spark can read, and give its path "
+                "(s3a://BUCKET/history), or leave out ",
                 Parameter("spark_master"),
                 " and ",
                 Parameter("spark_remote"),
@@ -122,7 +126,8 @@ class Reader:
         try:
             schema = None
             if not isinstance(files, str):
-                # Newer history files may have more columns. Without a schema, pyarrow uses those of the first file.
+                # Newer history files may have more columns. Without a schema, pyarrow uses only the columns of the
+                # first file.
                 schema = pyarrow.unify_schemas([*map(parquet.read_schema, files), folder_columns])
             found = dataset.dataset(
                 files,
@@ -138,8 +143,8 @@ class Reader:
     def table(self, name: str, rows: Iterable[Mapping[str, object]], schema: str) -> DataFrame:
         """Return a table from rows in memory.
 
-        `name` is used only once, because it names a new folder in `scratch`. Spark reads the rows as JSON lines, so the
-        table can be large, and Spark runs no Python.
+        Each `name` can be used only once, because it names a new folder in `scratch`. Spark reads the rows as JSON
+        lines, so the table can be large, and Spark runs no Python.
         """
         return self.objects(name, map(json.dumps, rows), schema)
 

@@ -1,4 +1,4 @@
-"""One Spark session for one command: silent, and without leftovers.
+"""One Spark session for one command. It prints nothing, and its JVM ends with the command.
 
 The session starts in parallel with the first work of the command, because both the start of a JVM and a measurement of
 write rates on a live cluster take seconds.
@@ -42,7 +42,7 @@ _SMALL_OPTIONS: Final = {
 _LARGE_OPTIONS: Final = {
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.adaptive.enabled": "false",
-    # Sorting a million partitions with their lists takes less time than hashing them as objects: 13 s, not 16 s.
+    # Sorting a million partitions with their lists takes 13 s. Hashing them as objects takes 16 s.
     "spark.sql.execution.useObjectHashAggregateExec": "false",
     # Rows between two jobs are read only once or twice, so compressing them takes more time than it saves.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
@@ -51,7 +51,7 @@ _LARGE_OPTIONS: Final = {
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     "spark.shuffle.checksum.enabled": "false",
 }
-# A job is small up to this many bytes of gzipped input. The text is ten times as large.
+# A job is small below this many bytes of gzipped input. The text is about ten times as large.
 _SMALL: Final = 16_000_000
 _END_SECONDS: Final = 2.0
 OnStage: TypeAlias = Callable[[int, int, int], None]
@@ -60,7 +60,7 @@ _LOOK_SECONDS: Final = 0.2
 
 
 class Start:
-    """A session that is starting, in a separate thread."""
+    """A session that starts in a separate thread."""
 
     def __init__(self, connect: Callable[[], SparkSession], jvm: Jvm | None) -> None:
         self._connect, self.jvm = connect, jvm
@@ -94,9 +94,10 @@ def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED, *, scanned
 
     `scanned` is the size of the part of a history that Spark only sums up. The C1 compiler is enough for this part.
 
-    Nothing may import PySpark before `session` returns, because two threads fail on its circular imports. The end of
-    the block ends everything, including a session that is not ready. Files are in the folder `scratch`. Raises Refused
-    without Spark or Java, Invalid for an invalid address of a master, and Unreachable if no master answers.
+    Nothing may import PySpark before `session` returns, because its circular imports fail if two threads import it at
+    the same time. The end of the block ends everything, including a session that is not ready. All files are in the
+    folder `scratch`. Raises Refused without Spark or Java, Invalid for an invalid address of a master, and Unreachable
+    if no master answers.
     """
     tuned = _SMALL_OPTIONS if size + scanned < _SMALL else _LARGE_OPTIONS if engine.local else {}
     if engine.remote is not None:
@@ -149,13 +150,14 @@ def session(
     """Yield a Spark session, tuned for the size of `inputs`, with all its files in the folder `scratch`.
 
     `start` is a session that is already starting. `say` receives one line when Spark starts, which takes seconds, and
-    `on_stage` the progress of stages. Raises Refused without Spark or Java, and if a job fails in Spark: a damaged
-    gzip, a full disk, a killed JVM. Raises Unreachable if a master or a server does not answer.
+    `on_stage` the progress of stages. Raises Refused without Spark or Java, and if a job fails in Spark, for example
+    because of a damaged gzip file, a full disk or a killed JVM. Raises Unreachable if a master or a server does not
+    answer.
     """
     with contextlib.ExitStack() as stack:
         if start is None:
             start = stack.enter_context(starting(scratch, inputs.size(), engine))
-        say("starting Spark ..." if engine.local else f"connecting to Spark, {engine.name} ...")
+        say("starting Spark ..." if engine.local else f"connecting to Spark ({engine.name}) ...")
         with in_one_line(start.jvm, engine):
             spark = start.session()
             if on_stage is not None:

@@ -1,6 +1,6 @@
-"""Replica sizes as one DataFrame, from printed output of kafka-log-dirs or from snapshots.
+"""Replica sizes as one DataFrame, from the printed output of kafka-log-dirs or from snapshots.
 
-The columns are those of a snapshot's row (`ROW`) and three more: `file`, `problem` (why the whole file is unusable,
+It has the columns of a snapshot's row (`ROW`) and three more: `file`, `problem` (why the whole file is unusable,
 otherwise null) and `offline` (the broker could not read this log dir). A row without a topic only shows that its broker
 exists.
 """

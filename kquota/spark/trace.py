@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 _CORRUPT: Final = "corrupt"
 _CHUNK_MS: Final = 60_000
-"""The milliseconds of a stream in one row, because sending a row to Python takes ten times as long as its calculation.
+"""The time in ms that one row of a stream covers. If each row had only one request, sending the rows to Python would
+take ten times as long as simulating them.
 """
 _CURVE: Final = "struct<seconds: bigint, first: bigint, cells: array<bigint>>"
 _FLOW: Final = {
@@ -46,7 +47,7 @@ _ANSWER: Final = ", ".join(
 
 
 def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, closed_loop: bool) -> list[Answered]:
-    """Simulate a trace in Spark. Return the result of `simulate.trace.answered` for the same rows, to the millisecond.
+    """Simulate a trace in Spark. The result is the same as from `simulate.trace.answered`, to the millisecond.
 
     Invalid rows go to `bad`.
     """
@@ -76,7 +77,9 @@ def surveyed(rows: DataFrame, bad: Bad) -> tuple[int, int] | None:
 
 
 def requests(reader: Reader, trace: TraceFiles) -> DataFrame:
-    """Return a row for each request: its stream, its numbers, the original `file` and `value`, and `bad` if invalid."""
+    """Return a row for each request: its stream, its numbers, the original `file` and `value`, and `bad`, which is true
+    if the row is invalid.
+    """
     lines = reader.lines(trace.files)
     skipped = F.trim("value") == ""
     if trace.header is None:

@@ -127,7 +127,8 @@ def _lines(found: Files, link: str) -> Iterator[str]:
                 if len(line) > bounded.LINE:
                     raise Invalid(
                         _TRACE,
-                        f" {found.name(link)}: a line has more than {bounded.LINE:,} characters, so it is not a trace",
+                        f" {found.name(link)}: a line has more than {bounded.LINE:,} characters, so the file is not a "
+                        "trace",
                     )
                 yield line.rstrip("\n")
     except (OSError, EOFError, zlib.error) as error:

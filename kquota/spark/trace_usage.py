@@ -24,7 +24,7 @@ _STREAM: Final = TraceStream._fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceUse:
-    """The job over a part of a trace, and the begin and end of this part, in ms as in the trace."""
+    """The job over a part of a trace, and the start and end of this part, in ms as in the trace."""
 
     job: UsageJob
     begin: int
@@ -72,7 +72,9 @@ def readings(rows: DataFrame, cluster_id: str, keys: Collection[str]) -> DataFra
 
 
 def _factor(key: str) -> float:
-    """Return the factor from the sum of a quota window to the unit of the key. A share is in percent of one thread."""
+    """Return the factor that converts the sum over a quota window to the unit of the key. The unit of a share is
+    percent of one thread.
+    """
     return 100 / FULL_SAMPLES_MS if QUOTA_KEYS[key].model is Model.SHARE else 1_000 / FULL_SAMPLES_MS
 
 

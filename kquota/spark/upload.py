@@ -30,8 +30,8 @@ def uploaded(spark: SparkSession, files: Files) -> DataFrame:
     from pyspark.sql.utils import is_remote
 
     rows = _rows(files)
-    # The client of Spark Connect splits the rows into messages. With a local driver, the query contains the rows, so
-    # each query has a limited number of them.
+    # The client of Spark Connect splits the rows into messages. With a local driver, a query contains its rows, so
+    # kquota divides many rows among several queries.
     if is_remote():
         return spark.createDataFrame(list(rows), SCHEMA)
     frames = (spark.sql(_ROWS, args={"rows": text}) for text in _texts(rows))

@@ -1,7 +1,7 @@
 """The jobs over usage snapshots: one row for each client and day, percentiles of each client, and use over time.
 
-A level is a use, rounded up by at most 2 %. Each row has the seconds of each level. The seconds of several days can be
-added up, so a percentile over weeks does not need the single readings.
+Each use is rounded up to a level, by at most 2 %. Each row has the seconds of each level. The seconds of several days
+can be added up, so a percentile over weeks does not need the individual readings.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class UsageJob:
     def statistics(self, percentile: float, keys: Collection[str]) -> list[BucketStatistics]:
         """Return each bucket of these keys, with the broker where its percentile is highest, in no particular order.
 
-        The maximum, the seconds and the throttled seconds are each the highest of all brokers, not those of this
-        broker.
+        The maximum, the seconds and the throttled seconds are each the highest value of all brokers, so they may come
+        from other brokers.
         """
         days = self.days.where(F.col("key").isin(*keys))
         longest = days.agg(F.max("seconds")).collect()[0][0] or 0
@@ -202,7 +202,9 @@ def _highest(seconds: float) -> Column:
 
 
 def _at(percentile: float) -> Column:
-    """Return the lowest use that was not exceeded in the share `percentile` of the seconds, from sorted `levels`."""
+    """Return the lowest use that was not exceeded in the share `percentile` of the seconds. The highest of the `levels`
+    must come first.
+    """
     enough = F.col("seconds") * percentile
 
     def lower(above: Column, packed: Column) -> Column:

@@ -23,7 +23,8 @@ from kquota.throttle.throughput import FlowReading, MeasuredFlow, measured, read
 
 
 def read(ports: Ports) -> Standing:
-    """Return all throttles. The rates of a dead broker are missing, because only the broker or ZooKeeper reports them.
+    """Return all throttles. The rates of a dead broker are missing, except over ZooKeeper, because only the broker
+    itself reports them.
 
     Values are read before moves, and runs are read twice, because a throttle that is being set now must count as used.
     Raises Unreachable, and Refused for a record that kquota cannot parse.
@@ -100,7 +101,7 @@ class Leftovers:
 
 
 def leftovers(ports: Ports, standing: Standing, clock: Clock, older_than: float) -> Leftovers:
-    """Return the leftovers of `standing`, and the changes that remove leftovers of at least `older_than` seconds.
+    """Return the leftovers of `standing`, and the changes that remove those that are at least `older_than` seconds old.
 
     The sightings are recorded for the next check. Raises Refused if they cannot be recorded.
     """

@@ -46,7 +46,7 @@ def without_rates(standing: Standing) -> Iterator[Finding]:
 
 
 def stale(standing: Standing) -> Iterator[Finding]:
-    """Report entries of partitions that do not exist, or of brokers that have no replica of them."""
+    """Report entries whose partition does not exist, or whose broker has no replica of the partition."""
     yield from _of_entries(
         standing,
         _is_stale,
@@ -171,7 +171,7 @@ def _is_idle(standing: Standing, setting: Setting, entry: str) -> bool:
 
 
 def _is_at_rest(standing: Standing, setting: Setting, entry: str) -> bool:
-    """Return whether the entry is one existing replica of a partition that is not moving."""
+    """Return whether the entry names one existing replica of a partition that is not moving."""
     found = () if entry == EVERY_REPLICA else standing.replicas(setting, entry)
     running = standing.snapshot.running
     return bool(found) and not any(name in running or standing.snapshot.partitions[name].moving for name, _ in found)

@@ -74,8 +74,9 @@ def bring(
     """Set `wanted`: record the run, write lists before rates, and wait until they are visible. A second call changes
     nothing.
 
-    Raises Refused if every write was restored, Incomplete if a setting is still set, Unknown if a write did not become
-    visible, Busy if another kquota now owns the run, and the errors of the cluster.
+    Raises Refused if a write failed and kquota restored everything, Incomplete if a write failed and the run stays
+    open, Unknown if a write did not become visible, Busy if another kquota now owns the run, and the errors of the
+    cluster.
     """
     held = prepare(cluster, runs, clock, title, wanted, rate, reason)
     if held.run is None:

@@ -45,10 +45,10 @@ Where: TypeAlias = BrokerId | Default
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One reading of all throttles. `limits` has every broker that reported its rates, and DEFAULT if it has a rate.
+    """One reading of all throttles. `limits` has every broker that reported its rates, and DEFAULT if a default is set.
 
     `lists` are the lists that are set on topics, including "". `misplaced` are lists that are set on a broker, which
-    ignores them. `runs` are the unfinished runs recorded here, oldest first. `release` is None if it is unknown.
+    ignores them. `runs` are the recorded runs that are unfinished, oldest first. `release` is None if it is unknown.
     """
 
     limits: Mapping[Where, Mapping[str, StoredRate]]
@@ -126,7 +126,7 @@ class Standing:
                     yield from self.replicas(setting, entry)
 
     def after(self, changes: Iterable[Change]) -> Standing:
-        """Return the throttles after these changes. The values before the changes are not checked."""
+        """Return the throttles after these changes. The `before` values of the changes are not checked."""
         lists = dict(self.lists)
         limits: dict[Where, dict[str, StoredRate]] = {where: dict(held) for where, held in self.limits.items()}
         for change in changes:

@@ -37,11 +37,11 @@ class FlowReading:
 class MeasuredFlow:
     """The measurement over `seconds`: bytes per second, and lags in offsets. None means unknown, never 0.
 
-    `leader` and `follower` are LeaderReplicationThrottledRate and FollowerReplicationThrottledRate of each broker,
-    `lag` is its SumReplicaLag, all for replicas of throttled partitions on it. `bytes_in` is PartitionBytesInRate.
-    `lags` has the sum of the lags of each partition. `keep_up` is the follower traffic, which the leader counts but
-    does not delay (KAFKA-4313): the write rate of its throttled partitions, once for each in-sync follower. `behind` is
-    the same for out-of-sync followers, which are delayed.
+    `leader` and `follower` are LeaderReplicationThrottledRate and FollowerReplicationThrottledRate of each broker, and
+    `lag` is its SumReplicaLag. All three cover only the broker's replicas of throttled partitions. `bytes_in` is
+    PartitionBytesInRate. `lags` has the sum of the lags of each partition. `keep_up` is the follower traffic, which the
+    leader counts but does not delay (KAFKA-4313): the write rate of its throttled partitions, once for each in-sync
+    follower. `behind` is the same sum for out-of-sync followers, which are delayed.
     """
 
     seconds: float
@@ -116,7 +116,7 @@ def measured(standing: Standing, first: FlowReading, second: FlowReading) -> Mea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starved:
-    """A leader throttle that in-sync followers use up: KIP-73's IN < T is violated, or nearly so.
+    """A leader throttle that in-sync followers use up: KIP-73's condition IN < T is not met, or only just.
 
     `keep_up` goes to in-sync followers, and `behind` is written to partitions with out-of-sync followers. Both are in
     bytes per second. `hopeless` is true if the out-of-sync followers can never catch up.

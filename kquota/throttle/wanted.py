@@ -54,7 +54,7 @@ def recovering(snapshot: Snapshot, broker: BrokerId, rate: ByteRate, readable: C
 
     The follower lists contain these replicas. The leader lists contain the other replicas of the same partitions,
     because each of them may become the leader. Brokers in the leader lists get the leader rate, and the returning
-    broker gets the follower rate, but only if they are `readable`.
+    broker gets the follower rate. A broker gets a rate only if its rates can be read (`readable`).
     """
     entries: defaultdict[Setting, list[str]] = defaultdict(list)
     sources: set[BrokerId] = set()

@@ -61,13 +61,13 @@ def test_every_engine_gives_the_same_answer(
         sys.executable, tmp_path, *words, "--spark-master", master, "--conf", "spark.executor.memory=512m", *BLIND
     )
     assert (cluster.code, cluster.out) == (0, here.out), cluster.err
-    assert cluster.err.replace(f"connecting to Spark, {master} ...", "starting Spark ...") == here.err
+    assert cluster.err.replace(f"connecting to Spark ({master}) ...", "starting Spark ...") == here.err
     roll(spark, tmp_path / "rolling", tmp_path / "history")
     for snapshot in (tmp_path / "history").glob("*.jsonl.gz"):
         snapshot.unlink()
     there = estimate(small_client, tmp_path, *words, "--spark-remote", f"{connect_server}/;user_agent=a-secret")
     assert (there.code, there.out) == (0, here.out), there.err
-    assert there.err.replace(f"connecting to Spark, {connect_server} ...", "starting Spark ...") == here.err
+    assert there.err.replace(f"connecting to Spark ({connect_server}) ...", "starting Spark ...") == here.err
 
 
 @pytest.mark.spark

@@ -47,8 +47,8 @@ with session(folder, Files(folder=folder, names={}), lambda _: None):
 """
 FAILURES = {
     "killed": "Spark's JVM ended: it was killed (SIGKILL), by a user, or by the kernel because memory ran out. ",
-    "memory": "Spark's JVM ended: it ran out of memory. Give it more with conf spark.driver.memory=8g. ",
-    "disk": "File too large. Spark's temporary files are in TMPDIR (default /tmp) and exceed the largest file size",
+    "memory": "Spark's JVM ended: it ran out of memory. Give Spark more memory with conf spark.driver.memory=8g. ",
+    "disk": "File too large. Spark's temporary files, in TMPDIR (default /tmp), exceed the maximum file size",
 }
 
 

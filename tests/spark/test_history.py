@@ -245,7 +245,7 @@ def test_a_history_that_is_too_large_to_send_is_refused(tmp_path: Path) -> None:
         file.truncate(100_000_001)
     here = Listing(rolled=(str(tmp_path),), held=frozenset({SnapshotKey("c", FIRST)}), waiting={})
     reader: Any = Reader(spark=None, scratch=tmp_path, uploads=True)  # type: ignore[arg-type]
-    told = f"history {tmp_path}: more than 100 MB of Parquet is not sent to a remote Spark. Copy it to a place"
+    told = f"history {tmp_path}: contains more than 100 MB of Parquet, which kquota does not send to a remote"
     with pytest.raises(Refused, match=re.escape(told)):
         opened(reader, here, NOTHING)
 

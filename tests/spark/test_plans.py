@@ -104,7 +104,7 @@ WRONG = {
     "cut off": (ENTRY[:30], "is not a valid entry of a plan"),
     "no topic": ('{"partition":0,"replicas":[1]}', "an entry without a topic"),
     "no topic's name": ('{"topic":"a b","partition":0,"replicas":[1]}', "a b: is not a valid topic name"),
-    "no partition": ('{"topic":"t","replicas":[1]}', "t: an entry without a partition's number"),
+    "no partition": ('{"topic":"t","replicas":[1]}', "t: an entry without a partition number"),
     "negative": ('{"topic":"t","partition":-1,"replicas":[1]}', "t--1: partition must be from 0 to 2147483647"),
     "no replicas": ('{"topic":"t","partition":1}', "t-1: an entry without replicas"),
     "empty replicas": ('{"topic":"t","partition":1,"replicas":[]}', "t-1: Partition replica list cannot be empty"),

@@ -134,5 +134,5 @@ def test_the_output_is_the_same_on_every_engine(tmp_path: Path, connect_server: 
     for name, command in engines.items():
         there = run(command, own)
         assert (there.code, there.out) == (0, here.out), there.err
-        start = "starting Spark ..." if name == "local[2]" else f"connecting to Spark, {name} ..."
+        start = "starting Spark ..." if name == "local[2]" else f"connecting to Spark ({name}) ..."
         assert there.err == f"kquota: {start}\n{here.err}"
