@@ -83,12 +83,15 @@ class PastMoves:
         return tuple(move for move in self.ended if move.certain)[-MOST_USED:]
 
     def with_start(self, move: ExpectedMove) -> PastMoves:
-        """Return the moves with the added `move`, which has started. Only the newest `MOST_KEPT` are kept."""
+        """Return the moves after `move` has started. Only the newest `MOST_KEPT` are kept.
+
+        `move` replaces an earlier entry of the same run.
+        """
         others = tuple(other for other in self.under_way if other.run != move.run)
         return replace(self, under_way=(*others, move)[-MOST_KEPT:])
 
     def without(self, run: str) -> PastMoves:
-        """Return the moves without a run that is still moving, because its expected time no longer applies."""
+        """Return the moves without this run in `under_way`, for example because its expected time no longer applies."""
         return replace(self, under_way=tuple(move for move in self.under_way if move.run != run))
 
     def seen_moving(self, run: str, at: datetime) -> PastMoves:
@@ -110,7 +113,7 @@ class PastMoves:
 class ErrorBand:
     """The range of actual time / expected time in nine of ten moves. The band always contains 1.
 
-    `moves` is the number of past moves from which it is calculated. 0 means that it is the error of the model.
+    `moves` is the number of past moves from which it is calculated. 0 means that the band is the error of the model.
     """
 
     low: float
@@ -121,8 +124,8 @@ class ErrorBand:
 def learned(past: Sequence[PastMove]) -> ErrorBand | None:
     """Return the band of the next move from past moves whose times are certain. None if there are fewer than `ENOUGH`.
 
-    It is the prediction interval of the logarithm of actual / expected. The median replaces the mean, and the median
-    absolute deviation replaces the standard deviation, so that a few disturbed moves do not matter.
+    The band is the prediction interval of the logarithm of actual / expected. The median replaces the mean, and the
+    median absolute deviation replaces the standard deviation, so that a few disturbed moves do not matter.
     """
     if len(past) < ENOUGH:
         return None

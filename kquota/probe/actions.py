@@ -61,7 +61,7 @@ def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, assi
 
 
 def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -> None:
-    """Create the topics, and wait if a mutation quota rejects them.
+    """Create the topics, and try again later if a mutation quota rejects them.
 
     Raises Refused if the cluster does not allow it or the quota still rejects a topic after `SECONDS`, and Unknown if
     the result is unknown.

@@ -22,7 +22,7 @@ class ThrottleCounts:
 
     @property
     def mean_ms(self) -> float | None:
-        """The mean wait, or None if there was none."""
+        """The mean wait in ms, or None if there was no wait."""
         return self.total_ms / self.count if self.count else None
 
 
@@ -46,7 +46,7 @@ class Reading:
 @dataclass(slots=True, kw_only=True)
 class Meter:
     """A meter that counts from `starts` to `ends`, in seconds of a monotonic clock. It ignores everything before and
-    after.
+    after this time.
     """
 
     starts: float
@@ -65,7 +65,7 @@ class Meter:
             self._waits[broker].append(ms)
 
     def readings(self, brokers: Iterable[BrokerId]) -> tuple[Reading, ...]:
-        """Return one reading for each broker, in their order. A broker that accepted nothing has the amount 0."""
+        """Return one reading for each broker, in the given order. A broker that accepted nothing has the amount 0."""
         return tuple(
             Reading(
                 broker=broker,
@@ -131,6 +131,7 @@ def verdict(reading: Reading, *, asked: float, limit: float | None) -> Verdict:
 
 def held(reading: Reading, limit: float | None) -> Verdict:
     """Return the verdict on a load whose cost only the broker knows. Without a quota, throttling is unexpected.
+
     Under a quota, no throttling means that the quota was not reached.
     """
     if reading.throttles.count:

@@ -135,15 +135,16 @@ def kafka(version: str, tell: Tell) -> Path:
 
 
 def must_have_tiers(version: str | None) -> None:
-    """Raise Invalid for a release without tiered topics in the sandbox. None means a ZooKeeper alone."""
+    """Raise Invalid for a release without tiered topics in the sandbox. None means ZooKeeper only."""
     if version is None or not release(version).tiers:
         able = ", ".join(each.version for each in RELEASES.values() if each.tiers)
         raise Invalid(Parameter("tiered"), f": only Kafka {able} has tiered topics in the sandbox")
 
 
 def tiers(version: str, tell: Tell) -> Path:
-    """Return the folder with the jars of the remote storage for a release, downloaded like the jars of `kafka`. Raises
-    Invalid for a release without tiered topics, and Unreachable if Maven Central cannot be reached.
+    """Return the folder with the jars of the remote storage for a release, downloaded like the jars of `kafka`.
+
+    Raises Invalid for a release without tiered topics, and Unreachable if Maven Central cannot be reached.
     """
     must_have_tiers(version)
     module = _TIERS.format(version=version)
@@ -153,7 +154,8 @@ def tiers(version: str, tell: Tell) -> Path:
 
 
 def metrics_agent(tell: Tell) -> Path:
-    """Return the jar of the Prometheus JMX exporter, an agent for Java. It is downloaded like the jars of `kafka`.
+    """Return the jar of the Prometheus JMX exporter, a Java agent. It is downloaded like the jars of `kafka`.
+
     Raises Unreachable if Maven Central cannot be reached.
     """
     main = f"jmx_prometheus_javaagent-{_AGENT_VERSION}.jar"

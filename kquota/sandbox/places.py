@@ -51,8 +51,9 @@ def remove(folder: Path) -> None:
 
 @contextlib.contextmanager
 def alone(name: str) -> Iterator[None]:
-    """Let only one kquota at a time start or stop a sandbox. Raises Busy if another kquota does so. The lock ends when
-    its process ends.
+    """Let only one kquota at a time start or stop a sandbox. Raises Busy if another kquota is doing so.
+
+    The lock ends when its process ends.
     """
     folder = state_folder()
     folder.mkdir(parents=True, exist_ok=True)
