@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Led:
-    """Partitions that one broker leads: their number, their bytes, and the known write rate.
+    """Partitions that one broker leads: their number, their bytes and their write rate.
 
     `writes` is in bytes per second. It is None if the rate of any of the partitions is unknown.
     """

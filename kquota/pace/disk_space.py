@@ -63,7 +63,7 @@ class Room:
 
     @property
     def worst(self) -> float | None:
-        """The usable bytes when the volume is fullest, with writes."""
+        """The usable bytes when the volume is fullest, with writes. None if `usable` or `written` is None."""
         return None if self.left is None or self.written is None else self.left - self.written
 
     @property

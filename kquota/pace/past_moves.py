@@ -21,7 +21,7 @@ MOST_USED: Final = 50
 """The maximum number of past moves that an estimate uses. Only the newest count, because clusters change."""
 MOST_KEPT: Final = 200
 _CERTAIN: Final = 0.1
-"""The maximum difference between the two bounds of an actual time, as a fraction of the upper bound."""
+"""The maximum difference between the two bounds of a certain actual time, as a fraction of the upper bound."""
 _LEAST_SPREAD: Final = 0.02
 """The minimum standard deviation that kquota uses, because the next error can differ from a few equal errors."""
 _Z: Final = 1.6449
@@ -43,7 +43,7 @@ class KeptEstimate:
 class ExpectedMove:
     """A run that has submitted its moves. `expected` is in seconds, `throttle` in bytes per second.
 
-    `seen_moving` is the last time at which a command saw the run moving. At first it is the time of the start.
+    `seen_moving` is the last time at which a command saw the run moving. At first, it is the time of the start.
     """
 
     run: str

@@ -41,7 +41,7 @@ class MoveTime:
     def in_below_throttle(self) -> bool | None:
         """KIP-73's condition IN < T (Q&A 4). It is necessary for a move to end, but not sufficient (see `pace.share`).
 
-        unknown.
+        None if IN is unknown.
         """
         return None if self.max_bytes_in is None else self.max_bytes_in < self.replication_quota
 

@@ -23,8 +23,8 @@ OF_THE_MODEL: Final = ErrorBand(low=1 - MODEL, high=1 + MODEL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """The range of the time in nine of ten moves, in seconds. If `high` is None, the move never ends at the 95th
-    percentile of the write rates.
+    """The range that contains the actual time of nine in ten moves, in seconds. If `high` is None, the move never ends
+    at the 95th percentile of the write rates.
 
     `writes` is true if the band includes the variation of write rates. `past_moves` is the number of past moves of the
     cluster whose errors it includes. 0 means that it includes the error of the model. `unused_quota` is true if it

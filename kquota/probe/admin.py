@@ -1,4 +1,4 @@
-"""The calls for programs: probe a client, and find the limit of a controller. `kquota.connect` provides the cluster."""
+"""The API for programs: probe a client, and find the limit of a controller. `kquota.connect` provides the cluster."""
 
 from __future__ import annotations
 
@@ -115,8 +115,9 @@ def find_limit(
     """Find the mutation rate that the controller sustains, and suggest a quota: KIP-599's "How to define the quota".
 
     kquota creates, grows and deletes topics at rising rates until a rate does not hold. Each operation takes `seconds`
-    (default 3; deleting takes twice as long), with at most `most_partitions` (10 to 10,000) at the same time. `on_step`
-    receives each step. The client must not have a mutation quota. Everything else is the same as for `probe`.
+    (default 3), and a deletion twice as long. At most `most_partitions` partitions (10 to 10,000) exist at the same
+    time. `on_step` receives each step. The client must not have a mutation quota. Everything else is the same as for
+    `probe`.
 
         with kquota.connect("localhost:9092") as cluster:
             limit = find_limit(cluster, tenants=10, overcommit=2)

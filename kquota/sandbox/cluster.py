@@ -117,7 +117,7 @@ def up(
     owner_pid: int | None = None,
     tell: Tell = silent,
 ) -> Sandbox:
-    """Start a sandbox with Kafka in version `kafka`, or with only ZooKeeper (None). Wait until every server answers.
+    """Start a sandbox of this Kafka version, or of only ZooKeeper (None), and wait until every server answers.
 
     The data of a stopped sandbox with this name is deleted.
 

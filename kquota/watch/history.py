@@ -101,9 +101,9 @@ class WatchHistory:
     futures: Mapping[ReplicaId, tuple[int, float]] = field(default_factory=dict)
     """The size of each copy between log dirs, and when it was first seen with this size."""
     alone: Mapping[int, float] = field(default_factory=dict)
-    """When a move was first seen with only one partition left."""
+    """The time at which a move was first seen with only one partition left."""
     caught: Mapping[ReplicaId, float] = field(default_factory=dict)
-    """When a replica that is not moving was first seen throttled and out of sync."""
+    """The time at which a replica that is not moving was first seen throttled and out of sync."""
 
     @property
     def now(self) -> WatchSample:

@@ -1,4 +1,4 @@
-"""Reads running moves again and again, and returns the view and the symptoms of each reading."""
+"""Reads running moves repeatedly, and returns the view and the symptoms of each reading."""
 
 from __future__ import annotations
 

@@ -14,7 +14,10 @@ from kquota.watch.reading import BrokerRates, CopyReading
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowestCopy:
-    """The copy that is expected to end last. `seconds` is its time left. It is None if unknown or without progress."""
+    """The copy that is expected to end last.
+
+    `seconds` is the time until its end, or None if this time is unknown or the copy makes no progress.
+    """
 
     partition: TopicPartition
     left: int | None
