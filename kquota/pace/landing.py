@@ -26,7 +26,7 @@ _SOON: Final = 1.0
 _MOST: Final = 2**62
 _SPAN: Final = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
 _ELSE: Final = "else"
-_FORM: Final = "Write for example 22:00-06:00=200MB/s,else=40MB/s"
+_FORM: Final = "Use the form 22:00-06:00=200MB/s,else=40MB/s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +151,7 @@ def day_plan(text: str, what: str) -> DayPlan:
 def _span(text: str, value: ByteRate, what: str) -> DaySpan:
     match = _SPAN.fullmatch(text)
     if match is None:
-        raise Invalid(f"{what} {text!r}: not a span of a day. {_FORM}")
+        raise Invalid(f"{what} {text!r}: not a valid time span. {_FORM}")
     hours, minutes, end_hours, end_minutes = map(int, match.groups())
     try:
         start, end = time(hours, minutes), time(end_hours % 24 if end_minutes == 0 else end_hours, end_minutes)

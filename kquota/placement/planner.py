@@ -117,8 +117,8 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
     if not full:
         return Refused(
             f"{name} needs {goal.replication_factor or len(draft.replicas[p])} replicas, but only "
-            f"{len(goal.destinations)} brokers may hold one ({few(goal.destinations, _SHOWN, ',')}). There is no "
-            "plan. Give more ",
+            f"{len(goal.destinations)} brokers may hold one ({few(goal.destinations, _SHOWN, ',')}). No plan "
+            "is possible. Give more ",
             Parameter("brokers"),
             ", drain fewer brokers, or give a lower ",
             Parameter("replication_factor"),
@@ -131,7 +131,7 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
         f"Broker {best} has the most room: with the {human_bytes(draft.incoming[best])} that this plan already copies "
         f"to it, {'nothing' if room <= 0 else f'{human_bytes(room)} ({room} bytes)'} is left below "
         f"{float(goal.disk_limit):.0%} of its disk. "
-        "There is no plan. Give more ",
+        "No plan is possible. Give more ",
         Parameter("brokers"),
         ", or raise ",
         Parameter("disk_limit"),

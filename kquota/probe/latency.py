@@ -134,7 +134,9 @@ class LatencyProbe:
         while silent:
             if self._clock.monotonic() - began > _FIRST_SECONDS:
                 there = ", ".join(str(brokers[number]) for number in sorted(silent))
-                raise Unknown(f"topic {topic}: brokers {there} acknowledged no write within {_FIRST_SECONDS:g} s")
+                raise Unknown(
+                    f"topic {topic} (brokers: {there}): no write was acknowledged within {_FIRST_SECONDS:g} s"
+                )
             writes.write(PERIOD_SECONDS)
             silent -= {
                 number for number, found in writes.latencies().items() if min(found, default=math.inf) < math.inf

@@ -62,7 +62,7 @@ class TooManyBytes(Refused):
     """The load would write `written` bytes, but only `allowed` bytes are allowed."""
 
     def __init__(self, written: float, allowed: int) -> None:
-        super().__init__(f"the probe would write {human_bytes(written)}, and {human_bytes(allowed)} are allowed")
+        super().__init__(f"the probe would write {human_bytes(written)}, but only {human_bytes(allowed)} are allowed")
         self.written = written
         self.allowed = allowed
 

@@ -65,7 +65,7 @@ def prepared(
     limit = _limit(next(one for one in explained.answers if one.key == KEYS[kind]), explained)
     where = _alive(alive, brokers)
     if kind is Kind.PRODUCE and not (rate is not None and math.isfinite(rate) and rate > 0):
-        raise Invalid(f"rate {rate}: must be the bytes per second to produce, more than 0")
+        raise Invalid(f"rate {rate}: must be a finite number of bytes per second, more than 0")
     warm = load.warm(_window(kind, explained))
     lasts = load.seconds(seconds, warm)
     if kind in load.BYTES:
@@ -143,7 +143,7 @@ def _alive(alive: Sequence[BrokerId], wanted: Sequence[BrokerId] | None) -> tupl
     if wanted is None:
         return tuple(alive)
     if not wanted:
-        raise WrongArgument("brokers", ": lists no broker")
+        raise WrongArgument("brokers", ": must list at least one broker")
     if twice := [broker for broker, times in Counter(wanted).items() if times > 1]:
         raise WrongArgument("brokers", f": broker {twice[0]} is listed twice")
     if missing := [broker for broker in wanted if broker not in alive]:

@@ -200,7 +200,7 @@ def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[s
     """
     version = kafka if isinstance(kafka, str) else kafka.kafka
     if version is None:
-        raise Invalid("a sandbox that is only a ZooKeeper has no Kafka tools")
+        raise Invalid("a ZooKeeper-only sandbox has no Kafka tools")
     return servers.tool_command(java.find().executable, jars.kafka(version, silent), main_class, *arguments)
 
 

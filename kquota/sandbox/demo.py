@@ -218,7 +218,7 @@ def _wait(running: subprocess.Popen[str], seen: Callable[[], bool]) -> None:
     give_up = time.monotonic() + _MOVE_SECONDS
     while not seen():
         if running.poll() is not None:
-            raise KquotaError(f"demo: the command of the move ended too early, with exit code {running.returncode}")
+            raise KquotaError(f"demo: the move command ended too early, with exit code {running.returncode}")
         if time.monotonic() > give_up:
             raise KquotaError(f"demo: the move is not done after {human_duration(_MOVE_SECONDS)}")
         time.sleep(0.2)
@@ -238,7 +238,7 @@ def _judge(story: Story, predicted: float, actual: float) -> None:
         f"(this demo accepts at most {MOST_MISSED:.0%})."
     )
     if missed > MOST_MISSED:
-        raise KquotaError(f"demo: the prediction missed by {missed:.0%}")
+        raise KquotaError(f"demo: the prediction was off by {missed:.0%}")
 
 
 def _on_zookeeper_alone(story: Story, folder: Path) -> bool:

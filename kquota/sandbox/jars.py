@@ -103,7 +103,7 @@ _TOOLS: Final = (
 def release(version: str) -> Release:
     """Return the release of this version. Raises Invalid, naming the supported versions, for any other version."""
     if version not in RELEASES:
-        raise Invalid(Parameter("kafka"), f" {version}: the sandbox runs {', '.join(RELEASES)}")
+        raise Invalid(Parameter("kafka"), f" {version}: not supported. The sandbox supports {', '.join(RELEASES)}")
     return RELEASES[version]
 
 
@@ -187,7 +187,7 @@ def _turn(lock: Path, what: str, tell: Tell) -> Iterator[int]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            tell(f"waiting for another kquota that downloads {what}", None)
+            tell(f"waiting while another kquota downloads {what}", None)
             fcntl.flock(file, fcntl.LOCK_EX)
         yield file.fileno()
 

@@ -46,7 +46,7 @@ def remove(folder: Path) -> None:
         if not folder.exists():
             return
         time.sleep(0.1)
-    raise Refused(f"{folder} could not be removed. Its servers are stopped")
+    raise Refused(f"{folder} could not be removed, but its servers are stopped. Try again later")
 
 
 @contextlib.contextmanager
