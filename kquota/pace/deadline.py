@@ -1,4 +1,4 @@
-"""The smallest throttle with which a move meets its deadline."""
+"""The smallest throttle under which a move meets its deadline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FINE: Final = 10_000
 
 
 def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcement = AS_SHIPPED) -> ByteRate | None:
-    """Return the smallest throttle with which `works`, one after the other, take at most `seconds`.
+    """Return the smallest throttle under which `works`, one after the other, take at most `seconds`.
 
     The result is exact to a ten-thousandth. It is None if a rate is unknown. Raises Refused if no throttle is enough,
     because the start and the end of the move alone take `seconds` or longer.

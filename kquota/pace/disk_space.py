@@ -15,7 +15,10 @@ Figures: TypeAlias = tuple[int | None, int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """The volume of one log dir: total and usable bytes as in DescribeLogDirs (KIP-827). None before Kafka 3.3."""
+    """The volume of one log dir: total and usable bytes as in DescribeLogDirs (KIP-827).
+
+    Both are None before Kafka 3.3.
+    """
 
     broker: int
     log_dir: str

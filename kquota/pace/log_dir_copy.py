@@ -14,7 +14,7 @@ from typing import Final
 from kquota.pace.enforcement import AS_SHIPPED, Enforcement
 
 LOG_DIR_START_SECONDS: Final = 2.0
-"""Seconds to create the new logs, for the last fetch, and to replace the old logs. The controller is not involved."""
+"""The seconds to create the new logs, finish the last fetch and replace the old logs. No controller is involved."""
 LOG_DIR_AT_ONCE_SECONDS: Final = 1.0
 """A broker copies the bytes of this many seconds of the throttle at once, before the quota takes effect."""
 UNLIMITED: Final = 2**63 - 1

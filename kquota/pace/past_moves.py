@@ -21,7 +21,7 @@ MOST_USED: Final = 50
 """The maximum number of past moves that an estimate uses. Only the newest count, because clusters change."""
 MOST_KEPT: Final = 200
 _CERTAIN: Final = 0.1
-"""The maximum difference between the two bounds of a certain actual time, as a fraction of the upper bound."""
+"""The maximum difference between the two bounds of a `certain` move, as a fraction of the upper bound."""
 _LEAST_SPREAD: Final = 0.02
 """The minimum standard deviation that kquota uses, because the next error can differ from a few equal errors."""
 _Z: Final = 1.6449
@@ -122,7 +122,7 @@ class ErrorBand:
 
 
 def learned(past: Sequence[PastMove]) -> ErrorBand | None:
-    """Return the band of the next move from past moves whose times are certain. None if there are fewer than `ENOUGH`.
+    """Return the error band for the next move, from past moves that are `certain`. None for fewer than `ENOUGH` moves.
 
     The band is the prediction interval of the logarithm of actual / expected. The median replaces the mean, and the
     median absolute deviation replaces the standard deviation, so that a few disturbed moves do not matter.
@@ -146,8 +146,8 @@ def _bound(errors: Iterable[float], side: int) -> float:
 
 
 def _quantile(freedom: int) -> float:
-    """Return the 95th percentile of Student's t distribution (Cornish-Fisher), accurate to 0.02 from 4 degrees of
-    freedom.
+    """Return the 95th percentile of Student's t distribution (Cornish-Fisher), accurate to 0.02 for 4 or more degrees
+    of freedom.
     """
     return _Z + (_Z**3 + _Z) / (4 * freedom) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * freedom**2)
 

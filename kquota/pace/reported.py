@@ -15,9 +15,9 @@ LEAST_EXCESS_SECONDS: Final = 0.005
 class ReportedTime(enum.Enum):
     """A time that brokers report.
 
-    `PRODUCE` is the 99th percentile of all produce requests. It covers about five minutes (Kafka's decaying reservoir),
-    so a high value that does not rise is old. `THROTTLED` is the highest mean delay that a request quota causes for a
-    client. Delays by byte rate quotas do not count, because they do not depend on a move.
+    `PRODUCE` is the 99th percentile over all produce requests. It covers about five minutes (Kafka's decaying
+    reservoir), so a high value that does not rise is old. `THROTTLED` is the highest mean delay that a request quota
+    causes for a client. Delays by byte rate quotas do not count, because they do not depend on a move.
     """
 
     PRODUCE = "produce requests"

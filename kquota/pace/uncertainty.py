@@ -84,7 +84,7 @@ def together(bands: Iterable[Band | None]) -> Band | None:
 
 
 def stuck_at_peak(expected: Pace, peak: Mapping[int, float]) -> tuple[int, ...]:
-    """Return the leaders whose peak alone could prevent the end of the move, lowest id first.
+    """Return the leaders whose peak alone could prevent the move from ending, lowest id first.
 
     `peak` has the factor of each leader: the 99th percentile of its write rate, divided by the mean.
     """

@@ -38,7 +38,7 @@ class Found:
 
 
 def found(topics: Topics, configs: Configs, now: datetime) -> Found:
-    """Return the topics whose names have the form of a scratch topic, by the state of their probe at `now`."""
+    """Return the topics whose names have the form of a scratch topic, grouped by the state of their probe at `now`."""
     named = [topic for topic in topics.topics(None) if scratch.ends(topic.name) is not None]
     sealed = _sealed(configs, [topic.name for topic in named])
     ours = [topic for topic in named if topic.name in sealed]

@@ -87,7 +87,7 @@ class LatencyProbe:
             self._writes.write(min(left, PERIOD_SECONDS))
 
     def latencies(self) -> Mapping[BrokerId, Sequence[float]]:
-        """Return the latencies since the last call, as in `SmallWrites`, for the broker that first led each partition.
+        """Return the latencies since the last call, as in `SmallWrites`, keyed by the first leader of each partition.
 
         The method also replaces a topic that has expired or was deleted. It tries this at most once a minute.
         """

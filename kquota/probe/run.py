@@ -82,7 +82,7 @@ def removed(
     removing: Callable[[], None] = _unheard,
     left: Callable[[KquotaError], None] = _raised,
 ) -> Iterator[None]:
-    """At the end, also after an interrupt, remove all topics in `made` and clear the list.
+    """At the end, even after an interrupt, remove all topics in `made` and clear the list.
 
     The removal uses a new connection, because the interrupted one may be in the middle of a request. `removing` is
     called before the removal if the context ended early. `left` is called with the error if a topic could not be

@@ -13,7 +13,7 @@ from typing import Final
 from kquota.terms import MIN_IN_SYNC
 
 PREFIX: Final = "kquota-probe-"
-"""The prefix of the names. On a cluster with ACLs, a probe needs rights on this prefix."""
+"""The prefix of the names. On a cluster with ACLs, a probe needs rights on topics with this prefix."""
 SEAL: Final = "min.compaction.lag.ms"
 """The topic config that contains the seal. It has no effect on a topic that is never compacted. It is set in the
 request that creates the topic.

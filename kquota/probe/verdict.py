@@ -28,8 +28,9 @@ class ThrottleCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The amount that one broker accepted in `seconds`, in the unit of the load. `broker` is None for the
-    controller.
+    """The amount that one broker processed in `seconds`, in the unit of the load.
+
+    `broker` is None for the controller.
     """
 
     broker: BrokerId | None
@@ -55,7 +56,7 @@ class Meter:
     _waits: dict[BrokerId, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def got(self, broker: BrokerId, amount: float, at: float) -> None:
-        """Record that a broker accepted this amount."""
+        """Record that a broker processed this amount."""
         if self.starts <= at < self.ends:
             self._amounts[broker] += amount
 
@@ -65,7 +66,7 @@ class Meter:
             self._waits[broker].append(ms)
 
     def readings(self, brokers: Iterable[BrokerId]) -> tuple[Reading, ...]:
-        """Return one reading for each broker, in the given order. A broker that accepted nothing has the amount 0."""
+        """Return one reading for each broker, in the given order. A broker that processed nothing has the amount 0."""
         return tuple(
             Reading(
                 broker=broker,

@@ -167,7 +167,7 @@ def after(history: WatchHistory, moves: Sequence[WatchedMove], reading: WatchRea
 
 
 def window(history: WatchHistory, seconds: float) -> WatchSample | None:
-    """Return the earliest sample that is at most `seconds` old, or None if only the newest sample is."""
+    """Return the earliest sample that is at most `seconds` old, or None if it is the newest sample."""
     since = history.now.at - seconds
     found = next(sample for sample in history.samples if sample.at >= since)
     return found if found.at < history.now.at else None

@@ -18,7 +18,7 @@ class ThrottleSide(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StarvedCopies:
-    """Copies that use the whole rate of a broker and still do not catch up with the writes.
+    """Copies that are limited by the rate of a broker and do not catch up with the writes.
 
     `used` is the part of `rate` that is in use, `followers` the part of it for in-sync followers, and `written` the
     write rate of the copied partitions. All are in bytes per second.
