@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Led:
-    """Partitions that one broker leads: their number, their bytes, and the known write rate.
+    """Partitions that one broker leads: their number, their bytes and their write rate.
 
     `writes` is in bytes per second. It is None if the rate of any of the partitions is unknown.
     """
@@ -19,7 +19,7 @@ class Led:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allotment:
-    """How partitions share the rate of their broker, in bytes per second.
+    """How partitions share the write rate of their broker, in bytes per second.
 
     A group of partitions gets `factor` x its own rate. If `factor` is None, it gets `a_byte` x its bytes + `each` x its
     number of partitions.
@@ -30,7 +30,7 @@ class Allotment:
     each: float
 
     def of(self, part: Led) -> float:
-        """Return the rate of some of the partitions that the broker leads."""
+        """Return the write rate of some of the partitions that the broker leads, in bytes per second."""
         if self.factor is not None:
             assert part.writes is not None
             return self.factor * part.writes

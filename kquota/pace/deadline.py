@@ -1,4 +1,4 @@
-"""The smallest throttle with which a move meets its deadline."""
+"""The smallest throttle under which a move meets its deadline."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _FINE: Final = 10_000
 
 
 def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcement = AS_SHIPPED) -> ByteRate | None:
-    """Return the smallest throttle with which `works`, one after the other, take at most `seconds`.
+    """Return the smallest throttle under which `works`, one after the other, take at most `seconds`.
 
     The result is exact to a ten-thousandth. It is None if a rate is unknown. Raises Refused if no throttle is enough,
-    because starting and ending alone take as long.
+    because the start and the end of the move alone take `seconds` or longer.
     """
     waves = [work for work in works if work.links]
     if not waves:
@@ -33,7 +33,7 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
         return None
 
     def alone(throttle: int, of_wave: Iterable[Share]) -> float | None:
-        """Return how long the slowest side of a wave takes if no other side slows it down."""
+        """Return the seconds of the slowest side of a wave if no other side slows it down. None if one never ends."""
         times = [replace(side, throttle=ByteRate(throttle)).seconds for side in of_wave]
         known = [time for time in times if time is not None]
         return enforcement.seconds(max(known)) if len(known) == len(times) else None
@@ -52,7 +52,7 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
 
 
 def _smallest(late: Callable[[int], bool], low: int, most: int = 1, fine: int = sys.maxsize) -> int:
-    """Return the smallest number above `low` that is not late, where `low` is late.
+    """Return the smallest number for which `late` is False. `late(low)` must be True.
 
     The result may be too large by one part in `fine`.
     """

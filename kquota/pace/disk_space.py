@@ -10,12 +10,15 @@ from typing import TypeAlias
 from kquota.pace.work import total
 
 Figures: TypeAlias = tuple[int | None, int | None]
-"""The total and the usable bytes of the volume of one log dir, or None if the broker does not report them."""
+"""The total and the usable bytes of the volume of one log dir. Each is None if the broker does not report it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """The volume of one log dir: total and usable bytes as in DescribeLogDirs (KIP-827). None before Kafka 3.3."""
+    """The volume of one log dir: total and usable bytes as in DescribeLogDirs (KIP-827).
+
+    Both are None before Kafka 3.3.
+    """
 
     broker: int
     log_dir: str
@@ -63,7 +66,7 @@ class Room:
 
     @property
     def worst(self) -> float | None:
-        """The usable bytes when the volume is fullest, with writes."""
+        """The usable bytes when the volume is fullest, with writes. None if `usable` or `written` is None."""
         return None if self.left is None or self.written is None else self.left - self.written
 
     @property
@@ -92,9 +95,7 @@ def rooms(volumes: Iterable[Volume], arrivals: Iterable[Arrival], seconds: float
 
 
 def _room(volumes: Sequence[Volume], arrivals: Sequence[Arrival], log_dir: str | None, seconds: float | None) -> Room:
-    """Return the room of one log dir, or of the whole broker with all its copies, from one broker's volumes and
-    arrivals.
-    """
+    """Return the room of one log dir of a broker, or of all its volumes together if `log_dir` is None."""
     own = {(v.total, v.usable) for v in volumes if v.log_dir == log_dir and v.total is not None}
     one_volume = {v.log_dir for v in volumes if (v.total, v.usable) in own} | {log_dir}
     coming = [a for a in arrivals if log_dir is None or a.log_dir in one_volume]
@@ -123,8 +124,7 @@ def disks(volumes: Iterable[Volume]) -> dict[int, int]:
 def together(figures: Iterable[Figures], *, apart: bool = False) -> tuple[int, int] | None:
     """Return the total and usable bytes of several log dirs together. None if a value is unknown, or without log dirs.
 
-    Log dirs with equal sizes count once, because counting a shared disk twice could fill it. With `apart`, each log dir
-    counts.
+    Log dirs with equal sizes count once, because they may share a disk. With `apart`, each log dir counts.
     """
     found = list(figures) if apart else list(set(figures))
     known = [(whole, usable) for whole, usable in found if whole is not None and usable is not None]

@@ -20,7 +20,7 @@ START_SECONDS: Final = 1.5
 TURNOVER_SECONDS: Final = 1.6
 """The seconds lost while the second quota window replaces the first, because the first one began with a burst."""
 AT_ONCE_SECONDS: Final = 1.0
-"""The bytes of this many seconds of a throttle pass at once, because the first sample counts as whole from its start.
+"""The bytes of this many seconds of a throttle pass at once, because Kafka counts the first sample as a full second.
 """
 
 
@@ -29,8 +29,8 @@ class Enforcement:
     """The broker settings that affect a throttled fetch, in bytes and seconds. They are Kafka's defaults unless
     `of_brokers` is set.
 
-    The bytes of `at_once` seconds are copied at once. This value holds for windows without throttled traffic. If a
-    broker already has a replication throttle (`throttled`), up to a whole window of unused quota passes.
+    The bytes of `at_once` seconds pass at once if there was no throttled traffic before the move. If a broker already
+    has a replication throttle (`throttled`), up to a whole window of unused quota passes at once.
     """
 
     window_num: int = SAMPLES
@@ -99,10 +99,10 @@ _WINDOW: Final = "replication.quota.window."
 
 
 def enforcement(brokers: Iterable[Mapping[str, str | None]]) -> Enforcement:
-    """Return the enforcement by the brokers' configs. If brokers differ, the lowest settings of the window and the
-    highest settings of fetches count.
+    """Return the enforcement that follows from the brokers' configs.
 
-    If a broker does not report all of the settings, Kafka's defaults are used for all brokers.
+    If brokers differ, the lowest settings of the window and the highest settings of fetches count. If a broker does not
+    report all of the settings, Kafka's defaults are used for all brokers.
     """
     found = list(brokers)
     throttled = any(settings.get(key) is not None for settings in found for key in REPLICATION_RATES)

@@ -62,7 +62,7 @@ def run(streams: Sequence[Stream], capacity: Mapping[Port, float], at_once: Mapp
 def _flow(
     left: dict[int, float], streams: Sequence[Stream], capacity: Mapping[Port, float], until: float = math.inf
 ) -> dict[int, float]:
-    """Return the end of each stream that ends by `until`. `left` keeps the remaining amounts of other streams."""
+    """Return the end of each stream that ends by `until`. `left` keeps the remaining amounts of the others."""
     ended, now = {}, 0.0
     while left and now < until:
         flowing = rates({n: streams[n].ports for n in left}, capacity)
@@ -88,7 +88,7 @@ def _time(amount: float, rate: float) -> float:
 def busiest(
     streams: Sequence[Stream], capacity: Mapping[Port, float], at_once: Mapping[Port, float]
 ) -> dict[Port, float]:
-    """Return how long each port needs for its streams if no other port slows them down. This is a lower bound."""
+    """Return the seconds that each port needs for its streams if no other port slows them down: a lower bound."""
     through: defaultdict[Port, list[float]] = defaultdict(list)
     for stream in streams:
         for port in stream.ports:

@@ -11,8 +11,8 @@ from kquota.pace.enforcement import AS_SHIPPED
 class Fetch:
     """#brokers x replica.fetch.response.max.bytes / min(T x #brokers, N) < window.
 
-    `throttle` is the rate of each leader and `network` the rate of the NIC, in bytes per second. None means that the
-    rate of the NIC is unknown.
+    `throttle` (T) is the throttle of each leader, and `network` (N) is the rate of the follower's NIC, in bytes per
+    second. None means that the rate of the NIC is unknown.
     """
 
     brokers: int
@@ -23,13 +23,13 @@ class Fetch:
 
     @property
     def rate(self) -> float:
-        """The lower rate in bytes per second: the throttles of all leaders together, or the network of the follower."""
+        """The lower of two rates in bytes per second: the throttles of all leaders together, or the follower's NIC."""
         together = self.throttle * self.brokers
         return together if self.network is None else min(together, self.network)
 
     @property
     def seconds(self) -> float:
-        """The seconds of the first fetches."""
+        """The time that the first fetches take, in seconds."""
         return self.brokers * self.response_max_bytes / self.rate
 
     @property
@@ -39,5 +39,5 @@ class Fetch:
 
     @property
     def largest(self) -> float:
-        """The upper limit of replica.fetch.response.max.bytes."""
+        """The exclusive upper limit of replica.fetch.response.max.bytes, in bytes."""
         return self.window_seconds * self.rate / self.brokers

@@ -1,5 +1,5 @@
-"""The throttle of a running move: the rate that meets a deadline, rates by time of day, and rates of brokers that
-finish together.
+"""The throttle of a running move: the rate that meets a deadline, rates by time of day, and rates under which all
+brokers finish together.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kquota.measure import ByteRate, byte_rate
 from kquota.terms import BrokerId
 
 AIM: Final = 0.95
-"""The share of the time until the deadline that the copies should need. The rest is for the end of the move."""
+"""The share of the time until the deadline that the copies should take. The rest is for the end of the move."""
 WORTH: Final = 0.05
 """kquota writes a new throttle only if it differs from the old throttle by more than this share."""
 EVEN_SHARE: Final = 20
@@ -26,7 +26,7 @@ _SOON: Final = 1.0
 _MOST: Final = 2**62
 _SPAN: Final = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
 _ELSE: Final = "else"
-_FORM: Final = "Write for example 22:00-06:00=200MB/s,else=40MB/s"
+_FORM: Final = "Use the form 22:00-06:00=200MB/s,else=40MB/s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,10 @@ class RateBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copying:
-    """The missing bytes of all copies, the net rate at which they decrease, and the write rate (bytes per second)."""
+    """The missing bytes of all copies, the net rate at which they decrease, and the write rate.
+
+    Rates are in bytes per second.
+    """
 
     left: float
     net: float
@@ -56,7 +59,7 @@ def landing_rate(now: ByteRate, copying: Copying, until: float, bounds: RateBoun
 
     Under the throttle `now`, the copies receive `net` + `written`. kquota assumes that this rate is proportional to the
     throttle, so the caller repeats the calculation as the move proceeds. After the deadline, the result is the upper
-    bound, or `now` without an upper bound. If no bytes arrive, the result is `now`, within the bounds.
+    bound, or `now` without an upper bound. If no bytes arrive, the result is `now`. It is always within the bounds.
     """
     if until <= 0:
         return bounds.clamp(now if bounds.high is None else bounds.high)
@@ -95,13 +98,13 @@ def even_rates(rate: ByteRate, copies: Mapping[BrokerId, Incoming]) -> dict[Brok
 
 
 def differs(new: ByteRate, old: ByteRate) -> bool:
-    """Return True if the new throttle is worth a write."""
+    """Return True if the new throttle differs enough from the old one to be written (`WORTH`)."""
     return abs(new - old) > WORTH * old
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaySpan:
-    """A throttle from `start` to `end`, without `end` itself. A span that ends before it begins contains midnight."""
+    """A throttle from `start` to `end`, excluding `end`. If `end` is before `start`, the span ends on the next day."""
 
     start: time
     end: time
@@ -122,12 +125,12 @@ class DayPlan:
     otherwise: ByteRate
 
     def at(self, now: time) -> ByteRate:
-        """Return the throttle at a time of day: that of the first span that contains it."""
+        """Return the throttle of the first span that contains the time of day `now`, or `otherwise`."""
         return next((span.rate for span in self.spans if span.contains(now)), self.otherwise)
 
 
 def day_plan(text: str, what: str) -> DayPlan:
-    """Parse `22:00-06:00=200MB/s,else=40MB/s`. Raises Invalid, which names `what`."""
+    """Parse `22:00-06:00=200MB/s,else=40MB/s`. Raises Invalid, which names the option `what`."""
     spans: list[DaySpan] = []
     otherwise: ByteRate | None = None
     for part in text.split(","):
@@ -148,7 +151,7 @@ def day_plan(text: str, what: str) -> DayPlan:
 def _span(text: str, value: ByteRate, what: str) -> DaySpan:
     match = _SPAN.fullmatch(text)
     if match is None:
-        raise Invalid(f"{what} {text!r}: not a span of a day. {_FORM}")
+        raise Invalid(f"{what} {text!r}: not a valid time span. {_FORM}")
     hours, minutes, end_hours, end_minutes = map(int, match.groups())
     try:
         start, end = time(hours, minutes), time(end_hours % 24 if end_minutes == 0 else end_hours, end_minutes)

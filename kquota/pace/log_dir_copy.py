@@ -1,8 +1,8 @@
 """The time of moves between the log dirs of a broker (KIP-113) under its own throttle.
 
-All threads of a broker share `replica.alter.log.dirs.io.max.bytes.per.second`. A thread copies one replica after the
-other, and pauses for replica.fetch.backoff.ms when the quota is spent, like a throttled fetcher (`enforcement`).
-Source: Kafka's ReplicaAlterLogDirsThread, and measurements on real brokers.
+All threads that copy between the log dirs of a broker share `replica.alter.log.dirs.io.max.bytes.per.second`. A thread
+copies one replica after the other, and pauses for replica.fetch.backoff.ms when the quota is spent, like a throttled
+fetcher (`enforcement`). Source: Kafka's ReplicaAlterLogDirsThread, and measurements on real brokers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from kquota.pace.enforcement import AS_SHIPPED, Enforcement
 
 LOG_DIR_START_SECONDS: Final = 2.0
-"""Seconds to create the new logs, for the last fetch, and to replace the old logs. The controller is not involved."""
+"""The seconds to create the new logs, finish the last fetch and replace the old logs. No controller is involved."""
 LOG_DIR_AT_ONCE_SECONDS: Final = 1.0
 """A broker copies the bytes of this many seconds of the throttle at once, before the quota takes effect."""
 UNLIMITED: Final = 2**63 - 1
@@ -38,8 +38,9 @@ class LogDirWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirPace:
-    """The work of one broker under its throttle, in bytes per second. None means no throttle, so the disks set the
-    pace.
+    """The work of one broker under its throttle, in bytes per second.
+
+    If `throttle` is None, there is no throttle, and the disks set the pace.
     """
 
     work: LogDirWork
@@ -48,7 +49,7 @@ class LogDirPace:
 
     @property
     def flows(self) -> float | None:
-        """The rate of the copies when the quota window is full. None without a throttle."""
+        """The rate of the copies in bytes per second when the quota window is full. None without a throttle."""
         return None if self.throttle is None else self.throttle * self.enforcement.into_destination
 
     @property
@@ -60,7 +61,7 @@ class LogDirPace:
 
     @property
     def seconds(self) -> float | None:
-        """The expected time. None without a throttle, with unknown writes, and for copies that never end."""
+        """The expected time. None without a throttle, if the write rate is unknown, or if the copies never end."""
         return None if self.work.writes is None else self._seconds(self.work.writes)
 
     @property
@@ -82,13 +83,13 @@ class LogDirPace:
 
 
 def log_dir_throttle(settings: Mapping[str, str | None], key: str) -> int | None:
-    """Return the throttle in the configs of a broker. None if the throttle sets no limit or is unknown."""
+    """Return the throttle that `key` sets in the configs of a broker. None if it sets no limit or is unknown."""
     rate = _number(settings, key)
     return None if rate is None or rate >= UNLIMITED else rate
 
 
 def log_dir_enforcement(settings: Mapping[str, str | None]) -> Enforcement:
-    """Return how a broker enforces the throttle, by its configs.
+    """Return how a broker enforces the throttle, according to its configs.
 
     If the broker does not report all of the configs, Kafka's defaults are used.
     """

@@ -21,7 +21,7 @@ MOST_USED: Final = 50
 """The maximum number of past moves that an estimate uses. Only the newest count, because clusters change."""
 MOST_KEPT: Final = 200
 _CERTAIN: Final = 0.1
-"""The maximum difference between the two bounds of an actual time, as a fraction of the upper bound."""
+"""The maximum difference between the two bounds of a `certain` move, as a fraction of the upper bound."""
 _LEAST_SPREAD: Final = 0.02
 """The minimum standard deviation that kquota uses, because the next error can differ from a few equal errors."""
 _Z: Final = 1.6449
@@ -43,7 +43,7 @@ class KeptEstimate:
 class ExpectedMove:
     """A run that has submitted its moves. `expected` is in seconds, `throttle` in bytes per second.
 
-    `seen_moving` is the last time at which a command saw the run moving. At first it is the time of the start.
+    `seen_moving` is the last time at which a command saw the run moving. At first, it is the time of the start.
     """
 
     run: str
@@ -83,12 +83,15 @@ class PastMoves:
         return tuple(move for move in self.ended if move.certain)[-MOST_USED:]
 
     def with_start(self, move: ExpectedMove) -> PastMoves:
-        """Return the moves with the added `move`, which has started. Only the newest `MOST_KEPT` are kept."""
+        """Return the moves after `move` has started. Only the newest `MOST_KEPT` are kept.
+
+        `move` replaces an earlier entry of the same run.
+        """
         others = tuple(other for other in self.under_way if other.run != move.run)
         return replace(self, under_way=(*others, move)[-MOST_KEPT:])
 
     def without(self, run: str) -> PastMoves:
-        """Return the moves without a run that is still moving, because its expected time no longer applies."""
+        """Return the moves without this run in `under_way`, for example because its expected time no longer applies."""
         return replace(self, under_way=tuple(move for move in self.under_way if move.run != run))
 
     def seen_moving(self, run: str, at: datetime) -> PastMoves:
@@ -110,7 +113,7 @@ class PastMoves:
 class ErrorBand:
     """The range of actual time / expected time in nine of ten moves. The band always contains 1.
 
-    `moves` is the number of past moves from which it is calculated. 0 means that it is the error of the model.
+    `moves` is the number of past moves from which it is calculated. 0 means that the band is the error of the model.
     """
 
     low: float
@@ -119,10 +122,10 @@ class ErrorBand:
 
 
 def learned(past: Sequence[PastMove]) -> ErrorBand | None:
-    """Return the band of the next move from past moves whose times are certain. None if there are fewer than `ENOUGH`.
+    """Return the error band for the next move, from past moves that are `certain`. None for fewer than `ENOUGH` moves.
 
-    It is the prediction interval of the logarithm of actual / expected. The median replaces the mean, and the median
-    absolute deviation replaces the standard deviation, so that a few disturbed moves do not matter.
+    The band is the prediction interval of the logarithm of actual / expected. The median replaces the mean, and the
+    median absolute deviation replaces the standard deviation, so that a few disturbed moves do not matter.
     """
     if len(past) < ENOUGH:
         return None
@@ -143,8 +146,8 @@ def _bound(errors: Iterable[float], side: int) -> float:
 
 
 def _quantile(freedom: int) -> float:
-    """Return the 95th percentile of Student's t distribution (Cornish-Fisher), accurate to 0.02 from 4 degrees of
-    freedom.
+    """Return the 95th percentile of Student's t distribution (Cornish-Fisher), accurate to 0.02 for 4 or more degrees
+    of freedom.
     """
     return _Z + (_Z**3 + _Z) / (4 * freedom) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * freedom**2)
 

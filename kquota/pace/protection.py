@@ -21,29 +21,31 @@ QUANTILE: Final = 0.95
 a single write.
 """
 BASELINE_QUANTILE: Final = 0.75
-"""The quantile of the windows that gives the baseline. Client bursts in up to a fourth of the windows do not count."""
+"""The baseline is this quantile of the latencies of the windows. Client bursts in up to a quarter of the windows do not
+count.
+"""
 LEAST_SAMPLES: Final = 5
 """With fewer writes in a window, the latency of a broker is unknown."""
 SETTLING_SECONDS: Final = 15.0
-"""The time after which the lowest throttle has its effect: a quota window of 11 s, and the write of the throttle."""
+"""The time until the lowest throttle takes effect: a quota window of 11 s, and the time to write the throttle."""
 BASELINE_SECONDS: Final = 20.0
 CALM_SECONDS: Final = 15.0
 """The time without a high latency before each increase."""
 CAUTIOUS_SECONDS: Final = 90.0
 CAUTION: Final = 0.9
 CAUTIOUS_STEP: Final = 0.05
-"""At or above the share `CAUTION` of the throttle that was too high last time, an increase needs `CAUTIOUS_SECONDS` of
-calm, and is at most the share `CAUTIOUS_STEP` of that throttle.
+"""If the throttle is at least the share `CAUTION` of the last one that was too high, an increase needs
+`CAUTIOUS_SECONDS` of calm, and is at most the share `CAUTIOUS_STEP` of the one that was too high.
 """
 STEPS: Final = 20
-"""The number of the smallest increases from the lowest throttle to the highest."""
+"""The number of smallest increases that lead from the lowest throttle to the highest."""
 SLOW_SHARE: Final = 0.05
 """The share of the time in which writes may be slow, because bursts of clients also make writes slow."""
 FORGIVEN_SECONDS: Final = 15.0
-"""A slow window counts as a short client burst only if the previous slow window is longer ago than this time."""
+"""A slow window counts as a short client burst only if the previous slow window was longer ago than this time."""
 FORGIVEN_DEBT: Final = 2.5
-"""The maximum seconds of slow windows, beyond `SLOW_SHARE` of the time, at which one more slow window leaves the
-throttle unchanged.
+"""One more slow window leaves the throttle unchanged if the earlier ones exceed `SLOW_SHARE` of the time by at most
+this many seconds.
 """
 DECREASE: Final = 0.5
 SMALL_DECREASE: Final = 0.7
@@ -51,7 +53,7 @@ SMALL_DECREASE: Final = 0.7
 already close to the limit of the clients.
 """
 RELIEF_SECONDS: Final = 10.0
-"""The time between two decreases, because the first one must have its effect."""
+"""The minimum time between two decreases, because the first one must take effect."""
 
 
 class Pressure(enum.Enum):
@@ -103,11 +105,11 @@ class ProtectionStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
-    """The state between two windows. `rate` is the throttle that is set, which may differ from that of the last step.
+    """The state between two windows. `rate` is the throttle that is set. It may differ from the rate of the last step.
 
     The first steps set the lowest throttle, to measure the `baseline` of each broker. `ceiling` is the last throttle
     that was too high, and `approached` means that the throttle has been raised towards it. The other fields are
-    measurements and seconds so far.
+    measurements, and times in seconds.
     """
 
     low: ByteRate
@@ -159,7 +161,7 @@ class Protection:
         return ByteRate(max(self.low, min(self.high, int(rate))))
 
     def _measured(self, window: ClientWindow) -> tuple[Protection, ProtectionStep]:
-        """Collect the latencies under the lowest throttle, once this throttle has its effect."""
+        """Collect the latencies under the lowest throttle, once this throttle has taken effect."""
         step = ProtectionStep(rate=self.low, pressure=Pressure.MEASURING, shrunk=window.shrunk)
         if self.rate != self.low or window.shrunk:
             return replace(self, rate=self.low, samples=(), at_lowest=0.0), step
@@ -209,9 +211,9 @@ class Protection:
         return limit_of(self.baseline.get(broker, max(self.baseline.values())))
 
     def _harmed(self, state: Protection, worst: ProtectionStep, seconds: float) -> tuple[Protection, ProtectionStep]:
-        """Decrease the throttle, unless slow windows are rare, or an earlier decrease has no effect yet.
+        """Decrease the throttle, unless slow windows are rare, or an earlier decrease has not taken effect yet.
 
-        Writes that are slow under the lowest throttle are slow because of the clients' own load, which has changed: the
+        Writes that are slow under the lowest throttle are slow because of the clients' own load, which has changed. The
         baseline is then measured again.
         """
         slow = worst.pressure is Pressure.SLOW and not math.isinf(worst.latency or 0.0)
@@ -232,7 +234,7 @@ class Protection:
         return state, replace(worst, rate=rate)
 
     def _increased(self, worst: ProtectionStep) -> tuple[Protection, ProtectionStep]:
-        # The throttle reached the ceiling without harm, so the ceiling no longer applies: the load has changed.
+        # If the throttle reaches the ceiling without harm, the load has changed, and the ceiling no longer applies.
         ceiling = None if self.ceiling is not None and self.rate >= self.ceiling else self.ceiling
         # Double the throttle until one is too high, because doubling finds the limit of the clients in a few minutes.
         higher = self.rate + (max(self.step, self.rate) if math.isinf(self.since_decrease) else self.step)
@@ -255,6 +257,6 @@ def quantile(latencies: Collection[float], share: float = QUANTILE) -> float | N
 
 
 def usual(windows: Collection[Collection[float]]) -> float | None:
-    """Return the latency that most of these windows do not exceed, or None if they have too few writes."""
+    """Return the latency that most of these windows do not exceed, or None if all of them have too few writes."""
     found = sorted(latency for one in windows if (latency := quantile(one)) is not None)
     return found[math.ceil(BASELINE_QUANTILE * len(found)) - 1] if found else None

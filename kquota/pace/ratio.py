@@ -1,4 +1,4 @@
-"""KIP-73's own estimate of a move: MoveRatio and MoveTime with their terms. It ignores the load of single brokers."""
+"""KIP-73's own estimate of a move: MoveRatio and MoveTime. It ignores the load of individual brokers."""
 
 from __future__ import annotations
 
@@ -39,14 +39,15 @@ class MoveTime:
 
     @property
     def in_below_throttle(self) -> bool | None:
-        """KIP-73's condition IN < T (Q&A 4). It is necessary, but not sufficient (see `pace.share`). None if IN is
-        unknown.
+        """KIP-73's condition IN < T (Q&A 4). It is necessary for a move to end, but not sufficient (see `pace.share`).
+
+        None if IN is unknown.
         """
         return None if self.max_bytes_in is None else self.max_bytes_in < self.replication_quota
 
     @property
     def seconds(self) -> float | None:
-        """MoveTime in seconds. None if BytesIn is unknown, or if the move never ends (`in_below_throttle` is False)."""
+        """MoveTime in seconds. None if `max_bytes_in` is None or the move never ends (`in_below_throttle` is False)."""
         if self.max_bytes_in is None or not self.in_below_throttle:
             return None
         return self.move_ratio * self.total_log_size / (self.replication_quota - self.max_bytes_in)

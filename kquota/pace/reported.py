@@ -15,9 +15,9 @@ LEAST_EXCESS_SECONDS: Final = 0.005
 class ReportedTime(enum.Enum):
     """A time that brokers report.
 
-    `PRODUCE` is the 99th percentile of all produce requests. It covers about five minutes (Kafka's decaying reservoir),
-    so a high value that does not rise is old. `THROTTLED` is the highest mean delay of a client by its request
-    quota. A byte rate quota does not depend on a move.
+    `PRODUCE` is the 99th percentile over all produce requests. It covers about five minutes (Kafka's decaying
+    reservoir), so a high value that does not rise is old. `THROTTLED` is the highest mean delay that a request quota
+    causes for a client. Delays by byte rate quotas do not count, because they do not depend on a move.
     """
 
     PRODUCE = "produce requests"
@@ -26,7 +26,7 @@ class ReportedTime(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerTimes:
-    """The times of one broker in seconds. A time that it does not report is absent."""
+    """The times of one broker in seconds. A time that the broker does not report is absent."""
 
     broker: str
     times: Mapping[ReportedTime, float]
@@ -53,7 +53,7 @@ class ReportedBaseline:
     last: Mapping[_Key, float] = field(default_factory=dict)
 
     def measured(self, found: Collection[BrokerTimes]) -> ReportedBaseline:
-        """Return the baseline with another reading."""
+        """Return the baseline with another reading under the lowest throttle."""
         now = _flat(found)
         highest = {key: max(value, self.highest.get(key, 0.0)) for key, value in now.items()}
         return ReportedBaseline(highest={**self.highest, **highest}, last={**self.last, **now})

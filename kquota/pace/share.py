@@ -1,8 +1,7 @@
 """How each broker's throttle is shared, how long a move therefore takes, and whether it can finish.
 
-A leader's throttle carries the copies *and* in-sync followers that fetch listed partitions. These followers are
-counted, but not delayed (KAFKA-4313). A destination's throttle is shared by its new replicas. A copy must be faster
-than the writes to it.
+A leader's throttle counts the copies *and* the follower traffic of listed partitions. This follower traffic is not
+delayed (KAFKA-4313). The new replicas on a destination share its throttle. A copy must be faster than the writes to it.
 """
 
 from __future__ import annotations
@@ -60,8 +59,8 @@ class Share:
     def needed(self) -> float | None:
         """The rate that the throttle must exceed, because otherwise the copies of this side never catch up.
 
-        The sum is sufficient. A copy that has caught up is in sync and keeps using its write rate w. The last copy
-        therefore gets T - keep_up - (the w of all other copies), and must be faster than its own w.
+        `keep_up` + `writes` is sufficient. A copy that has caught up is in sync and keeps using its write rate w. The
+        last copy therefore gets T - keep_up - (the w of all other copies), and must be faster than its own w.
         """
         return None if self.keep_up is None or self.writes is None else self.keep_up + self.writes
 
@@ -72,8 +71,9 @@ class Share:
 
     @property
     def spare(self) -> float | None:
-        """The rate at which the missing bytes decrease, in bytes per second. None if a rate is unknown or the throttle
-        is too low.
+        """The rate at which the missing bytes decrease, in bytes per second.
+
+        None if a rate is unknown or the throttle is too low.
         """
         if self.needed is None or self.throttle <= self.needed:
             return None
@@ -97,7 +97,7 @@ class Share:
 
     @property
     def least_seconds(self) -> float:
-        """(bytes - at_once) / T: the throttle alone allows nothing faster."""
+        """A lower bound in seconds: (bytes - at_once) / T."""
         return max(0.0, self.bytes - self.at_once) / self.throttle
 
 
@@ -124,7 +124,7 @@ def shares(work: Work, throttle: ByteRate, enforcement: Enforcement) -> tuple[Sh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The pace of a move under `throttle`: the share of every broker that sends or receives, leaders first.
+    """The pace of a move under `throttle`: one share for each side of each broker, in the order of `shares()`.
 
     `run` has the end of each link, without the start of the move and the turnover of windows. It is None if a rate is
     unknown or the move never finishes.
@@ -168,8 +168,9 @@ class Pace:
 
     @property
     def ends(self) -> dict[tuple[int, Side], float]:
-        """The time at which each side finishes its last copy, in seconds from the start. Empty without an expected
-        time.
+        """The time at which each side finishes its last copy, in seconds from the start.
+
+        Empty without an expected time.
         """
         if self.run is None:
             return {}
@@ -181,8 +182,9 @@ class Pace:
 
     @property
     def least_throttle(self) -> float | None:
-        """The rate in bytes per second that a throttle must exceed so that the move can finish. None if a rate is
-        unknown.
+        """The rate in bytes per second that a throttle must exceed so that the move can finish.
+
+        None if a rate is unknown.
         """
         needed = [share.needed for share in self.shares]
         known = [rate for rate in needed if rate is not None]
@@ -190,7 +192,7 @@ class Pace:
 
     @property
     def seconds(self) -> float | None:
-        """The expected time: start, end and the parallel copies. It is 0 if nothing moves.
+        """The expected time in seconds: the start, the end and the parallel copies. It is 0 if nothing moves.
 
         It is None if a rate is unknown or the move never finishes.
         """
@@ -226,7 +228,7 @@ class Pace:
 
     @property
     def least_seconds(self) -> float:
-        """The lower bound of the busiest side."""
+        """A lower bound in seconds: the highest lower bound of all sides."""
         return max((share.least_seconds for share in self.shares), default=0.0)
 
 

@@ -15,7 +15,7 @@ class Split:
     in_flight: int | None = None
 
     def starts(self, copied: Sequence[int]) -> list[int]:
-        """Return the index at which each wave begins, for partitions that copy these bytes."""
+        """Return the index at which each wave begins. `copied` has the bytes to copy for each partition."""
         return _no_more_than(copied, self.in_flight) if self.in_flight is not None else _even(copied, self.waves or 1)
 
 

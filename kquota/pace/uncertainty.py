@@ -15,16 +15,16 @@ from kquota.pace.work import Link, total
 MODEL: Final = 0.1
 """The error of the model in nine of ten real moves.
 
-In 20 moves on quiet brokers the error was 3 % (one sigma). On a machine with eight times more work than cores it was up
-to 11 %.
+In 20 moves on quiet brokers the error was 3 % (one sigma). On a machine with a load of eight times its number of cores,
+it was up to 11 %.
 """
 OF_THE_MODEL: Final = ErrorBand(low=1 - MODEL, high=1 + MODEL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """The range of the time in nine of ten moves, in seconds. If `high` is None, the move never ends at the 95th
-    percentile of the write rates.
+    """The range that contains the actual time of nine in ten moves, in seconds. If `high` is None, the move never ends
+    at the 95th percentile of the write rates.
 
     `writes` is true if the band includes the variation of write rates. `past_moves` is the number of past moves of the
     cluster whose errors it includes. 0 means that it includes the error of the model. `unused_quota` is true if it
@@ -43,15 +43,15 @@ def band(
 ) -> Band | None:
     """Return the 90 % band of a pace, or None without an expected time.
 
-    `calm` and `busy` are factors for each leader: the 5th and the 95th percentile of its write rate over the mean. They
-    apply to all leaders at once, so the band is too wide rather than too narrow.
+    `calm` and `busy` are factors for each leader: the 5th and the 95th percentile of its write rate, divided by the
+    mean. They apply to all leaders at once, so the band is too wide rather than too narrow.
     """
     if expected.seconds is None:
         return None
-    # Limit the factors by 1, because the band must contain the expected time. With rare peaks, a mean write rate can be
-    # above its 95th percentile.
     enforcement = expected.enforcement
     first = replace(enforcement, at_once=enforcement.window) if enforcement.throttled else enforcement
+    # Calm factors are at most 1 and busy factors at least 1, because the band must contain the expected time. With rare
+    # peaks, a mean write rate can be above its 95th percentile.
     quick = _seconds(expected, {leader: min(1.0, factor) for leader, factor in calm.items()}, first)
     slow = _seconds(expected, {leader: max(1.0, factor) for leader, factor in busy.items()}, enforcement)
     # The last fetch may just exceed the quotas of its destination and of its leader, and then waits for two pauses.
@@ -66,8 +66,9 @@ def band(
 
 
 def together(bands: Iterable[Band | None]) -> Band | None:
-    """Return the band of moves that run one after the other. The band is too wide rather than too narrow. None without
-    moves, or if a move has no band.
+    """Return the band of moves that run one after the other. The band is too wide rather than too narrow.
+
+    None without moves, or if a move has no band.
     """
     found = list(bands)
     known = [band for band in found if band is not None]
@@ -83,9 +84,9 @@ def together(bands: Iterable[Band | None]) -> Band | None:
 
 
 def stuck_at_peak(expected: Pace, peak: Mapping[int, float]) -> tuple[int, ...]:
-    """Return the leaders whose peak alone could prevent the end of the move, lowest id first.
+    """Return the leaders whose peak alone could prevent the move from ending, lowest id first.
 
-    `peak` has the factor of each leader: the 99th percentile of its write rate over the mean.
+    `peak` has the factor of each leader: the 99th percentile of its write rate, divided by the mean.
     """
     needed = {(share.broker, share.side): share.needed or 0.0 for share in expected.shares}
     links: defaultdict[int, list[Link]] = defaultdict(list)

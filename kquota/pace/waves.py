@@ -22,7 +22,7 @@ class Wave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waves:
-    """A move in waves, at least one, each with its pace. It has the same properties as `Pace`, for all waves together.
+    """The waves of a move, at least one, each with its pace. The properties shared with `Pace` apply to the whole move.
 
     A wave starts when the previous one is in sync, so brokers carry the writes of only one wave. A throttle that is too
     low for the whole move at once can therefore be enough for each wave.
@@ -60,14 +60,15 @@ class Waves:
 
     @property
     def feasible(self) -> bool | None:
-        """True if every wave can finish, False if one never finishes, and None if it is unknown."""
+        """True if every wave can finish, False if one never finishes, and None otherwise, if a rate is unknown."""
         verdicts = {pace.feasible for _, pace in self.each}
         return False if False in verdicts else None if None in verdicts else True
 
     @property
     def least_throttle(self) -> float | None:
-        """The rate in bytes per second that a throttle must exceed so that every wave can finish. None if a rate is
-        unknown.
+        """The rate in bytes per second that a throttle must exceed so that every wave can finish.
+
+        None if a rate is unknown.
         """
         least = [pace.least_throttle for _, pace in self.each]
         known = [rate for rate in least if rate is not None]

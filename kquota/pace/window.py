@@ -19,7 +19,10 @@ class Bound:
     binds: bool = True
 
     def kept(self, throttle: float, *, above: bool) -> bool | None:
-        """True if a throttle in bytes per second satisfies the bound. None if the rate of the bound is unknown."""
+        """Return True if a throttle in bytes per second satisfies the bound, which is a lower bound if `above` is True.
+
+        None if the rate of the bound is unknown.
+        """
         if self.rate is None:
             return None
         room = throttle - self.rate if above else self.rate - throttle
@@ -35,15 +38,17 @@ class Window:
 
     @property
     def least(self) -> Bound | None:
-        """The highest binding lower bound, or None if none is known. Among equal bounds, an open one wins, then the
-        first.
+        """The highest binding lower bound, or None if none is known.
+
+        Among equal bounds, an open one takes precedence, then the first.
         """
         return max(_known(self.above), key=lambda bound: (bound.rate or 0.0, not bound.closed), default=None)
 
     @property
     def most(self) -> Bound | None:
-        """The lowest binding upper bound, or None if none is known. Among equal bounds, an open one wins, then the
-        first.
+        """The lowest binding upper bound, or None if none is known.
+
+        Among equal bounds, an open one takes precedence, then the first.
         """
         return min(_known(self.below), key=lambda bound: (bound.rate or 0.0, bound.closed), default=None)
 

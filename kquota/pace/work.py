@@ -43,9 +43,7 @@ class Work:
         return sum(link.bytes for link in self.links)
 
     def scaled(self, factors: Mapping[int, float]) -> Work:
-        """Return the same move with other write rates: the rates of each leader's partitions, times its factor (default
-        1).
-        """
+        """Return the same move, with the rates of each leader multiplied by its factor (default 1)."""
         return Work(
             links=tuple(replace(k, writes=_times(k.writes, factors.get(k.leader, 1.0))) for k in self.links),
             keep_up={leader: _times(rate, factors.get(leader, 1.0)) for leader, rate in self.keep_up.items()},
@@ -55,7 +53,7 @@ class Work:
 def work(links: Iterable[Link], keep_up: Mapping[int, float | None]) -> Work:
     """Return the work of `links`, given in any order. Links without copies are left out.
 
-    A leader that is not in `keep_up` has no in-sync followers.
+    A leader that is not in `keep_up` has no follower traffic.
     """
     ordered = tuple(sorted((link for link in links if link.copies), key=lambda link: (link.leader, link.destination)))
     return Work(links=ordered, keep_up={link.leader: keep_up.get(link.leader, 0.0) for link in ordered})

@@ -162,8 +162,8 @@ class _Scales:
         source: BrokerId,
         destination: BrokerId,
     ) -> Iterator[tuple[int, int]]:
-        """Yield pairs of partitions whose exchange brings the two brokers together closer to the band, the smallest
-        partition of `gives` first.
+        """Yield pairs of partitions whose exchange reduces the total distance of the two brokers from the band, the
+        smallest partition of `gives` first.
         """
         of, to, off = self.draft.bytes[source], self.draft.bytes[destination], self.band.off
         wanted = min(max(off(of), off(to)), (of - to) // 2)
@@ -219,7 +219,10 @@ class _Scales:
                 yield broker
 
     def _gains(self, p: int, source: BrokerId, destination: BrokerId, clean: bool) -> bool:
-        """True if the two brokers together come closer to the band. With `clean`, neither may overshoot the band."""
+        """Return True if the move reduces the total distance of the two brokers from the band.
+
+        With `clean`, neither broker may leave the band on the other side.
+        """
         size, band = self.draft.sizes[p], self.band
         of, to = self.draft.bytes[source], self.draft.bytes[destination]
         if clean:

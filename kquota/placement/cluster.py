@@ -88,12 +88,12 @@ class ClusterLayout:
 def cluster(
     snapshot: Snapshot, log_dirs: Iterable[LogDir], disk: int | None = None, *, live: Iterable[LogDir] = ()
 ) -> ClusterLayout:
-    """Return the cluster from one reading. `disk` replaces the reported size of every broker's volumes, in bytes. Only
-    replicas then count as used.
+    """Return the cluster from one reading.
 
-    The size of a partition is the size of its leader's log, because followers may lag. If the leader's log is unknown,
-    the largest log of the replicas counts. Stored snapshots do not contain cordons. If `log_dirs` come from a stored
-    snapshot, the cordons come from the `live` log dirs.
+    `disk` replaces the reported size of every broker's volumes, in bytes. Only replicas then count as used. The size of
+    a partition is the size of its leader's log, because followers may lag. If the leader's log is unknown, the largest
+    log of the replicas counts. Stored snapshots do not contain cordons. If `log_dirs` come from a stored snapshot, the
+    cordons come from the `live` log dirs.
     """
     log_dirs = list(log_dirs)
     cordoned = {found.broker: found for found in cordons(live or log_dirs)}
@@ -133,8 +133,9 @@ def _open(dirs: Iterable[LogDir], cordon: Cordon) -> list[LogDir]:
 
 
 def _volumes(dirs: Iterable[LogDir]) -> Disk | None:
-    """Return one broker's volumes together. None without log dirs, or if a volume is unknown (Kafka before 3.3,
-    failed).
+    """Return one broker's volumes together. None without log dirs, or if the size of a volume is unknown.
+
+    The size is unknown before Kafka 3.3, and if a log dir has failed.
     """
     both = together((log_dir.volume_total, log_dir.volume_usable) for log_dir in dirs)
     return None if both is None else Disk(total=both[0], used=both[0] - both[1])

@@ -80,9 +80,9 @@ class PlacementDraft:
         return len({self.racks[broker] for broker in replicas if broker in self.racks})
 
     def fits(self, p: int, broker: BrokerId) -> bool:
-        """True if the broker has room for a replica of `p` besides all its current replicas.
+        """Return True if the broker has room for a replica of `p` besides all its current replicas.
 
-        Also true if the broker holds the partition now, if its disk is unknown, or if the size is 0.
+        The result is also True if the broker holds the partition now, if its disk is unknown, or if the size is 0.
         """
         room = self.room[broker]
         if room is None or broker in self.now[p].replicas or not self.sizes[p]:
@@ -90,8 +90,9 @@ class PlacementDraft:
         return self.incoming[broker] + self.sizes[p] <= room
 
     def emptiest(self, p: int, barred: Collection[str | None] = ()) -> BrokerId | None:
-        """Return the broker with the least load for a replica of `p`, in a rack that is not barred. None if no such
-        broker has room.
+        """Return the broker with the least load for a replica of `p`, in a rack that is not barred.
+
+        None if none of these brokers has room.
         """
         replicas = self.replicas[p]
         best: tuple[int, BrokerId] | None = None
@@ -107,7 +108,7 @@ class PlacementDraft:
         return None if best is None else best[1]
 
     def leads(self, p: int, broker: BrokerId) -> bool:
-        """True if the broker is the leader or the preferred leader."""
+        """Return True if the broker is the leader or the preferred leader."""
         return broker == self.now[p].leader or broker == self.replicas[p][0]
 
     def add(self, p: int, broker: BrokerId, why: Why) -> None:
@@ -163,7 +164,10 @@ class PlacementDraft:
 
 
 def _room(cluster: ClusterLayout, broker: BrokerId, limit: Fraction) -> int | None:
-    """Return the bytes that a broker can still receive, or None if its disk is unknown. Negative above the limit."""
+    """Return the bytes that a broker can still receive, or None if its disk is unknown.
+
+    The result is negative if the disk is already fuller than `limit`.
+    """
     found = cluster.brokers[broker]
     disk = found.disk if found.cordon is None else found.open_disk
     return None if disk is None else int(disk.total * limit) - disk.used

@@ -122,7 +122,7 @@ def alternated(racks: Mapping[BrokerId, str | None]) -> tuple[BrokerId, ...]:
 def _followers(
     order: Sequence[BrokerId], racks: Mapping[BrokerId, str | None], leader: int, shift: int
 ) -> Iterator[BrokerId]:
-    """Yield the brokers after the leader's broker, without end.
+    """Yield brokers endlessly, beginning after the leader's broker.
 
     A rack with a replica is used again only when every rack has one, and a broker only when every broker has one.
     """

@@ -17,7 +17,7 @@ DISK_LIMIT: Final = Fraction(85, 100)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """The goals of one plan. When the plan is complete, all goals hold together.
+    """The goals of one plan. The plan must reach all of them at the same time.
 
     `drain` applies to `drained_topics`. Every other goal applies to `topics`. New replicas go only to `brokers`.
     `tolerance` is the largest distance of a broker's bytes from the mean, as a fraction of the mean. `disk_limit` is
@@ -42,8 +42,9 @@ class Goal:
 
 
 def check(goal: Goal, cluster: ClusterLayout) -> None:
-    """Raise Refused for brokers that do not exist, are dead or accept no replica, and Invalid for conflicting goals, or
-    if no broker is left for replicas.
+    """Raise Refused for brokers that do not exist, are dead or accept no replicas.
+
+    Raise Invalid for conflicting goals, or if no broker is left for replicas.
     """
     if unknown := sorted(goal.drain - set(cluster.brokers)):
         raise Refused(

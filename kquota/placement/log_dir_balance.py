@@ -35,7 +35,7 @@ class LogDirGoal:
     """The goal: each log dir of `broker` holds about the same number of bytes. Only replicas of `topics` move.
 
     `tolerance` is the largest distance of a log dir's bytes from the mean, as a fraction of the mean. `disk_limit` is
-    the largest used fraction of its volume when all copies are complete and no old replica is deleted yet.
+    the largest used fraction of each volume when all copies are complete and no old replica is deleted yet.
     """
 
     broker: BrokerId

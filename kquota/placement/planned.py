@@ -127,7 +127,7 @@ class Planned:
 
 
 def changes(draft: PlacementDraft, ordered: Mapping[int, Replicas]) -> tuple[PartitionChange, ...]:
-    """Return every partition whose replicas or their order change."""
+    """Return every partition whose replicas change, or only their order."""
     return tuple(
         PartitionChange(
             partition=draft.names[p],

@@ -27,7 +27,7 @@ _SHOWN: Final = 8
 def plan(cluster: ClusterLayout, goal: Goal) -> Planned:
     """Return the plan with the fewest bytes to copy that this planner finds.
 
-    A partition stays as it is if no goal applies to it, if it is already moving, or if it has no leader to copy from.
+    A partition is not changed if no goal applies to it, if it is already moving, or if it has no leader to copy from.
     `left` names the partitions that do not move or do not reach a goal. Raises the errors of `check`, and Refused if
     brokers or disks are not sufficient.
     """
@@ -66,7 +66,7 @@ def _untouchable(draft: PlacementDraft, goal: Goal, p: int) -> Left | None:
 
 
 def _concerned(draft: PlacementDraft, goal: Goal, p: int) -> bool:
-    """True if drain, replication factor or racks apply to this partition."""
+    """Return True if drain, replication factor or racks apply to this partition."""
     topic, replicas = draft.names[p].topic, draft.replicas[p]
     if topic in goal.drained_topics and not goal.drain.isdisjoint(replicas):
         return True
@@ -111,14 +111,14 @@ def _destination(draft: PlacementDraft, goal: Goal, p: int, leaving: frozenset[B
 
 
 def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
-    """Return the error if no broker can hold another replica of this partition."""
+    """Return the error that no broker can hold another replica of this partition."""
     name, size = draft.names[p], draft.sizes[p]
     full = [broker for broker in goal.destinations if broker not in draft.replicas[p]]
     if not full:
         return Refused(
             f"{name} needs {goal.replication_factor or len(draft.replicas[p])} replicas, but only "
-            f"{len(goal.destinations)} brokers may hold one ({few(goal.destinations, _SHOWN, ',')}). There is no "
-            "plan. Give more ",
+            f"{len(goal.destinations)} brokers may hold one ({few(goal.destinations, _SHOWN, ',')}). No plan "
+            "is possible. Give more ",
             Parameter("brokers"),
             ", drain fewer brokers, or give a lower ",
             Parameter("replication_factor"),
@@ -131,7 +131,7 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
         f"Broker {best} has the most room: with the {human_bytes(draft.incoming[best])} that this plan already copies "
         f"to it, {'nothing' if room <= 0 else f'{human_bytes(room)} ({room} bytes)'} is left below "
         f"{float(goal.disk_limit):.0%} of its disk. "
-        "There is no plan. Give more ",
+        "No plan is possible. Give more ",
         Parameter("brokers"),
         ", or raise ",
         Parameter("disk_limit"),

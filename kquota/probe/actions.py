@@ -38,7 +38,7 @@ class Found:
 
 
 def found(topics: Topics, configs: Configs, now: datetime) -> Found:
-    """Return the topics whose names have the form of a scratch topic, by the state of their probe at `now`."""
+    """Return the topics whose names have the form of a scratch topic, grouped by the state of their probe at `now`."""
     named = [topic for topic in topics.topics(None) if scratch.ends(topic.name) is not None]
     sealed = _sealed(configs, [topic.name for topic in named])
     ours = [topic for topic in named if topic.name in sealed]
@@ -61,7 +61,7 @@ def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, assi
 
 
 def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -> None:
-    """Create the topics, and wait if a mutation quota rejects them.
+    """Create the topics, and try again later if a mutation quota rejects them.
 
     Raises Refused if the cluster does not allow it or the quota still rejects a topic after `SECONDS`, and Unknown if
     the result is unknown.

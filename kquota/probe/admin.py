@@ -1,4 +1,4 @@
-"""The calls for programs: probe a client, and find the limit of a controller. `kquota.connect` provides the cluster."""
+"""The API for programs: probe a client, and find the limit of a controller. `kquota.connect` provides the cluster."""
 
 from __future__ import annotations
 
@@ -53,19 +53,20 @@ def probe(
     most_bytes: int = MOST_BYTES,
     on_progress: Callable[[float], None] = _unheard,
 ) -> Result:
-    """Run a real client on a scratch topic, and measure its rate after two windows, for `seconds` or two more windows.
+    """Run a real client on a scratch topic, and measure its rate.
 
-    A byte rate is measured over whole windows, which can take up to one window longer.
+    The measurement begins after two quota windows, and takes `seconds` (default: two more windows). A byte rate is
+    measured over whole windows, which can take up to one window longer.
 
-    `rate` is the rate to produce, in bytes per second over all `brokers`. Other kinds of load choose a rate above the
-    quota themselves. The client uses the login in `client_config`, a file of Java properties, or else the login of the
-    connected cluster. It sends `client_id`, or else the client-id of the login. `user` is for logins whose user only
-    the brokers know.
+    `rate` is the rate to produce, in bytes per second over all `brokers`. For other kinds of load, kquota chooses a
+    rate above the quota. The client uses the login in `client_config`, a file of Java properties, or else the login of
+    the connected cluster. It sends `client_id`, or else the client-id of the login. `user` is for logins whose user
+    only the brokers know.
 
     Leftover topics of older probes are removed first. The scratch topic is always removed, even after an interrupt.
-    `on_progress` receives the elapsed seconds. Raises Refused for a load beyond the bounds of a probe (the same as
-    those of `quota probe`), Invalid for invalid arguments or an unsupported login, Incomplete if a topic could not be
-    removed, and Unreachable.
+    `on_progress` receives the elapsed seconds. Raises Refused for a load beyond the bounds of a probe (the same bounds
+    as in `quota probe`), Invalid for invalid arguments or an unsupported login, Incomplete if a topic could not be
+    removed, and Unreachable if the cluster does not answer.
 
         with kquota.connect("localhost:9092") as cluster:
             result = probe(cluster, Kind.PRODUCE, rate=20e6, client_id="billing")
@@ -113,9 +114,10 @@ def find_limit(
 ) -> Limit:
     """Find the mutation rate that the controller sustains, and suggest a quota: KIP-599's "How to define the quota".
 
-    Topics are created, grown and deleted at rising rates until a rate does not hold, `seconds` for each operation
-    (default 3), with at most `most_partitions` (10 to 10,000) at the same time. `on_step` receives each step. The
-    client must not have a mutation quota. Everything else is the same as for `probe`.
+    kquota creates, grows and deletes topics at rising rates until a rate does not hold. Each operation takes `seconds`
+    (default 3), and a deletion twice as long. At most `most_partitions` partitions (10 to 10,000) exist at the same
+    time. `on_step` receives each step. The client must not have a mutation quota. Everything else is the same as for
+    `probe`.
 
         with kquota.connect("localhost:9092") as cluster:
             limit = find_limit(cluster, tenants=10, overcommit=2)

@@ -8,7 +8,8 @@ from typing import Final
 
 GRACE_SECONDS: Final = 0.05
 """A request that arrives this soon after a throttled response does not count as early if the connection has ever had
-several requests in flight, because the client may have sent it before. Throttle times up to this long are not judged.
+several requests in flight, because the client may not have read the response yet. Throttle times up to this long are
+not judged.
 """
 _EARLY_SECONDS: Final = 0.005
 """The seconds by which a request may be early, because clients count in whole ms."""

@@ -22,7 +22,7 @@ controller.
 SECONDS: Final = 3.0
 """The duration of each operation of a rung, in seconds. Deleting takes twice as long, because the topics have grown."""
 LATENCY: Final = 1.0
-"""The maximum response time in seconds of 95 % of the requests. A controller that keeps up needs some tens of
+"""The maximum response time in seconds of 95 % of the requests. A controller that keeps up answers within tens of
 milliseconds.
 """
 LAG: Final = 2.0
@@ -36,7 +36,7 @@ MOST_PARTITIONS: Final = 1_000
 PARTITIONS: Final = range(10, 10_001)
 """The range in which a caller can set the maximum number of partitions."""
 _SHARES: Final = 4
-"""The time shares of a rung: one to create the partitions, one to add as many, and two to delete all of them."""
+"""The time shares of a rung: one to create partitions, one to add the same number, and two to delete all of them."""
 
 
 class Operation(enum.Enum):
@@ -89,8 +89,8 @@ class LadderRung:
 
 
 def rungs(size: int, seconds: float, most_partitions: int) -> list[LadderRung]:
-    """Return the rungs for topics of this size, lowest first. Each has at least one topic and at most `most_partitions`
-    partitions.
+    """Return the rungs for topics of this size, lowest rate first. Each has at least one topic and at most
+    `most_partitions` partitions.
 
     >>> [(one.rate, one.topics) for one in rungs(10, 3, 1_000)]
     [(5, 1), (10, 3), (20, 6), (50, 15), (100, 30)]
@@ -120,9 +120,10 @@ class Ladder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """The highest rate that held for every operation on one size of topic. None if even the lowest rate did not hold.
+    """The highest rate that held for every operation on one size of topic.
 
-    `stopped` is the step that did not hold, or None if all steps held.
+    `rate` is None if even the lowest rate did not hold. `stopped` is the step that did not hold, or None if all steps
+    held.
     """
 
     size: int
@@ -157,8 +158,8 @@ def suggested(found: Sequence[Held]) -> float | None:
 
 
 def divided(rate: float, tenants: int, overcommit: float) -> float:
-    """Return each tenant's part of a rate. KIP-599 advises to overcommit, because tenants never all work at the same
-    time.
+    """Return each tenant's part of a rate. KIP-599 recommends overcommitting, because the tenants do not all work at
+    the same time.
     """
     return _two_figures(rate * overcommit / tenants)
 
@@ -198,7 +199,7 @@ class Limit:
 
 
 def _two_figures(rate: float) -> float:
-    """Round down to two figures, so that the parts never exceed the whole.
+    """Round down to two significant figures, so that the parts never exceed the whole.
 
     >>> _two_figures(13.33), _two_figures(164.8), _two_figures(0.048)
     (13.0, 160.0, 0.048)

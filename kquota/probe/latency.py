@@ -32,8 +32,10 @@ _FIRST_SECONDS: Final = 30.0
 
 @contextmanager
 def measuring(who: ProbeLogins, clock: Clock, removing: Callable[[], None]) -> Iterator[LatencyProbe]:
-    """Create a scratch topic, open a client that writes to it, and always remove the topic at the end. The topics of
-    older probes are removed first. `removing` is called before the removal if the measurement ended early.
+    """Create a scratch topic, open a client that writes to it, and always remove the topic at the end.
+
+    Leftover topics of older probes are removed first. `removing` is called before the removal at the end if the
+    measurement ended early.
 
     Raises Refused if the cluster does not allow it, Invalid for a login that the client does not support, Unknown if a
     broker acknowledges no write, and NotRemoved if the topic could not be removed.
@@ -58,7 +60,7 @@ def spread(brokers: Sequence[BrokerId]) -> Assignment:
 class LatencyProbe:
     """Writes one record to each broker every `PERIOD_SECONDS` while the caller waits. Use it as a context manager.
 
-    `made` receives the name of each topic before it is created, for `removed`.
+    `made` receives the name of each topic before it is created, so that `removed` can remove the topic.
     """
 
     def __init__(self, who: ProbeLogins, clock: Clock, made: list[str]) -> None:
@@ -85,8 +87,7 @@ class LatencyProbe:
             self._writes.write(min(left, PERIOD_SECONDS))
 
     def latencies(self) -> Mapping[BrokerId, Sequence[float]]:
-        """Return the latencies since the last call, as in `SmallWrites`, by the broker that was the partition's first
-        leader.
+        """Return the latencies since the last call, as in `SmallWrites`, keyed by the first leader of each partition.
 
         The method also replaces a topic that has expired or was deleted. It tries this at most once a minute.
         """
@@ -133,7 +134,9 @@ class LatencyProbe:
         while silent:
             if self._clock.monotonic() - began > _FIRST_SECONDS:
                 there = ", ".join(str(brokers[number]) for number in sorted(silent))
-                raise Unknown(f"topic {topic}: brokers {there} acknowledged no write within {_FIRST_SECONDS:g} s")
+                raise Unknown(
+                    f"topic {topic} (brokers: {there}): no write was acknowledged within {_FIRST_SECONDS:g} s"
+                )
             writes.write(PERIOD_SECONDS)
             silent -= {
                 number for number, found in writes.latencies().items() if min(found, default=math.inf) < math.inf

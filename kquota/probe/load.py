@@ -35,7 +35,7 @@ class WrongArgument(ArgumentError, Invalid):
 
 
 class RefusedArgument(ArgumentError, Refused):
-    """The argument exceeds the bounds of a probe."""
+    """The argument is beyond the bounds of a probe, or it names a dead broker."""
 
 
 class UnknownUser(Invalid):
@@ -62,7 +62,7 @@ class TooManyBytes(Refused):
     """The load would write `written` bytes, but only `allowed` bytes are allowed."""
 
     def __init__(self, written: float, allowed: int) -> None:
-        super().__init__(f"the probe would write {human_bytes(written)}, and {human_bytes(allowed)} are allowed")
+        super().__init__(f"the probe would write {human_bytes(written)}, but only {human_bytes(allowed)} are allowed")
         self.written = written
         self.allowed = allowed
 
@@ -110,7 +110,7 @@ _OVER: Final = 1.5
 _OVER_MUTATIONS: Final = 3.0
 """The factor by which a client exceeds its mutation quota, because it must first empty a full bucket."""
 _WINDOWS: Final = 2
-"""The number of quota windows until a load no longer profits from the burst at the start of every quota."""
+"""The number of quota windows until a load no longer benefits from the burst at the start of every quota."""
 _PERCENT_A_CONNECTION: Final = 25.0
 _MOST_CONNECTIONS: Final = 8
 _BATCH_SECONDS: Final = 0.1
@@ -151,7 +151,7 @@ class Load:
         the quota allows.
 
         A quota begins with a burst. A client that uses this burst is throttled for a whole window and then gets the
-        next burst. This would distort a rate over seconds that are not whole windows.
+        next burst. This would distort a rate over a time that is not a whole number of windows.
         """
         quiet = min(elapsed, self.warm / _WINDOWS)
         return self.expected * quiet + self.rate * (elapsed - quiet)
@@ -209,7 +209,7 @@ def pushing(limit: float | None, brokers: int) -> float:
 
 
 def connections(limit: float | None) -> int:
-    """Return how many connections are needed to exceed this percentage of a thread, at most _MOST_CONNECTIONS.
+    """Return how many connections are needed to exceed `limit` percent of a thread, at most `_MOST_CONNECTIONS`.
 
     Each connection sends one request at a time.
     """

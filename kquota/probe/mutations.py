@@ -1,4 +1,4 @@
-"""Clients that create and delete topics: one for a verdict on its quota, and one that runs a ladder of loads."""
+"""Clients that create and delete topics: one that tests its mutation quota, and one that runs a ladder of rates."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from kquota.probe.verdict import Reading, throttles
 class Tally:
     """A count of accepted mutations. A rejection shows when the bucket will have 0 tokens.
 
-    Between two such moments, the bucket received tokens at exactly the rate of the quota, whatever its level was at
-    first.
+    Between two such moments, the bucket receives tokens at exactly the rate of the quota, so its initial level does not
+    matter.
     """
 
     admitted: int = 0
@@ -55,10 +55,10 @@ def mutate(
     topics: Topics, clock: MonotonicClock, load: Load, tell: Callable[[str], None], on_progress: Callable[[float], None]
 ) -> Reading:
     """Create and delete topics one by one. The load ends `load.seconds` after the first rejection. Without a rejection,
-    it ends after `load.lasting`, or after `load.seconds` if no quota applies.
+    it ends after `load.lasting` seconds, or after `load.seconds` if no quota applies.
 
-    `tell` receives each topic before it is requested, so that the caller can always remove it. Raises Refused for any
-    error except a rejection by the quota.
+    `tell` receives the name of each topic before it is created, so that the caller can always remove it. Raises Refused
+    for any error except a rejection by the quota.
     """
     began = clock.monotonic()
     tally, give_up = Tally(), began + (load.lasting if load.limit is not None else load.seconds)
@@ -95,9 +95,9 @@ def _one_by_one(load: Load, tell: Callable[[str], None]) -> Iterator[Mutation]:
 
 
 _TICK = 0.1
-"""Seconds between two requests. Each request has all topics that are due."""
+"""Seconds between two requests. Each request contains all topics that are due."""
 _PATIENCE = 5 * LAG
-"""The maximum wait in seconds for a lag. A step with such a lag does not hold anyway."""
+"""The maximum lag that is measured, in seconds. A step with this lag does not hold, because it exceeds `LAG`."""
 
 
 def climb(

@@ -49,7 +49,8 @@ class SmallWrites(Protocol):
     def latencies(self) -> Mapping[int, Sequence[float]]:
         """Return the seconds of each write that was answered since the last call, by partition.
 
-        A write that failed is infinite. A write without an answer after a second counts as infinite in each call.
+        The time of a failed write is infinite. A write that has had no answer for a second counts as infinite in each
+        call.
         """
         ...
 
@@ -99,6 +100,7 @@ class ProbeCluster(Protocol):
 
     def logins(self, client_config: Path | str | None = None) -> ProbeLogins:
         """Return the login of this connection, which creates and removes the topics, and the login to probe.
+
         `client_config` is a file of Java properties with the login to probe. None means the same login.
         """
         ...
@@ -109,7 +111,7 @@ class ProbeLogins(Protocol):
 
     @property
     def user(self) -> str | None:
-        """The user of the probed login. None if only brokers know it: by certificate, token or ticket."""
+        """The user of the probed login. None if only the brokers know it, from a certificate, token or ticket."""
         ...
 
     @property

@@ -31,6 +31,7 @@ _REPLICAS: Final = 3
 
 def user(known: str | None, given: str | None) -> str:
     """Return the user of the client: `known` from its login, or `given` by the caller if only the brokers know it.
+
     Raises Invalid if both are None, or if both are given and differ.
     """
     if known is None:
@@ -55,17 +56,16 @@ def prepared(
     brokers: Sequence[BrokerId] | None = None,
     most_bytes: int = MOST_BYTES,
 ) -> Load:
-    """Return the load, within its bounds, on a topic that does not exist yet. `rate` is for producing: total bytes per
-    second.
+    """Return the load, within its bounds, on a topic that does not exist yet.
 
-    Raises Invalid if `rate` is missing or invalid for producing, for less than 1 s, and for an empty list of brokers or
-    a repeated broker. Raises Refused for a load beyond the bounds, for a dead broker, and for a quota that is not a
-    valid rate.
+    `rate` is the rate to produce, in bytes per second over all brokers. Other kinds of load ignore it. Raises Invalid
+    for producing without a valid `rate`, for less than 1 s, and for an empty list of brokers or a repeated broker.
+    Raises Refused for a load beyond the bounds, for a dead broker, and for a quota that is not a valid rate.
     """
     limit = _limit(next(one for one in explained.answers if one.key == KEYS[kind]), explained)
     where = _alive(alive, brokers)
     if kind is Kind.PRODUCE and not (rate is not None and math.isfinite(rate) and rate > 0):
-        raise Invalid(f"rate {rate}: must be the bytes per second to produce, more than 0")
+        raise Invalid(f"rate {rate}: must be a finite number of bytes per second, more than 0")
     warm = load.warm(_window(kind, explained))
     lasts = load.seconds(seconds, warm)
     if kind in load.BYTES:
@@ -143,7 +143,7 @@ def _alive(alive: Sequence[BrokerId], wanted: Sequence[BrokerId] | None) -> tupl
     if wanted is None:
         return tuple(alive)
     if not wanted:
-        raise WrongArgument("brokers", ": lists no broker")
+        raise WrongArgument("brokers", ": must list at least one broker")
     if twice := [broker for broker, times in Counter(wanted).items() if times > 1]:
         raise WrongArgument("brokers", f": broker {twice[0]} is listed twice")
     if missing := [broker for broker in wanted if broker not in alive]:

@@ -25,8 +25,9 @@ def readings(
 ) -> tuple[Reading, ...]:
     """Return the throughput of the client on each broker, or on the controller.
 
-    `made` receives the name of each topic before it is created, for `removed`. `on_progress` receives the elapsed
-    seconds. Raises Invalid for a login that the client does not support, before any topic is created.
+    `made` receives the name of each topic before it is created, so that `removed` can remove the topic. `on_progress`
+    receives the elapsed seconds. Raises Invalid for a login that the client does not support, before any topic is
+    created.
     """
     if load.kind is Kind.CREATE_TOPICS:
         with who.stage_as(client_id) as stage:
@@ -81,11 +82,11 @@ def removed(
     removing: Callable[[], None] = _unheard,
     left: Callable[[KquotaError], None] = _raised,
 ) -> Iterator[None]:
-    """At the end, also after an interrupt, remove all topics in `made` and clear the list.
+    """At the end, even after an interrupt, remove all topics in `made` and clear the list.
 
     The removal uses a new connection, because the interrupted one may be in the middle of a request. `removing` is
     called before the removal if the context ended early. `left` is called with the error if a topic could not be
-    removed. By default the error is raised.
+    removed. By default, the error is raised.
     """
     ended_well = False
     try:
@@ -110,13 +111,14 @@ def _remove(who: ProbeLogins, made: list[str]) -> None:
 
 
 def remove_older(stage: ProbeCluster) -> tuple[Found, tuple[str, ...]]:
-    """Remove the topics of older probes whose time is over. Return all topics with a probe's name, and the names of the
-    removed topics.
+    """Remove the topics of older probes whose time is over.
+
+    Return all topics whose names have the form of a scratch topic, and the names of the removed topics.
     """
     found = older(stage)
     return found, actions.remove(stage.topics, stage.configs, time, [topic.name for topic in found.over])
 
 
 def older(stage: ProbeCluster) -> Found:
-    """Return the topics of older probes, and topics that only have such a name. Nothing is removed."""
+    """Return all topics whose names have the form of a scratch topic. Nothing is removed."""
     return actions.found(stage.topics, stage.configs, datetime.now(UTC))

@@ -13,10 +13,10 @@ from typing import Final
 from kquota.terms import MIN_IN_SYNC
 
 PREFIX: Final = "kquota-probe-"
-"""The prefix of the names. On a cluster with ACLs, a probe needs rights on this prefix."""
+"""The prefix of the names. On a cluster with ACLs, a probe needs rights on topics with this prefix."""
 SEAL: Final = "min.compaction.lag.ms"
-"""The config of the seal. It has no effect on a topic that is never compacted, and is set in the request that creates
-the topic.
+"""The topic config that contains the seal. It has no effect on a topic that is never compacted. It is set in the
+request that creates the topic.
 """
 MARGIN: Final = timedelta(minutes=2)
 """The time for the steps before and after the load, and for clocks that differ."""
@@ -25,7 +25,7 @@ _TIME: Final = "%Y%m%dT%H%M%S"
 
 
 def name(now: datetime, seconds: float, draw: str) -> str:
-    """Return the name for a probe that lasts this many seconds. `draw` is 8 random hexadecimal digits.
+    """Return the topic name for a probe that lasts this many seconds. `draw` is 8 random hexadecimal digits.
 
     >>> name(datetime(2026, 11, 21, 23, 0, tzinfo=UTC), 60, "0badcafe")
     'kquota-probe-20261121T230300Z-0badcafe'
@@ -60,7 +60,7 @@ def configs(topic: str) -> dict[str, str]:
 
 
 def ours(topic: str, configs: Mapping[str, str | None]) -> bool:
-    """True if a probe created the topic. The name and the seal do not occur together by chance."""
+    """Return True if a probe created the topic. The name and the seal do not occur together by chance."""
     return ends(topic) is not None and configs.get(SEAL) == _seal(topic)
 
 

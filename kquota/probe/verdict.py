@@ -22,14 +22,15 @@ class ThrottleCounts:
 
     @property
     def mean_ms(self) -> float | None:
-        """The mean wait, or None if there was none."""
+        """The mean wait in ms, or None if there was no wait."""
         return self.total_ms / self.count if self.count else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The amount that one broker accepted in `seconds`, in the unit of the load. `broker` is None for the
-    controller.
+    """The amount that one broker processed in `seconds`, in the unit of the load.
+
+    `broker` is None for the controller.
     """
 
     broker: BrokerId | None
@@ -46,7 +47,7 @@ class Reading:
 @dataclass(slots=True, kw_only=True)
 class Meter:
     """A meter that counts from `starts` to `ends`, in seconds of a monotonic clock. It ignores everything before and
-    after.
+    after this time.
     """
 
     starts: float
@@ -55,7 +56,7 @@ class Meter:
     _waits: dict[BrokerId, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def got(self, broker: BrokerId, amount: float, at: float) -> None:
-        """Record that a broker accepted this amount."""
+        """Record that a broker processed this amount."""
         if self.starts <= at < self.ends:
             self._amounts[broker] += amount
 
@@ -65,7 +66,7 @@ class Meter:
             self._waits[broker].append(ms)
 
     def readings(self, brokers: Iterable[BrokerId]) -> tuple[Reading, ...]:
-        """Return one reading for each broker, in their order. A broker that accepted nothing has the amount 0."""
+        """Return one reading for each broker, in the given order. A broker that processed nothing has the amount 0."""
         return tuple(
             Reading(
                 broker=broker,
@@ -131,6 +132,7 @@ def verdict(reading: Reading, *, asked: float, limit: float | None) -> Verdict:
 
 def held(reading: Reading, limit: float | None) -> Verdict:
     """Return the verdict on a load whose cost only the broker knows. Without a quota, throttling is unexpected.
+
     Under a quota, no throttling means that the quota was not reached.
     """
     if reading.throttles.count:

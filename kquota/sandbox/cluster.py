@@ -28,7 +28,7 @@ _PLAN: Final = "cluster.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """The servers of one sandbox, all on loopback. `kafka` is the Kafka version, or None for a ZooKeeper alone."""
+    """The servers of one sandbox, all on loopback. `kafka` is the Kafka version, or None for ZooKeeper only."""
 
     name: str
     kafka: str | None
@@ -48,7 +48,7 @@ class Sandbox:
 
     @property
     def metrics(self) -> str:
-        """The URLs of the metrics of the brokers, separated by commas. Empty without exporters."""
+        """The metrics URLs of the brokers, separated by commas. Empty without exporters."""
         return ",".join(broker.metrics for broker in self.brokers if broker.metrics)
 
     @property
@@ -117,14 +117,14 @@ def up(
     owner_pid: int | None = None,
     tell: Tell = silent,
 ) -> Sandbox:
-    """Start a sandbox of this version of `kafka`, or a ZooKeeper alone (None), and wait until every server answers.
+    """Start a sandbox of this Kafka version, or of only ZooKeeper (None), and wait until every server answers.
 
     The data of a stopped sandbox with this name is deleted.
 
-    `properties` are added to the configuration of every broker, or to that of a ZooKeeper alone. `tiered` gives the
-    brokers a remote storage, which is a folder, so that topics can have `remote.storage.enable`. `metrics` gives the
-    brokers the Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` names a process. In that
-    case the servers stop when the process ends.
+    `properties` are added to the configuration of every broker, or of ZooKeeper if it is the only server. `tiered`
+    gives the brokers a remote storage, which is a folder, so that topics can have `remote.storage.enable`. `metrics`
+    gives the brokers the Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` names a process.
+    In that case, the servers stop when the process ends.
 
     Raises Refused without PySpark or Java, if the sandbox is already running, or if a server does not start (its log is
     kept). Raises Busy while another kquota starts or stops the sandbox, Unreachable if Kafka cannot be downloaded, and
@@ -173,7 +173,7 @@ def _java_and_jars(kafka: str | None, tell: Tell, *, tiered: bool, metrics: bool
 
 
 def down(name: str = "default") -> bool:
-    """Stop every server of a sandbox and remove its data, also after a crash. Return False if there is no sandbox.
+    """Stop every server of a sandbox and remove its data, even after a crash. Return False if there is no sandbox.
 
     Raises Busy while another kquota starts or stops the sandbox, and Refused if its folder cannot be removed.
     """
@@ -195,12 +195,12 @@ def find(name: str = "default") -> Sandbox | None:
 def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[str]:
     """Return the command line of one of Kafka's tools. `kafka` is a version, or a sandbox that has one.
 
-    Missing jars are downloaded first. Raises Invalid for a sandbox that is only a ZooKeeper and for an unsupported
-    version, Refused without Java, and Unreachable if the jars cannot be downloaded.
+    Missing jars are downloaded first. Raises Invalid for a sandbox without Kafka and for an unsupported version,
+    Refused without Java, and Unreachable if the jars cannot be downloaded.
     """
     version = kafka if isinstance(kafka, str) else kafka.kafka
     if version is None:
-        raise Invalid("a sandbox that is only a ZooKeeper has no Kafka tools")
+        raise Invalid("a ZooKeeper-only sandbox has no Kafka tools")
     return servers.tool_command(java.find().executable, jars.kafka(version, silent), main_class, *arguments)
 
 
@@ -254,7 +254,7 @@ def _start(plan: Sandbox, where: Java, tell: Tell) -> None:
 
 
 def _lay_out(plan: Sandbox, where: Java) -> None:
-    """Create the znodes that the first broker creates, so that quotas can be written to a ZooKeeper without brokers."""
+    """Create the znodes that the first broker creates, so that quotas can be written to ZooKeeper without brokers."""
     assert plan.zookeeper_port
     shell = servers.zookeeper_shell(where.executable, jars.pyspark_jars(), plan.zookeeper_port)
     commands = "".join(f"create {path}\n" for path in servers.KAFKA_NODES)

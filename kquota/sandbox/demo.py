@@ -56,9 +56,9 @@ class DemoCommand(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The output of the demo. `line` prints a line from its parts, and `progress` shows a bar (text, share or None).
+    """The output of the demo. `line` prints a line from its parts, and `progress` shows the progress of a step.
 
-    A part of a line is a text or an error. `commands` has the command lines, without `kquota`, because only `cli` knows
+    A part of a line is text or an error. `commands` has the command lines, without `kquota`, because only `cli` knows
     options.
     """
 
@@ -70,7 +70,7 @@ class Story:
 def demo(story: Story) -> bool:
     """Run the demo, and always stop the sandbox. Return False if only the part with ZooKeeper was possible.
 
-    Raises KquotaError if a step fails, or if the prediction misses by more than 15 %.
+    Raises KquotaError if a step fails, or if the predicted time is off by more than 15 %.
     """
     with tempfile.TemporaryDirectory(prefix="kquota-demo-") as folder:
         try:
@@ -214,13 +214,11 @@ def _print(story: Story, running: subprocess.Popen[str]) -> None:
 
 
 def _wait(running: subprocess.Popen[str], seen: Callable[[], bool]) -> None:
-    """Wait until `seen` returns true. Raises KquotaError if the command of the move ends first, or after four
-    minutes.
-    """
+    """Wait until `seen` returns true. Raises KquotaError if the move command ends first, or after four minutes."""
     give_up = time.monotonic() + _MOVE_SECONDS
     while not seen():
         if running.poll() is not None:
-            raise KquotaError(f"demo: the command of the move ended too early, with exit code {running.returncode}")
+            raise KquotaError(f"demo: the move command ended too early, with exit code {running.returncode}")
         if time.monotonic() > give_up:
             raise KquotaError(f"demo: the move is not done after {human_duration(_MOVE_SECONDS)}")
         time.sleep(0.2)
@@ -240,7 +238,7 @@ def _judge(story: Story, predicted: float, actual: float) -> None:
         f"(this demo accepts at most {MOST_MISSED:.0%})."
     )
     if missed > MOST_MISSED:
-        raise KquotaError(f"demo: the prediction missed by {missed:.0%}")
+        raise KquotaError(f"demo: the prediction was off by {missed:.0%}")
 
 
 def _on_zookeeper_alone(story: Story, folder: Path) -> bool:

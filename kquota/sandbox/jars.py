@@ -103,7 +103,7 @@ _TOOLS: Final = (
 def release(version: str) -> Release:
     """Return the release of this version. Raises Invalid, naming the supported versions, for any other version."""
     if version not in RELEASES:
-        raise Invalid(Parameter("kafka"), f" {version}: the sandbox runs {', '.join(RELEASES)}")
+        raise Invalid(Parameter("kafka"), f" {version}: not supported. The sandbox supports {', '.join(RELEASES)}")
     return RELEASES[version]
 
 
@@ -135,15 +135,16 @@ def kafka(version: str, tell: Tell) -> Path:
 
 
 def must_have_tiers(version: str | None) -> None:
-    """Raise Invalid for a release without tiered topics in the sandbox. None means a ZooKeeper alone."""
+    """Raise Invalid for a release without tiered topics in the sandbox. None means ZooKeeper only."""
     if version is None or not release(version).tiers:
         able = ", ".join(each.version for each in RELEASES.values() if each.tiers)
         raise Invalid(Parameter("tiered"), f": only Kafka {able} has tiered topics in the sandbox")
 
 
 def tiers(version: str, tell: Tell) -> Path:
-    """Return the folder with the jars of the remote storage for a release, downloaded like the jars of `kafka`. Raises
-    Invalid for a release without tiered topics, and Unreachable if Maven Central cannot be reached.
+    """Return the folder with the jars of the remote storage for a release, downloaded like the jars of `kafka`.
+
+    Raises Invalid for a release without tiered topics, and Unreachable if Maven Central cannot be reached.
     """
     must_have_tiers(version)
     module = _TIERS.format(version=version)
@@ -153,7 +154,8 @@ def tiers(version: str, tell: Tell) -> Path:
 
 
 def metrics_agent(tell: Tell) -> Path:
-    """Return the jar of the Prometheus JMX exporter, an agent for Java. It is downloaded like the jars of `kafka`.
+    """Return the jar of the Prometheus JMX exporter, a Java agent. It is downloaded like the jars of `kafka`.
+
     Raises Unreachable if Maven Central cannot be reached.
     """
     main = f"jmx_prometheus_javaagent-{_AGENT_VERSION}.jar"
@@ -185,7 +187,7 @@ def _turn(lock: Path, what: str, tell: Tell) -> Iterator[int]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            tell(f"waiting for another kquota that downloads {what}", None)
+            tell(f"waiting while another kquota downloads {what}", None)
             fcntl.flock(file, fcntl.LOCK_EX)
         yield file.fileno()
 

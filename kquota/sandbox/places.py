@@ -46,13 +46,14 @@ def remove(folder: Path) -> None:
         if not folder.exists():
             return
         time.sleep(0.1)
-    raise Refused(f"{folder} could not be removed. Its servers are stopped")
+    raise Refused(f"{folder} could not be removed, but its servers are stopped. Try again later")
 
 
 @contextlib.contextmanager
 def alone(name: str) -> Iterator[None]:
-    """Let only one kquota at a time start or stop a sandbox. Raises Busy if another kquota does so. The lock ends when
-    its process ends.
+    """Let only one kquota at a time start or stop a sandbox. Raises Busy if another kquota is doing so.
+
+    The lock ends when its process ends.
     """
     folder = state_folder()
     folder.mkdir(parents=True, exist_ok=True)

@@ -84,7 +84,7 @@ class Process:
                 os.kill(pid, number)
 
     def gone_within(self, seconds: float) -> bool:
-        """Wait at most `seconds` for the process to end. Return whether it ended."""
+        """Wait at most `seconds` for the process to end. Return True if it has ended."""
         deadline = time.monotonic() + seconds
         while (pid := self.pid) is not None and pid != os.getpid():
             if time.monotonic() > deadline:
@@ -93,7 +93,7 @@ class Process:
         return True
 
     def last_words(self) -> str:
-        """Return the last error in the log, or its last line if it has no error."""
+        """Return the last error in the log, or the last line of the log if it has no error."""
         try:
             return named_error(self.log.read_text(errors="replace"))
         except OSError:
@@ -101,7 +101,7 @@ class Process:
 
 
 def named_error(text: str) -> str:
-    """Return the last line of a Java program's output that names an error, otherwise the last line."""
+    """Return the last line of a Java program's output that names an error, otherwise the last line or `no output`."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if re.search(r"(^|[\w.])(Exception|Error): ", line)]
     return (telling or lines or ["no output"])[-1]

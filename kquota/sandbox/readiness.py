@@ -13,7 +13,7 @@ from kquota.sandbox.processes import Process
 from kquota.sandbox.servers import HOST, SandboxBroker
 
 _PATIENCE: Final = 180.0
-"""The maximum wait for a server, in seconds. On a machine with two busy cores, a start has taken 60 s."""
+"""The maximum wait for a server, in seconds. On a machine with two busy cores, a start took 60 s."""
 _POLL: Final = 0.05
 
 
@@ -23,8 +23,9 @@ def zookeeper(process: Process, port: int) -> None:
 
 
 def unregistered(keeper: Process, port: int, broker: SandboxBroker) -> None:
-    """Return when ZooKeeper has no session of this broker, because a crashed broker cannot register again while its old
-    session lasts. Raises Refused if ZooKeeper ends, or the session does not end in time.
+    """Return when ZooKeeper has no session of this broker. A crashed broker cannot register again until then.
+
+    Raises Refused if ZooKeeper ends, or the session does not end in time.
     """
     _until(lambda: f"/brokers/ids/{broker.id}\n" not in _four_letters(port, b"dump"), [keeper])
 

@@ -18,7 +18,7 @@ from kquota.terms import BrokerId
 HOST: Final = "127.0.0.1"
 RACKS: Final = 3
 
-# Each JVM gets little memory, one collector thread and little optimization, because a small machine runs several.
+# Each JVM gets little memory, one collector thread and little optimization, because a small machine runs several JVMs.
 _LEAN: Final = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss512k"]
 _PORTS: Final = range(20_000, 32_000)
 """The ports of sandboxes. They are below the ports that systems use for outgoing connections, so that a stopped server
@@ -99,7 +99,7 @@ def broker_plan(number: int, port: int, directory: Path, metrics_port: int | Non
 def free_ports(count: int) -> list[int]:
     """Return `count` different, unused loopback ports. Raises Refused if there are not enough.
 
-    A server needs seconds until it listens, and another process may look for ports before then, so each process
+    A server listens only after some seconds, and another kquota may look for ports before then. Each process therefore
     reserves its own blocks of ports.
     """
     found: list[int] = []
@@ -117,8 +117,9 @@ def free_ports(count: int) -> list[int]:
 
 
 def _hold(block: int) -> bool:
-    """Reserve a block of ports, and return True if this process holds it. A socket at the first port is the lock, which
-    ends with the process.
+    """Reserve a block of ports, and return True if this process holds it.
+
+    The lock is a socket at the first port of the block. It ends with the process.
     """
     if block not in _held and (lock := _bound(block, shared=False)) is not None:
         lock.detach()  # the socket stays open, but does not listen
@@ -146,8 +147,9 @@ def new_id() -> str:
 
 
 def zookeeper_files(port: int, directory: Path, extra: Mapping[str, str]) -> dict[Path, str]:
-    """Return ZooKeeper's configuration. A session lasts 1 to 10 s, so that the registration of a killed broker soon
-    ends.
+    """Return ZooKeeper's configuration.
+
+    A session lasts 1 to 10 s, so that the registration of a killed broker soon ends.
     """
     return {
         directory / "zookeeper.cfg": _lines(
@@ -175,7 +177,7 @@ def zookeeper_command(java: Path, jars: Path, process: Process) -> list[str]:
     return [str(java), *options, process.mark, "-cp", f"{jars}/*", *main]
 
 
-# The znodes that a broker creates when it first starts. They also show kquota that this is a ZooKeeper of Kafka.
+# The znodes that a broker creates when it first starts. They also show kquota that ZooKeeper belongs to Kafka.
 KAFKA_NODES: Final = (
     "/brokers",
     "/brokers/ids",
@@ -268,7 +270,7 @@ def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "metadata.log.dir": broker.metadata_dir,
-        # This time-out is short, because a killed broker can return only after its last session has ended.
+        # This timeout is short, because a killed broker can return only after its last session has ended.
         "broker.session.timeout.ms": 6000,
         "broker.heartbeat.interval.ms": 1000,
     }
@@ -302,6 +304,7 @@ def format_command(java: Path, jars: Path, broker: SandboxBroker, cluster_id: st
 
 def formatted(broker: SandboxBroker, cluster_id: str) -> dict[Path, str]:
     """Return the files that format the folders of a KRaft broker without a controller: Kafka's `meta.properties`.
+
     kquota writes them directly, because the tool takes more than a second for each broker.
     """
     folders = (*broker.log_dirs, broker.metadata_dir)

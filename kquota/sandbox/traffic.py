@@ -17,7 +17,7 @@ from kquota.errors import KquotaError, Unreachable
 
 MESSAGE: Final = 10_000
 _SECONDS: Final = 60.0
-# Log only critical messages, because librdkafka writes to stderr. It also raises relevant messages as errors.
+# Log only critical messages, because librdkafka writes its log to stderr. Relevant problems are also raised as errors.
 _QUIET: Final = {"log_level": 2}
 # The bytes are random, so that compression does not make them smaller.
 _PAYLOAD: Final = os.urandom(MESSAGE)

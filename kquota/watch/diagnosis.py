@@ -1,4 +1,4 @@
-"""Why a move makes no progress, from successive readings. Each symptom carries its values, and `cli` describes it."""
+"""Why a move makes no progress, from successive readings. Each symptom contains its values, and `cli` describes it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _AT_THE_RATE: Final = 0.8
 _NO_PROGRESS: Final = 0.02
 """The share of the rate below which a decrease of the remaining bytes does not count as progress."""
 _IDLE_SECONDS: Final = 3 * QUOTA_WINDOW
-"""A copy has stopped after this time without a byte, because a throttled copy pauses for at most one window."""
+"""A copy that receives no bytes for this time has stopped, because a throttled copy pauses for at most one window."""
 _NOT_STARTED_SECONDS: Final = 10.0
 _CAUGHT_SECONDS: Final = 4.0
 _ALONE_SECONDS: Final = 60.0
@@ -184,9 +184,9 @@ def _starved(history: WatchHistory) -> Iterator[StarvedCopies]:
 
 
 def _whole_windows(history: WatchHistory) -> WatchSample | None:
-    """Return the sample three, two or one quota window ago, because copies arrive in bursts of one window.
+    """Return a sample that is a whole number of quota windows old, because copies arrive in bursts of one window.
 
-    None until one window has passed.
+    The sample is three windows old, or two or one if the samples do not cover three. None until one window has passed.
     """
     for count in (3, 2, 1):
         if history.now.at - history.samples[0].at >= count * QUOTA_WINDOW:

@@ -72,7 +72,7 @@ class WatchSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchAnchor:
-    """The bytes of every copy in an earlier reading, which show the slowest copy."""
+    """The bytes of every copy in an earlier reading. A comparison with them shows the slowest copy."""
 
     at: float
     copies: Mapping[ReplicaId, CopyReading]
@@ -101,9 +101,9 @@ class WatchHistory:
     futures: Mapping[ReplicaId, tuple[int, float]] = field(default_factory=dict)
     """The size of each copy between log dirs, and when it was first seen with this size."""
     alone: Mapping[int, float] = field(default_factory=dict)
-    """When a move was first seen with only one partition left."""
+    """The time at which a move was first seen with only one partition left."""
     caught: Mapping[ReplicaId, float] = field(default_factory=dict)
-    """When a replica that is not moving was first seen throttled and out of sync."""
+    """The time at which a replica that is not moving was first seen throttled and out of sync."""
 
     @property
     def now(self) -> WatchSample:
@@ -167,14 +167,14 @@ def after(history: WatchHistory, moves: Sequence[WatchedMove], reading: WatchRea
 
 
 def window(history: WatchHistory, seconds: float) -> WatchSample | None:
-    """Return the earliest sample that is at most `seconds` old, or None if only the newest sample is."""
+    """Return the earliest sample that is at most `seconds` old, or None if it is the newest sample."""
     since = history.now.at - seconds
     found = next(sample for sample in history.samples if sample.at >= since)
     return found if found.at < history.now.at else None
 
 
 class _Totals:
-    """The totals of the samples so far, and the addition of one reading."""
+    """The totals of the samples so far, to which one reading is added."""
 
     def __init__(self, history: WatchHistory, reading: WatchReading) -> None:
         before = history.now
@@ -304,7 +304,7 @@ def _seen_moving(known: Mapping[TopicPartition, Replicas], reading: WatchReading
 
 
 def _with_marks(history: WatchHistory, before: WatchHistory, behind: Iterable[ReplicaId]) -> WatchHistory:
-    """Return the history with new `futures`, `alone` and `caught`: the times since which a condition holds."""
+    """Return the history with new `futures`, `alone` and `caught`: the times at which a condition was first seen."""
     now = history.reading.at
     futures = {}
     for replica, log in ({} if history.reading.logs is None else history.reading.logs.futures).items():
@@ -326,7 +326,7 @@ def _only_partition(history: WatchHistory, number: int) -> TopicPartition | None
 
 
 def _caught(reading: WatchReading, behind: Iterable[ReplicaId]) -> list[ReplicaId]:
-    """Return replicas that are not moving, but are throttled because they fell out of sync (KIP-352)."""
+    """Return replicas that are not moving, but are throttled while they are out of sync (KIP-352)."""
     return [
         (name, broker)
         for name, broker in behind

@@ -43,7 +43,7 @@ class LinkPace:
 
 
 def paces(history: WatchHistory) -> Mapping[WatchedLink, LinkPace]:
-    """Return the sustained pace of each link. It is empty until a pace can be measured.
+    """Return the sustained pace of each link. The result is empty until a pace can be measured.
 
     A copy may receive the bytes of a whole quota window at once, so a measured rate above the throttle does not last.
     kquota therefore reduces the pace to the throttles of the destination and the leader.
@@ -68,9 +68,9 @@ def paces(history: WatchHistory) -> Mapping[WatchedLink, LinkPace]:
 
 
 def throttles(history: WatchHistory) -> Mapping[WatchedLink, BrokerRates]:
-    """Return the rates that limit each link: the leader's for sending, the follower's for receiving.
+    """Return the rates that limit each link: the leader's rate for sending, and the follower's rate for receiving.
 
-    A rate is None if it is unset or unknown, or if no copy of the link is in a throttled replica list.
+    A rate is None if it is unset or unknown, or if no copy of the link is in this side's throttled replica list.
     """
     rates, unset = history.reading.throttle.rates, BrokerRates()
     found: defaultdict[WatchedLink, BrokerRates] = defaultdict(BrokerRates)

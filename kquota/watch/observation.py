@@ -1,4 +1,4 @@
-"""The order of reads: the moves to watch, one reading for each interval, and the result of each reading."""
+"""Reads running moves repeatedly, and returns the view and the symptoms of each reading."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class MoveWatch:
         return frozenset(name.topic for move in self._moves for name in move.targets)
 
     def _refresh(self) -> None:
-        """Read the record of runs again. The watch keeps the runs that have ended."""
+        """Read the records of runs again. The watch keeps runs that have ended since."""
         unfinished = self._ports.runs.unfinished()
         open_runs = {run.id: run for run in unfinished if run.purpose is Purpose.MOVE}
         if self._plan is not None:
@@ -198,7 +198,7 @@ class MoveWatch:
         return replace(of_run(run), expected_seconds=expected - (self._began - run.begun).total_seconds())
 
     def _again(self, move: WatchedMove) -> WatchedMove:
-        """Return the move with the id and the sources of its run, also after the run has ended."""
+        """Return the move with the id and the sources of its run, even after the run has ended."""
         if move.run is None and self._moves and self._moves[0].run is not None:
             return replace(self._moves[0], open=False)
         return move

@@ -140,7 +140,8 @@ def copies(
 ) -> Iterator[CopyReading]:
     """Yield the new replicas of every move, in the order of the plans.
 
-    `known` has the destinations of partitions that were seen to move, because a partition at rest does not show them.
+    `known` has the destinations of partitions that were seen to move, because a partition that is not moving does not
+    show them.
     """
     partitions, running = reading.snapshot.partitions, reading.snapshot.running
     answering = answering_brokers(reading)
@@ -213,8 +214,8 @@ def offsets_behind(own: ReplicaLog | None, leader: ReplicaLog | None) -> int | N
 
 
 def _left(copied: int | None, leader: ReplicaLog | None, lag: int | None) -> int | None:
-    """Return the bytes that the copy lacks: the difference of the logs, because a follower copies batches unchanged.
-    None if the bytes are unknown.
+    """Return the bytes that the copy lacks: the difference in log size, because a follower copies batches unchanged.
+    None if the difference is unknown.
 
     Retention and compaction can make the log of the leader smaller. In this case, the result is the lag in offsets
     times the size of the leader's log, divided by its log end offset.

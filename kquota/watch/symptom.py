@@ -18,7 +18,7 @@ class ThrottleSide(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StarvedCopies:
-    """Copies that use the whole rate of a broker and still do not catch up with the writes.
+    """Copies that are limited by the rate of a broker and do not catch up with the writes.
 
     `used` is the part of `rate` that is in use, `followers` the part of it for in-sync followers, and `written` the
     write rate of the copied partitions. All are in bytes per second.
@@ -51,7 +51,7 @@ class NoLeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotSubmitted:
-    """Partitions of a run that the controller has not received: a later wave, or kquota was interrupted."""
+    """Partitions of a run that are not submitted, because they belong to a later wave or kquota was interrupted."""
 
     run: str | None
     partitions: int
@@ -72,7 +72,7 @@ class NotStarted:
 class LastPartition:
     """The only partition of a move that is not done.
 
-    `seconds` is the time since it became the only one. `seconds_left` is the time left of the move.
+    `seconds` is the time since it became the only one. `seconds_left` is the expected time until the move ends.
     """
 
     run: str | None
@@ -125,7 +125,7 @@ class FullDisk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NothingArrives:
-    """A move that has received no byte for `seconds`, without another symptom that explains it."""
+    """A move that has received no bytes for `seconds`, without another symptom that explains it."""
 
     run: str | None
     seconds: float

@@ -14,7 +14,10 @@ from kquota.watch.reading import BrokerRates, CopyReading
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowestCopy:
-    """The copy that is expected to end last. `seconds` is None if this is unknown, or if the copy makes no progress."""
+    """The copy that is expected to end last.
+
+    `seconds` is the time until its end, or None if this time is unknown or the copy makes no progress.
+    """
 
     partition: TopicPartition
     left: int | None
@@ -28,7 +31,7 @@ class DestinationView:
 
     `throttle` is the follower rate of the broker, or None if the rate is unset, or no copy is in a throttled replica
     list. `throttled` is None if it is unknown whether the copies are throttled. `seconds_left` is also None if the
-    copies make no progress. `written` is the write rate of the copied partitions in the same time.
+    copies make no progress. `written` is the write rate of the copied partitions on which `seconds_left` is based.
     """
 
     broker: BrokerId
@@ -245,7 +248,7 @@ def _throughput(history: WatchHistory, links: Iterable[WatchedLink]) -> float | 
 
 
 def _slowest(history: WatchHistory) -> Mapping[tuple[int, BrokerId], SlowestCopy]:
-    """Return the copy of each move and destination that ends last. A copy without progress is the slowest."""
+    """Return, for each move and destination, the copy that ends last. A copy without progress is the slowest."""
     older = history.anchors[0]
     seconds = history.reading.at - older.at
     worst: dict[tuple[int, BrokerId], tuple[float, int, CopyReading]] = {}

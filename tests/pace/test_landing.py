@@ -125,7 +125,7 @@ WRONG = {
     "only else": ("else=40MB/s", "a time span and `else` are needed"),
     "two of else": ("22:00-06:00=1MB/s,else=1MB/s,else=2MB/s", "`else` is given twice"),
     "no rate": ("22:00-06:00,else=40MB/s", "the rate is missing"),
-    "no span": ("night=200MB/s,else=40MB/s", "not a span of a day"),
+    "no span": ("night=200MB/s,else=40MB/s", "not a valid time span"),
     "hour 25": ("25:00-06:00=200MB/s,else=40MB/s", "not a time of day"),
     "ends at 25": ("22:00-25:00=200MB/s,else=40MB/s", "not a time of day"),
     "empty span": ("22:00-22:00=200MB/s,else=40MB/s", "must differ"),

@@ -28,7 +28,7 @@ def a_load(kind: Kind = Kind.PRODUCE, rate: float = 3e6, limit: float | None = 1
 BROKERS: dict[str, tuple[list[int] | None, type[KquotaError] | None, str]] = {
     "all that are alive": (None, None, ""),
     "some": ([2], None, ""),
-    "none": ([], Invalid, "brokers: lists no broker"),
+    "none": ([], Invalid, "brokers: must list at least one broker"),
     "one twice": ([1, 2, 1], Invalid, "brokers: broker 1 is listed twice"),
     "a dead one": ([3], Refused, "brokers: broker 3 is not alive"),
 }
@@ -79,7 +79,7 @@ def test_the_due_bytes_never_decrease_and_never_exceed_the_rate(
 
 
 BOUNDS: dict[str, tuple[Load, str]] = {
-    "too many bytes": (a_load(rate=1e9, limit=None), "write 44 GB, and 2 GB are allowed"),
+    "too many bytes": (a_load(rate=1e9, limit=None), "write 44 GB, but only 2 GB are allowed"),
     "too many mutations": (a_load(Kind.CREATE_TOPICS, rate=600.0, limit=200.0), r"request 7,700 mutations .* 5,000"),
 }
 

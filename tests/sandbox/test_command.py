@@ -78,7 +78,7 @@ BAD = {
     "no broker": (["up", "--brokers", "0"], 2, "--brokers 0: a sandbox has 1 to 9 brokers"),
     "too many brokers": (["up", "--brokers", "10"], 2, "--brokers 10: a sandbox has 1 to 9 brokers"),
     "brokers that are not a number": (["up", "--brokers", "x"], 2, "--brokers"),
-    "an unknown version": (["up", "--kafka", "1.0"], 2, "--kafka 1.0: the sandbox runs 4.3.1, 3.9.1, 2.8.2"),
+    "an unknown version": (["up", "--kafka", "1.0"], 2, "--kafka 1.0: not supported. The sandbox supports 4.3.1"),
     "Kafka without Kafka": (["up", "--zookeeper-only", "--kafka", "4.3.1"], 2, "--zookeeper-only does not start Kafka"),
     "tiered topics without Kafka": (["up", "--zookeeper-only", "--tiered"], 2, "--zookeeper-only does not start Kafka"),
     "metrics without Kafka": (["up", "--zookeeper-only", "--metrics"], 2, "--zookeeper-only does not start Kafka"),

@@ -20,7 +20,7 @@ NO_NETWORK = {"https_proxy": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.
 
 @pytest.mark.parametrize("version", ["", "4.3", "4.3.2", "../4.3.1", "latest"])
 def test_unknown_versions_are_refused_with_the_available_ones(version: str) -> None:
-    with pytest.raises(Invalid, match=r"the sandbox runs 4\.3\.1, 3\.9\.1, 2\.8\.2"):
+    with pytest.raises(Invalid, match=r"The sandbox supports 4\.3\.1, 3\.9\.1, 2\.8\.2"):
         jars.kafka(version, silent)
 
 
