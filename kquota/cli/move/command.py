@@ -58,7 +58,7 @@ class MoveStatusOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryOptions(WritingOptions):
-    """Options that select open runs and safety checks."""
+    """The options that `move resume` and `move abort` share."""
 
     connection: Connection
     run: Annotated[str | None, run_option("the open run")] = None

@@ -1,4 +1,4 @@
-"""`kquota move adjust`: change the throttle of a running move, once or until it ends."""
+"""`kquota move adjust`: change the throttle of a running move, once or as needed until the move ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kquota move estimate`: gather sizes and rates, sum them up on Spark, and judge the move."""
+"""`kquota move estimate`: gather sizes and rates, add them up with Spark, and judge the move."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
 def _split(waves: int | None, max_in_flight: str | None) -> Split | None:
     """Return the requested waves, or None if neither option is given.
 
-    Raises Invalid if both are given, for less than one wave and for an invalid size.
+    Raises Invalid if both are given, for fewer than one wave and for an invalid size.
     """
     if waves is not None and max_in_flight is not None:
         raise Invalid("--waves and --max-in-flight exclude each other. Give one of them")

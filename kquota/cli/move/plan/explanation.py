@@ -24,7 +24,7 @@ from kquota.placement.planned import BrokerChange, PartitionChange, Planned
 from kquota.terms import BrokerId
 
 FIRST: Final = 20
-"""The maximum number of moves, and of partitions that do not reach the goal, that are shown without --explain."""
+"""Without --explain, at most this many moves, and this many partitions that do not reach the goal, are shown."""
 _BROKERS: Final = 8
 _NAMED: Final = 5
 

@@ -115,7 +115,7 @@ def _within_broker(options: PlanOptions, broker: BrokerId) -> LogDirPlan:
 def _read(
     at: world.Where, history: list[str] | None, patterns: list[str] | None, disk: int | None
 ) -> tuple[ClusterLayout, str]:
-    """Return the current cluster, with sizes from itself or from the newest snapshot, and the source of the sizes."""
+    """Return the current cluster, with live sizes or the sizes of the newest snapshot, and the source of the sizes."""
     with world.log_dirs(at) as logs:
         live = logs.describe(logs.brokers(), () if history else None)
         if history:

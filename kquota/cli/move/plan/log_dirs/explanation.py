@@ -1,4 +1,4 @@
-"""The explanation of `move plan --balance-log-dirs` on stderr: the cost of the plan, its time, and both tables."""
+"""The explanation of `move plan --balance-log-dirs` on stderr: the cost and the time of the plan, and two tables."""
 
 from __future__ import annotations
 
