@@ -14,8 +14,8 @@ from tests.spark.rows import log_dirs, row, written
 PLAN = '{"version":1,"partitions":[{"topic":"my-topic","partition":0,"replicas":[1,3]}]}'
 MB = 10**6
 ASSUMED = """kquota: starting Spark ...
-kquota: 1 moving partitions: the sizes do not contain the leader. Assumed: the first replica in the plan that holds \
-the partition already, otherwise the lowest broker that holds it
+kquota: 1 moving partitions: the sizes do not contain the leader. Assumed: the first broker in the plan that already \
+holds the partition, otherwise the broker with the lowest id that holds it
 kquota: 1 moving partitions: the sizes do not contain the in-sync replicas. Assumed: all current replicas
 """
 KEPT_UP = """Expected     about 43 s

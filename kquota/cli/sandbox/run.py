@@ -150,7 +150,7 @@ def up(options: UpOptions) -> StartedSandbox:
 def _property(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not key.strip() or not equals or "\n" in text:
-        raise Invalid(f"--property {text!r}: write KEY=VALUE")
+        raise Invalid(f"--property {text!r}: not a valid config. Write KEY=VALUE")
     return key.strip(), value
 
 

@@ -126,7 +126,7 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, runs):
         found = _open_run(ports.runs, options)
         if found.rate is None:
-            raise Refused(f"run {found.id}: it has no throttle to change. Start it with a throttle")
+            raise Refused(f"run {found.id}: it was started without a throttle, so there is no throttle to change")
         if found.paused:
             raise Refused(f"run {found.id}: it is paused. First continue it: {suggested('move adjust --continue')}")
         setter = RateSetter(

@@ -210,8 +210,8 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
         "{} rows are left out: their replica is listed twice, and only its largest size is used": health.duplicate,
         "{} rows are left out: they are future replicas (copies between two log dirs of one broker)": health.future,
         "warning: offline log dirs: {}. The sizes of their replicas are missing": health.offline,
-        "{} moving partitions: the sizes do not contain the leader. Assumed: the first replica in the plan that holds "
-        "the partition already, otherwise the lowest broker that holds it": measured.leaders_assumed,
+        "{} moving partitions: the sizes do not contain the leader. Assumed: the first broker in the plan that already "
+        "holds the partition, otherwise the broker with the lowest id that holds it": measured.leaders_assumed,
         "{} moving partitions: the sizes do not contain the in-sync replicas. Assumed: all current replicas": (
             measured.in_sync_assumed
         ),

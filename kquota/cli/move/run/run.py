@@ -260,7 +260,7 @@ def _taken_back(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) 
         found = covers(plan, stage.runs.unfinished())
         if found is None:
             raise Refused(
-                "the run of this plan is not open any more, so it cannot be undone. See the runs with ",
+                "the run of this plan is no longer open, so it cannot be undone. See the runs with ",
                 NextStep.SHOW_MOVES,
             )
         back = backwards(found)
@@ -338,6 +338,6 @@ def _elected(leaders: Elections, plan: Plan, size: int) -> LeadersElected:
 
 def _notes(found: Verification, elections: LeadersElected | None) -> Iterator[str]:
     yield from remarks.of_verification(found)
-    for what, names in (("not elected", elections.failed), ("not sent", elections.not_sent)) if elections else ():
+    for what, names in (("failed", elections.failed), ("not requested", elections.not_sent)) if elections else ():
         if names:
-            yield f"error: preferred leaders {what}: {few(names, _SHOWN)}"
+            yield f"error: preferred leader elections {what}: {few(names, _SHOWN)}"

@@ -42,7 +42,7 @@ def explain_log_dirs(
     _show(_moves_table(found, most))
     _show(_log_dirs_table(found))
     print(file=sys.stderr)
-    chosen = ", with a limit in place of RATE" if pace.throttle is None else ""
+    chosen = ", with a throttle in place of RATE" if pace.throttle is None else ""
     rate = "RATE" if pace.throttle is None else exact_rate(pace.throttle)
     plan = shlex.quote(file or UNSAVED)
     execute = suggested(
