@@ -86,7 +86,7 @@ class RunsListed(Answer):
         if not self.runs:
             return
         # The id begins with the start time of the run, and 80 columns have no room to show it twice.
-        heads = ["run", "how", "bytes", "time", "error", "who"]
+        heads = ["run", "outcome", "bytes", "time", "error", "who"]
         rows = [
             [
                 one.run,
