@@ -58,7 +58,10 @@ REFUSED: dict[str, tuple[Case, str | None]] = {
         Case(throttle="2GB/s", nic="1GB/s"),
         "the throttle, 2 GB/s, breaks a limit: 998 MB/s (N - IN/R",
     ),
-    "no throttle does": (Case(nic="50MB/s", impact="10%"), "no throttle is within the limits: it must be below 5 MB/s"),
+    "no throttle does": (
+        Case(nic="50MB/s", impact="10%"),
+        "no throttle is within the limits: the throttle must be below 5 MB/s",
+    ),
     "IN of a broker that does not move": (Case(bytes_in=50.0 * MB), None),
 }
 

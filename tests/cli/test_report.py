@@ -107,7 +107,7 @@ def test_the_summary_of_the_page() -> None:
     assert "The expected time is unknown" in unknown
     assert "kquota did not check whether the move can finish" in unknown
     impossible = shown(Case(throttle="8MB/s", nic="50MB/s", impact="10%"))
-    assert "Do not run it: no throttle is within the limits: it must be below 5 MB/s" in impossible.text[""]
+    assert "Do not run it: no throttle is within the limits: the throttle must be below 5 MB/s" in impossible.text[""]
     assert impossible.commands == []
     assert "Nothing to move" in shown(Case(links=())).text[""]
 

@@ -233,8 +233,8 @@ def test_a_deadline_that_the_network_cannot_meet_exits_1_with_the_reason(folder:
     assert code == 1
     assert "empty: no throttle meets all bounds" in out
     assert err.endswith(
-        "error: no throttle is within the limits: it must be below 10 MB/s (--max-impact, 0.2 of N) and above "
-        "14.8 MB/s (the deadline, 10 s). Change a limit\n"
+        "error: no throttle is within the limits: the throttle must be below 10 MB/s (--max-impact, 0.2 of N) and "
+        "above 14.8 MB/s (the deadline, 10 s). Change a limit\n"
     )
 
 

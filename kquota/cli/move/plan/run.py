@@ -52,7 +52,7 @@ def run(options: PlanOptions) -> MovePlan | LogDirPlan:
     if options.balance_log_dirs is not None:
         return _within_broker(options, BrokerId(options.balance_log_dirs))
     if options.replica_alter_log_dirs_throttle is not None:
-        raise Invalid(f"{OPTION} needs --balance-log-dirs. Give both, or leave it out")
+        raise Invalid(f"{OPTION} needs --balance-log-dirs. Give both, or neither")
     if not (options.drain or options.add or options.replication_factor or options.repair_racks or options.balance):
         raise Invalid(
             "no goal is given. Give --drain, --add, --replication-factor, --repair-racks, --balance or "
