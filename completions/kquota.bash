@@ -416,7 +416,7 @@ O	kquota log-dirs	--output	once	text|json	Format of stdout
 O	kquota log-dirs	--help	once	flag	Show this message and exit
 C	kquota move	Plan, estimate, run, watch, adjust, resume, undo and report on partition moves
 O	kquota move	--help	once	flag	Show this message and exit
-C	kquota move plan	Plan a move of the fewest bytes: drain or add brokers, set replication factors, repair racks, balance
+C	kquota move plan	Plan a move that copies the fewest bytes: drain or add brokers, set replication factors, repair racks, or balance brokers
 O	kquota move plan	--bootstrap-server	once	free	Kafka brokers
 O	kquota move plan	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota move plan	--command-config	once	files	Java properties with the client'\''s security settings
@@ -490,7 +490,7 @@ O	kquota move run	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move run	--dry-run	once	flag	Print the changes, without writing them
 O	kquota move run	--output	once	text|json	Format of stdout
 O	kquota move run	--help	once	flag	Show this message and exit
-C	kquota move status	Show which runs are open, how far each is, and who began it
+C	kquota move status	Show the open runs, their progress, and who began them
 O	kquota move status	--bootstrap-server	once	free	Kafka brokers
 O	kquota move status	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota move status	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
@@ -519,7 +519,7 @@ O	kquota move watch	--once	once	flag	Read the cluster once
 O	kquota move watch	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move watch	--output	once	text|json	Format of stdout
 O	kquota move watch	--help	once	flag	Show this message and exit
-C	kquota move adjust	Change the throttle of a running move: to a rate, for a deadline, by time of day, to spare clients
+C	kquota move adjust	Change the throttle of a running move: to a rate, for a deadline, by time of day, or to protect clients
 O	kquota move adjust	--bootstrap-server	once	free	Kafka brokers
 O	kquota move adjust	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota move adjust	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
@@ -575,7 +575,7 @@ O	kquota move resume	--run	once	free	Id of the run, as `kquota move status` show
 O	kquota move resume	--reassignment-json-file	once	files	Select the open run of this plan
 O	kquota move resume	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move resume	--dry-run	once	flag	Print the changes, without writing them
-O	kquota move resume	--force	once	flag	Continue even if too few replicas stay in sync, and override moves of others
+O	kquota move resume	--force	once	flag	Continue even if too few replicas stay in sync, and override moves that others started
 O	kquota move resume	--gone	many	brokers,	Brokers that will never come back
 O	kquota move resume	--take-over	once	flag	Take the lock from a command on another host, even if it may still be running
 O	kquota move resume	--yes	once	flag	Do not ask for confirmation
@@ -597,7 +597,7 @@ O	kquota move abort	--run	once	free	Id of the run, as `kquota move status` shows
 O	kquota move abort	--reassignment-json-file	once	files	Select the open run of this plan
 O	kquota move abort	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move abort	--dry-run	once	flag	Print the changes, without writing them
-O	kquota move abort	--force	once	flag	Continue even if too few replicas stay in sync, and override moves of others
+O	kquota move abort	--force	once	flag	Continue even if too few replicas stay in sync, and override moves that others started
 O	kquota move abort	--gone	many	brokers,	Brokers that will never come back
 O	kquota move abort	--take-over	once	flag	Take the lock from a command on another host, even if it may still be running
 O	kquota move abort	--yes	once	flag	Do not ask for confirmation

@@ -38,7 +38,7 @@ SECTIONS = [
     "Limits of the throttle",
     "KIP-73's own estimate",
     "Sources of the numbers",
-    "Commands in their order",
+    "Commands in order",
 ]
 FLEET = tuple(
     Link(leader=1001 + n, destination=1001 + (n * 7 + 3) % 90, copies=2, bytes=n * MB, writes=1.0) for n in range(90)
@@ -101,13 +101,13 @@ def test_the_summary_of_the_page() -> None:
     assert "The move can never finish." in never.text[""]
     assert (
         never.commands,
-        "None, because the move cannot be done as asked" in never.text["Commands in their order"],
+        "None, because the move cannot be done as asked" in never.text["Commands in order"],
     ) == ([], True)
     unknown = shown(Case(writes=None)).text[""]
     assert "The expected time is unknown" in unknown
     assert "kquota did not check whether the move can finish" in unknown
     impossible = shown(Case(throttle="8MB/s", nic="50MB/s", impact="10%"))
-    assert "Do not run it: no throttle is within the limits: it must be below 5 MB/s" in impossible.text[""]
+    assert "Do not run it: no throttle is within the limits: the throttle must be below 5 MB/s" in impossible.text[""]
     assert impossible.commands == []
     assert "Nothing to move" in shown(Case(links=())).text[""]
 
@@ -156,10 +156,10 @@ def test_a_plan_in_a_format_of_estimate_only_is_named_as_such(tmp_path: Path) ->
 def test_commands_are_shown_only_if_they_do_what_the_page_says() -> None:
     lines = shown(Case(runnable=False, plan="plan.jsonl"))
     assert lines.commands == []
-    assert "kquota reassign-partitions does not accept" in lines.text["Commands in their order"]
+    assert "kquota reassign-partitions does not accept" in lines.text["Commands in order"]
     waves = shown(Case(throttle="20MB/s", waves=3))
     assert len(waves.commands) == 7
-    assert "These commands move the whole plan at once." in waves.text["Commands in their order"]
+    assert "These commands move the whole plan at once." in waves.text["Commands in order"]
 
 
 HOSTILE = [

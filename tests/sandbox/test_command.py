@@ -87,8 +87,8 @@ BAD = {
         2,
         "--tiered: only Kafka 4.3.1 has tiered topics in the sandbox",
     ),
-    "a property without a value": (["up", "--property", "x"], 2, "--property 'x': write KEY=VALUE"),
-    "a property that smuggles another": (["up", "--property", "a=b\nc=d"], 2, "write KEY=VALUE"),
+    "a property without a value": (["up", "--property", "x"], 2, "--property 'x': not a valid config. Write KEY=VALUE"),
+    "a property that smuggles another": (["up", "--property", "a=b\nc=d"], 2, "Write KEY=VALUE"),
     "a sandbox that is not there": (["env", "nobody"], 1, "sandbox nobody is not running"),
 }
 

@@ -14,8 +14,8 @@ from tests.spark.rows import log_dirs, row, written
 PLAN = '{"version":1,"partitions":[{"topic":"my-topic","partition":0,"replicas":[1,3]}]}'
 MB = 10**6
 ASSUMED = """kquota: starting Spark ...
-kquota: 1 moving partitions: the sizes do not contain the leader. Assumed: the first replica in the plan that holds \
-the partition already, otherwise the lowest broker that holds it
+kquota: 1 moving partitions: the sizes do not contain the leader. Assumed: the first broker in the plan that already \
+holds the partition, otherwise the broker with the lowest id that holds it
 kquota: 1 moving partitions: the sizes do not contain the in-sync replicas. Assumed: all current replicas
 """
 KEPT_UP = """Expected     about 43 s
@@ -233,8 +233,8 @@ def test_a_deadline_that_the_network_cannot_meet_exits_1_with_the_reason(folder:
     assert code == 1
     assert "empty: no throttle meets all bounds" in out
     assert err.endswith(
-        "error: no throttle is within the limits: it must be below 10 MB/s (--max-impact, 0.2 of N) and above "
-        "14.8 MB/s (the deadline, 10 s). Change a limit\n"
+        "error: no throttle is within the limits: the throttle must be below 10 MB/s (--max-impact, 0.2 of N) and "
+        "above 14.8 MB/s (the deadline, 10 s). Change a limit\n"
     )
 
 

@@ -23,7 +23,7 @@ SECONDS: Final = 2.0
 
 def run(options: CompleteOptions) -> Lines:
     """Return the names of topics and the ids of brokers. If kquota cannot read the cluster, return the cached lines
-    with exit code 1. Without a named cluster, return no lines.
+    with exit code 1. Without a named cluster, return no lines, also with exit code 1.
 
     A signal ends the process if the cluster takes longer than `SECONDS`.
     """

@@ -37,7 +37,7 @@ class ElectionAnswer(Answer):
 def answered(
     kind: ElectionType, results: ElectionResults, *, closing_notes: tuple[str, ...], code: int
 ) -> ElectionAnswer:
-    """Return the answer so far. Partitions without a result appear only in the JSON document and in a note."""
+    """Return the answer so far. Unknown results and unsent partitions appear only in the JSON document and in notes."""
     names = {
         "elected": results.elected,
         "not needed": results.not_needed,

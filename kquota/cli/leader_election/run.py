@@ -25,7 +25,10 @@ _SHOWN: Final = 10
 
 
 def run(options: LeaderElectionOptions) -> ElectionAnswer | Generator[ElectionAnswer]:
-    """Run the command. Raises Invalid, in Kafka's words where Kafka has them, for options that cannot be combined."""
+    """Run the command.
+
+    Raises Invalid for a missing option and for options that cannot be combined, with Kafka's message if Kafka has one.
+    """
     kind, rules = _kind(options), _rules(options)
     wanted = _wanted(options)
     at = world.where(_connection(options))

@@ -22,7 +22,7 @@ from kquota.terms import BrokerId
 
 
 def _log_dirs(found: Iterable[LogDir]) -> list[dict[str, object]]:
-    """Return log dirs in the form of kafka-log-dirs, each with its replicas or with its error."""
+    """Return log dirs in the form of kafka-log-dirs, each with its replicas and its error (None without an error)."""
     return [
         {
             "partitions": [

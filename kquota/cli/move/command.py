@@ -37,7 +37,7 @@ EPILOG: Final = """Examples:
   kquota move status --bootstrap-server localhost:9092"""
 
 
-STATUS_EPILOG: Final = """Exit codes: 0 if no run is open, 8 if at least one run is open.
+STATUS_EPILOG: Final = """Exit codes: 0 if no run is open, 8 if a run is open or cannot be read.
 
 Examples:
   kquota move status --bootstrap-server localhost:9092
@@ -46,7 +46,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveStatusOptions:
-    """Show which runs are open, how far each is, and who began it."""
+    """Show the open runs, their progress, and who began them."""
 
     connection: Recorded
     state_dir: StateDir = None
@@ -58,7 +58,7 @@ class MoveStatusOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryOptions(WritingOptions):
-    """Options that select open runs and safety checks."""
+    """The options that `move resume` and `move abort` share."""
 
     connection: Connection
     run: Annotated[str | None, run_option("the open run")] = None
@@ -67,7 +67,9 @@ class RecoveryOptions(WritingOptions):
     dry_run: DryRun = False
     force: Annotated[
         bool,
-        typer.Option("--force", help="Continue even if too few replicas stay in sync, and override moves of others."),
+        typer.Option(
+            "--force", help="Continue even if too few replicas stay in sync, and override moves that others started."
+        ),
     ] = False
     gone: Gone = None
     take_over: TakeOver = False

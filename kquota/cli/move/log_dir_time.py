@@ -1,4 +1,4 @@
-"""The time of moves between the log dirs of brokers, for `move plan` and `move estimate`: configs, text and JSON."""
+"""The time of moves between log dirs of the same broker, for `move plan` and `move estimate`: configs, text, JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BrokerSettings: TypeAlias = Mapping[BrokerId, Mapping[str, str | None]]
 class LogDirTimeShown(Part):
     """The copies between the log dirs of one broker, in bytes, bytes per second and seconds.
 
-    None means unknown, except that a throttle of None means that no throttle is set.
+    None means unknown, or for `throttle` also that no throttle is set.
     """
 
     broker: int
@@ -83,7 +83,7 @@ def paced(work: LogDirWork, throttle: int | None, settings: BrokerSettings) -> L
 
 
 def never(paces: Iterable[LogDirPace]) -> str | None:
-    """Return an error message for the first broker that can never finish, or None if no such broker is known."""
+    """Return an error message for the first broker whose copies can never finish, or None if none is known."""
     for pace in paces:
         if pace.feasible is False:
             (why,) = time_lines(pace)

@@ -41,7 +41,7 @@ class Recovered(Answer):
     runs: tuple[RunRecovered, ...]
 
     def text(self) -> Iterator[str]:
-        """Yield the id of each run, then its text."""
+        """Yield the id of each run, then the text of its outcome."""
         for one in self.runs:
             yield f"Run {one.run}{f', {RunState.ABORTING.value}' if one.aborting else ''}:"
             yield from one.outcome.text()
@@ -50,8 +50,8 @@ class Recovered(Answer):
 def resume(options: ResumeOptions) -> Recovered:
     """Continue the selected runs, by default all open runs.
 
-    Raises Invalid for two selections. Raises Refused if the selected run is not open, if a check fails, and if the
-    operator does not confirm a takeover.
+    Raises Invalid if both a run and a plan are given, and for a takeover without a terminal. Raises Refused if the
+    selected run is not open, if a check fails, and if the operator does not confirm a takeover.
     """
     return _recover(options, "resume")
 
@@ -59,8 +59,9 @@ def resume(options: ResumeOptions) -> Recovered:
 def abort(options: AbortOptions) -> Recovered:
     """Undo the selected run, by default the only open run.
 
-    Raises Invalid for two selections, or if several runs are open and none is selected. Raises Refused if the selected
-    run is not open, if a check fails, and if the operator does not confirm.
+    Raises Invalid if both a run and a plan are given, if several runs are open and none is selected, and for a takeover
+    without a terminal. Raises Refused if the selected run is not open, if a check fails, and if the operator does not
+    confirm.
     """
     return _recover(options, "abort")
 
@@ -116,8 +117,10 @@ def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequ
 
 
 def _chosen(runs: Runs, options: RecoveryOptions, verb: str) -> list[Run]:
-    """Return the selected open runs, by default all. Raises Refused if the named run or plan has no open run, Invalid
-    for an abort of several runs.
+    """Return the selected open runs, by default all.
+
+    Raises Refused if the selected run is not open, or if no run of the selected plan is open. Raises Invalid for an
+    abort without a selection if several runs are open.
     """
     unfinished = runs.unfinished()
     moving = [each for each in unfinished if each.purpose is Purpose.MOVE]
@@ -138,7 +141,7 @@ def _chosen(runs: Runs, options: RecoveryOptions, verb: str) -> list[Run]:
 
 
 def _prepared(stage: move_stores.Stage, run: Run, options: RecoveryOptions, verb: str) -> tuple[Run, Prepared]:
-    """Return the run with its goal, and its preparation. Raises Refused if a check fails."""
+    """Return the run, or its rollback for an abort, and its preparation. Raises Refused if a check fails."""
     wanted = backwards(run) if verb == "abort" else run
     return wanted, prepare_again(
         stage.cluster, stage.runs, stage.clock, wanted, stage.dirs, force=options.force, sizes=_sizes(stage, wanted)

@@ -45,7 +45,7 @@ class OpenRun(Part):
     """An open run. `done` is the number of its `partitions` that are in place.
 
     `throttle` is in bytes per second, or None without a throttle. `copied` and `left` are in bytes. `least_seconds` is
-    the time for `left` at the throttle. Otherwise, None means unknown or not recorded.
+    the lower bound of the time left, or None without a throttle. Otherwise, None means unknown or not recorded.
     """
 
     run: str

@@ -10,7 +10,7 @@ import typer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaceOptions:
-    """The rule that the throttle follows, and its bounds. At most one of `deadline`, `between` and `protect` is
+    """The rule that the throttle follows, and its bounds. At most one of `deadline`, `between` and `protect` may be
     given.
     """
 

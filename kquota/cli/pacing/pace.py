@@ -22,7 +22,9 @@ from kquota.watch.observation import Observed, WatchPorts
 from kquota.watch.view import WatchedMoveView
 
 _SETTLING_SECONDS: Final = 15.0
-"""The minimum seconds between two changes. The throughput of a quota window (11 s) must first show the last change."""
+"""The minimum number of seconds between two changes. Before the next change, the throughput of a whole quota window
+(11 s) must show the effect of the last one.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ _LOWEST_SHARE: Final = 10
 _LEAST_SECONDS: Final = 1.0
 """The minimum number of seconds between two readings, because each window needs enough writes."""
 _READ_SECONDS: Final = 2.0
-"""The seconds between two readings. The interval is short, because slow clients wait for a lower throttle."""
+"""The number of seconds between two readings. It is small, because slow clients wait for a lower throttle."""
 _REPORT_SECONDS: Final = 10.0
 """The minimum number of seconds between two readings of the exporters, because a reading costs a broker some CPU."""
 _MILLISECONDS: Final = 1_000
@@ -97,7 +97,7 @@ class _Reports:
     unreported: str | None = None
 
     def new(self) -> list[BrokerTimes]:
-        """Return the reading that has ended since the last call, if any, and begin the next reading when due."""
+        """Return the reading that has ended since the last call, if any, and begin the next reading if it is due."""
         found: list[BrokerTimes] = []
         if self.running is not None and self.running.done():
             found, self.unreported = self.running.result()
@@ -124,7 +124,7 @@ class _Reports:
 
 @dataclass(slots=True, kw_only=True)
 class ProtectedPace:
-    """Implements `MovePace`: sets a lower throttle if clients require it, or a higher one if they allow it."""
+    """Implements `MovePace`: lowers the throttle when clients become slow, and raises it while they are fast."""
 
     setter: RateSetter
     runs: Runs
@@ -161,7 +161,7 @@ class ProtectedPace:
         after, step = before.after(window)
         if after.baseline and not before.baseline:
             self._say_baseline(open_run, after)
-        # If the throttle cannot be set, the next window decides again.
+        # If the throttle cannot be set, keep the old state, so that the next window gives a new decision.
         if step.rate != open_run.rate:
             self.state = after if self._set(open_run, step) else before
             self.reported.clear()

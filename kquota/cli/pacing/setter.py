@@ -1,4 +1,4 @@
-"""Setting the throttle of an open run while its move is watched, and the interface of rules that change it."""
+"""Setting the throttle of an open run while its move is watched, and the interface of the rules that choose it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class RateSetter:
     def set(self, run: Run, wanted: ByteRate, why: str, detail: str = "") -> bool:
         """Set the throttle of a run that has one, record `why`, and report the change with `detail`.
 
-        If the change fails, warn that the throttle stays, and return False.
+        If the change fails, warn that the throttle stays the same, and return False.
         """
         before = human_rate(run.rate or wanted)
         asked = SetOptions(
@@ -109,7 +109,7 @@ class PacedWatch:
     pace: MovePace
 
     def look(self) -> Observed:
-        """Read the cluster, then change the throttle. Raises Unreachable if the cluster does not answer."""
+        """Read the cluster, then change the throttle if needed. Raises Unreachable if the cluster does not answer."""
         found = self.watch.look()
         if not found.ended:
             self.pace.after(found)
@@ -118,7 +118,7 @@ class PacedWatch:
 
 @dataclass(frozen=True, slots=True)
 class PacedClock:
-    """A clock that lets a `MovePace` wait, because the pace may measure in the meantime."""
+    """A clock whose `sleep` is the wait of a `MovePace`, because the pace may take measurements in the meantime."""
 
     clock: Clock
     pace: MovePace

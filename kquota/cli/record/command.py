@@ -19,7 +19,8 @@ EPILOG: Final = """Examples:
 
 SHARE_EPILOG: Final = """\
 The topic is compacted and has one partition. On three or more brokers, it has three replicas.
-On a cluster with ZooKeeper, also give --zookeeper. Then every kquota that can read the topic records its runs there.
+On a cluster with ZooKeeper, also give --zookeeper. After that, every kquota that can read the topic
+records its runs there.
 
 Examples:
   kquota record share --bootstrap-server localhost:9092 --dry-run
@@ -53,7 +54,7 @@ class StatusOptions:
     output: OutputFormat = Output.text
 
 
-UNSHARE_EPILOG: Final = """kquota refuses while a run is open. Each host keeps its own journals.
+UNSHARE_EPILOG: Final = """kquota does not delete the topic while a run is open. Each host keeps its own journals.
 
 Examples:
   kquota record unshare --bootstrap-server localhost:9092 --dry-run

@@ -84,7 +84,7 @@ class UnreadableRun(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordCondition(Part):
-    """The state of the record, like `kquota.stores.record.sharing.Condition`."""
+    """The state of the record, with the values of `kquota.stores.record.sharing.Condition`."""
 
     topic_id: str
     replicas: int
@@ -178,7 +178,11 @@ class RecordUnshared(Answer):
 
 
 def unshare(options: UnshareOptions) -> RecordUnshared:
-    """Delete the topic. Raises Refused while a run is open or without a confirmation, Invalid without a terminal."""
+    """Delete the topic.
+
+    Raises Refused while a run is open, or if the operator does not confirm. Raises Invalid if kquota must ask, but has
+    no terminal.
+    """
     asks = not (options.yes or options.dry_run)
     if asks:
         confirmation.must_have_terminal()

@@ -71,8 +71,8 @@ class SandboxStatusOptions:
 
 
 ENV_EPILOG: Final = """\
-The variables are KQUOTA_BOOTSTRAP_SERVER, KQUOTA_ZOOKEEPER and KQUOTA_METRICS, as far as the sandbox has
-these servers. With them, you can leave out the cluster options.
+The variables are KQUOTA_BOOTSTRAP_SERVER, KQUOTA_ZOOKEEPER and KQUOTA_METRICS. kquota leaves out a variable if the
+sandbox does not run that server. With the variables set, you can leave out the cluster options.
 Exit code 1: the sandbox is not running.
 
 Examples:

@@ -109,7 +109,7 @@ def _servers(found: Sandbox) -> Iterator[ServerShown]:
 
 
 def _addresses(found: Sandbox) -> str:
-    """Return the running servers and their addresses as text."""
+    """Return the servers and their addresses as text."""
     kafka = f"Kafka {found.kafka} on {found.bootstrap}" if found.kafka else ""
     zookeeper = f"ZooKeeper on {found.zookeeper}" if found.zookeeper else ""
     metrics = f"metrics on {found.metrics}" if found.metrics else ""
@@ -150,7 +150,7 @@ def up(options: UpOptions) -> StartedSandbox:
 def _property(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not key.strip() or not equals or "\n" in text:
-        raise Invalid(f"--property {text!r}: write KEY=VALUE")
+        raise Invalid(f"--property {text!r}: not a valid config. Write KEY=VALUE")
     return key.strip(), value
 
 

@@ -27,7 +27,10 @@ _NO_DRIFT: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowestShown(Part):
-    """The copy that is expected to end last at one destination, in bytes and seconds. None means unknown."""
+    """The copy that is expected to end last at one destination, in bytes and seconds. None means unknown.
+
+    `seconds_left` is also None if the copy makes no progress.
+    """
 
     partition: TopicPartition = spread()
     left: int | None
@@ -36,7 +39,10 @@ class SlowestShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationShown(Part):
-    """The copies of one move to one broker, in bytes, bytes per second and seconds. None means unknown."""
+    """The copies of one move to one broker, in bytes, bytes per second and seconds. None means unknown.
+
+    `throttle` is also None if no throttle limits the copies, `seconds_left` if the copies make no progress.
+    """
 
     broker: BrokerId
     copies: int
@@ -51,7 +57,7 @@ class DestinationShown(Part):
 
     @property
     def limit(self) -> str:
-        """The throttle rate as text: `none` if none is set, `unknown` if kquota cannot know."""
+        """The throttle rate as text: `none` if no throttle limits the copies, `unknown` if that is unknown."""
         if self.throttled is None:
             return UNKNOWN
         return "none" if self.throttle is None else human_rate(self.throttle)
@@ -59,7 +65,7 @@ class DestinationShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedMoveShown(Part):
-    """One move with its destinations. `elsewhere` counts partitions whose replicas are not those of the plan.
+    """One move with its destinations. `elsewhere` counts partitions that ended without the replicas of the plan.
 
     Amounts are in bytes, bytes per second and seconds. None means unknown.
     """
@@ -110,7 +116,10 @@ class WatchedMoveShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedBrokerShown(Part):
-    """A broker that sends or receives copies. SumReplicaLag is in offsets. Rates are in bytes per second."""
+    """A broker that sends or receives copies. SumReplicaLag is in offsets. Rates are in bytes per second.
+
+    None means unknown, or for a throttle rate also unset.
+    """
 
     broker: BrokerId
     alive: bool
@@ -188,7 +197,7 @@ class MovesWatched(Answer):
 
 
 def _wrapped(line: str) -> list[str]:
-    """Return the text in lines of at most `_WIDTH` characters, because a terminal would break long lines in a word."""
+    """Wrap the text at `_WIDTH` characters, because a terminal would break longer lines within a word."""
     return wrap(line, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 

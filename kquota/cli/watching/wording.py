@@ -112,7 +112,7 @@ def _what(symptom: Symptom) -> str:
             what += f"{human_duration(symptom.seconds)} ({size_or_unknown(symptom.left)} left, "
             return f"{what}time left {time_or_unknown(symptom.seconds_left)})"
         case ThrottleLeft():
-            return f"{_moves(symptom.run)} ended, but the throttle is still set"
+            return f"{_moves(symptom.run)} has ended, but the throttle is still set"
         case IdleLogDir():
             what = f"{symptom.partition} on broker {symptom.broker}: the copy into {symptom.log_dir} has not grown for "
             return what + human_duration(symptom.seconds)
@@ -125,7 +125,7 @@ def _what(symptom: Symptom) -> str:
             what = f"broker {symptom.broker}: {symptom.log_dir} cannot take the copies ({state}, "
             return f"{what}{size_or_unknown(symptom.left)} still to copy)"
         case NothingArrives():
-            what = f"{_moves(symptom.run)} copied nothing for {human_duration(symptom.seconds)}"
+            what = f"{_moves(symptom.run)} has copied nothing for {human_duration(symptom.seconds)}"
             return f"{what} ({size_or_unknown(symptom.left)} left)"
         case RunPaused():
             return f"{_moves(symptom.run)} is paused ({size_or_unknown(symptom.left)} left)"

@@ -1,4 +1,4 @@
-"""`kquota move adjust`: change the throttle of a running move, once or until it ends."""
+"""`kquota move adjust`: change the throttle of a running move, once or as needed until the move ends."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kquota.cli.options import (
 )
 from kquota.cli.pacing.options import PaceOptions
 
-EPILOG: Final = """With RATE, kquota sets the throttle and ends. With --broker, --leader and --follower, RATE applies
+EPILOG: Final = """With RATE, kquota sets the throttle and ends. With --broker, --leader or --follower, RATE applies
 only to these brokers and roles, until you give a RATE without these options.
 
 With --deadline, --between or --protect, kquota watches the move, changes the throttle as needed, and ends with the
@@ -55,8 +55,8 @@ HEADINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdjustOptions(WritingOptions):
-    """Change the throttle of a running move: to a rate, for a deadline, by time of day, to spare clients. Or pause
-    it.
+    """Change the throttle of a running move: to a rate, for a deadline, by time of day, or to protect clients. Or pause
+    the move.
     """
 
     connection: Recorded

@@ -109,7 +109,7 @@ def _with_even_rates(run: Run, rate: ByteRate, even: Mapping[BrokerId, ByteRate]
 
 
 def _pause(options: AdjustOptions) -> ThrottleSet:
-    """Pause or continue the run. Pausing twice changes nothing. --continue raises Refused for an unpaused run."""
+    """Pause or continue the run. A second pause changes no rate. Raises Refused for --continue without a pause."""
     hold = move_stores.Hold(doing="move adjust")
     with move_stores.throttling(world.where(options.connection), options.state_dir, hold) as ports:
         found = _open_run(ports.runs, options)
@@ -126,7 +126,7 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, runs):
         found = _open_run(ports.runs, options)
         if found.rate is None:
-            raise Refused(f"run {found.id}: it has no throttle to change. Start it with a throttle")
+            raise Refused(f"run {found.id}: it was started without a throttle, so there is no throttle to change")
         if found.paused:
             raise Refused(f"run {found.id}: it is paused. First continue it: {suggested('move adjust --continue')}")
         setter = RateSetter(
@@ -143,7 +143,7 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
 
 
 def _open_run(runs: Runs, options: AdjustOptions) -> Run:
-    """Return the selected run, or the only open run. Raises Refused if there is none, Invalid for several open runs."""
+    """Return the selected run, or the only open run. Raises Refused if none is found, Invalid if several are open."""
     moving = [one for one in runs.unfinished() if one.purpose is Purpose.MOVE]
     if options.reassignment_json_file is not None:
         found = covers(read(options.reassignment_json_file, world.warn), moving)

@@ -233,8 +233,8 @@ class Assumed(Part):
 
 
 def assumed(measured: Measured, *, live: bool) -> Assumed:
-    """Return the assumptions. On a `live` cluster no broker is assumed to be empty, because each broker reports its
-    replicas.
+    """Return the assumptions. On a `live` cluster, no broker is assumed to be empty, because each live broker reports
+    its replicas.
     """
     return Assumed(
         leaders=measured.leaders_assumed,
@@ -291,7 +291,7 @@ class Estimate(Answer):
 
     @property
     def nothing(self) -> str:
-        """Return why there is nothing to copy between brokers."""
+        """The reason why there is nothing to copy between brokers."""
         if self.running is not None and self.running.partitions:
             return NOTHING_TO_COPY
         if self.log_dir_moves:

@@ -55,7 +55,7 @@ class GivenInputs:
     assumed_size: int | None
 
     def bytes_in(self) -> dict[BrokerId, BytesIn]:
-        """Return the rate of each broker. A rate on the command line wins over a file."""
+        """Return the rate of each broker. A rate on the command line overrides the rate in a file."""
         rates: dict[BrokerId, BytesIn] = {}
         for in_file in self.by_file.values():
             rates |= in_file
@@ -68,7 +68,7 @@ class GivenInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateSource:
-    """A source of write rates: its kind, its name if it is a file, and its brokers. None means all brokers."""
+    """A source of write rates: its kind, its name if it is a file, and its brokers, or None for all brokers."""
 
     kind: str
     name: str | None = None
@@ -79,11 +79,11 @@ class RateSource:
 class Inputs:
     """The sources of sizes and write rates, before Spark reads them.
 
-    `files` contain the sizes that are not in a rolled history, `waiting` the snapshots of a history that are not rolled
-    yet. `brokers` and `volumes` also include brokers without replicas. `cordons` are known only on a live cluster.
-    `sampled` is in bytes per second. `running` has the running moves of a live cluster, or None if they are unknown.
-    `files` do not contain the `copies` of these moves, because they are not complete. `enforcement` has the throttle
-    settings of the live brokers.
+    `files` contain the sizes that are not in a compacted history, `waiting` the snapshots of a history that are not
+    compacted yet. `brokers` and `volumes` also include brokers without replicas. `cordons` are known only on a live
+    cluster. `sampled` is in bytes per second. `running` has the running moves of a live cluster, or None if they are
+    unknown. `files` do not contain the `copies` of these moves, because the copies are not complete. `enforcement` has
+    the throttle settings of the live brokers.
     """
 
     source: str
@@ -109,7 +109,7 @@ def asked(options: EstimateOptions) -> GivenInputs:
     for option, value in (("--history-window", window), ("--cluster-id", options.cluster_id)):
         if value is not None and not options.history:
             raise Invalid(f"{option} needs a history. Give --history PATH")
-    # Look for files and pipes, like <(curl ...), first, because a file name may contain "=" as BROKER=RATE does.
+    # Look for files and pipes, like <(curl ...), first, because a file name may also contain "=".
     names = dict.fromkeys(text for text in rates if _is_file(text))
     found = GivenInputs(
         log_dirs=tuple(options.log_dirs or ()),
@@ -146,7 +146,7 @@ def is_live(asked: GivenInputs, connection: Connection) -> bool:
 
 
 def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
-    """Gather the inputs. Raises Invalid for two sources of sizes, and without a source. Raises Refused for a plan that
+    """Gather the inputs. Raises Invalid for two sources of sizes, or for none. Raises Refused for a plan that
     does not fit the cluster.
 
     Sizes come from the named cluster, otherwise from --log-dirs, otherwise from the newest snapshot of the history.
@@ -245,7 +245,7 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
 
 
 def _must_be_visible(moves: MoveCluster, described: Collection[LogDir], plan: Plan | PlanFiles) -> None:
-    """Warn of topics that Kafka hides from this user. Raises Refused if a hidden topic is in a JSON plan.
+    """Warn about topics that Kafka hides from this user. Raises Refused if a hidden topic is in a JSON plan.
 
     Brokers report the sizes of a hidden topic, but its leaders and write rates are unknown.
     """

@@ -38,7 +38,7 @@ _PACKED: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calculated:
-    """A move's sums, the known write rates of each broker with their percentiles, and the moves `within` brokers.
+    """A move's sums, the known write rates of brokers with their percentiles, and the moves `within` a broker.
 
     `running` is None if it is unknown which moves are running.
     """
@@ -51,7 +51,7 @@ class Calculated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The engine that does the work, and its folder. `start` is None if Spark is not starting yet."""
+    """The engine that runs the job, and its scratch folder. `start` is None if Spark is not starting yet."""
 
     engine: Engine
     scratch: Path
@@ -64,8 +64,8 @@ def begun(
 ) -> Iterator[Job]:
     """Yield the job.
 
-    For a live cluster without a history, Spark starts while kquota reads the cluster, because such a job is small.
-    Otherwise, Spark starts later.
+    For a live cluster without a history, the job is small, so Spark starts while kquota reads the cluster. Otherwise,
+    Spark starts later.
     """
     if asked.history or not is_live(asked, connection):
         yield Job(engine=engine, scratch=scratch)
@@ -121,7 +121,7 @@ def calculated(
 def _starting(inputs: Inputs, plan: Plan | PlanFiles, job: Job) -> AbstractContextManager[Start]:
     """Start Spark for these inputs.
 
-    Spark joins one snapshot of a rolled history with the plan, and scans the other files.
+    Spark joins one snapshot of a compacted history with the plan, and scans the other files.
     """
     listing = inputs.listing
     rolled = sum(map(_stored, listing.rolled)) if listing else 0

@@ -1,4 +1,4 @@
-"""The operator's limits for `move estimate`: a deadline, the network, and the share of it that a move may use."""
+"""The operator's limits for `move estimate`: a deadline, the network rate, and the share of this rate for a move."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kquota.pace.work import Work
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The options as given: `throttle` and `network` in bytes per second, `deadline` in seconds, `impact` as a
+    """The options as values: `throttle` and `network` in bytes per second, `deadline` in seconds, `impact` as a
     fraction.
     """
 
@@ -32,8 +32,8 @@ class Limits:
 def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impact: str | None) -> Limits:
     """Parse the limits.
 
-    Raises Invalid for an invalid rate, time or percentage, without both throttle and deadline, and for --max-impact
-    without --nic.
+    Raises Invalid for an invalid rate, time or percentage, if neither a throttle nor a deadline is given, and for
+    --max-impact without --nic.
     """
     if throttle is None and deadline is None:
         raise Invalid("no throttle and no deadline is given. Give --throttle RATE or --deadline TIME")
@@ -52,8 +52,8 @@ def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The throttle, and the smallest throttle `within` the deadline. `within` is None without a deadline, or if no
-    throttle is known to meet it.
+    """The throttle of a move. `within` is the smallest throttle that meets the deadline, or None without a deadline, or
+    if no throttle is known to meet the deadline.
     """
 
     throttle: ByteRate
@@ -87,8 +87,8 @@ def chosen(asked: Limits, works: Iterable[Work], enforcement: Enforcement = AS_S
 def window(
     asked: Limits, judged: Pace | Waves, within: ByteRate | None, bytes_in: float | None, replication_factor: int
 ) -> Window:
-    """Return KIP-73's window, with the bounds that the copies need and the operator's limits. Rates are in bytes per
-    second.
+    """Return the window of the throttle (KIP-73), with the bounds of the copies and the operator's limits. Rates are in
+    bytes per second.
     """
     above = [
         # IN is the write rate of the cluster's busiest broker, even if this broker takes no part in the move. The next

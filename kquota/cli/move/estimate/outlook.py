@@ -28,10 +28,11 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """The band of a move, the leaders whose p99 write rate alone blocks it, its disks, and its waves if it has any.
+    """The outlook of a move: the 90 % band of its time, the leaders whose p99 write rate alone could prevent its end,
+    the disks, and the waves.
 
-    `band` is None if there is no expected time. `volumes` describes the disks now, `rooms` the disks at the end of the
-    move.
+    `band` is None if there is no expected time, `waves` if the whole move starts at once. `volumes` describes the disks
+    now, `rooms` the disks at the end of the move.
     """
 
     band: Band | None
@@ -42,7 +43,7 @@ class Outlook:
 
     @property
     def full(self) -> tuple[Room, ...]:
-        """Return the disks that have no room for their copies, however the log dirs are distributed over volumes."""
+        """The disks that have no room for their copies, however the log dirs are distributed over volumes."""
         return tuple(room for room in self.rooms if room.apart is not None and room.apart < 0)
 
 
@@ -175,7 +176,7 @@ def _left(room: Room, left: float) -> str:
 
 
 def may_fit(room: Room) -> bool:
-    """True if the copies fit only on the condition that log dirs of equal size are separate volumes."""
+    """True if the copies fit only if log dirs of equal size are separate volumes."""
     return room.left is not None and room.apart is not None and room.left < 0 <= room.apart
 
 

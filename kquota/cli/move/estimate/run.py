@@ -1,4 +1,4 @@
-"""`kquota move estimate`: gather sizes and rates, sum them up on Spark, and judge the move."""
+"""`kquota move estimate`: gather sizes and rates, add them up with Spark, and judge the move."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
 def _split(waves: int | None, max_in_flight: str | None) -> Split | None:
     """Return the requested waves, or None if neither option is given.
 
-    Raises Invalid if both are given, for less than one wave and for an invalid size.
+    Raises Invalid if both are given, for fewer than one wave and for an invalid size.
     """
     if waves is not None and max_in_flight is not None:
         raise Invalid("--waves and --max-in-flight exclude each other. Give one of them")
@@ -210,8 +210,8 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
         "{} rows are left out: their replica is listed twice, and only its largest size is used": health.duplicate,
         "{} rows are left out: they are future replicas (copies between two log dirs of one broker)": health.future,
         "warning: offline log dirs: {}. The sizes of their replicas are missing": health.offline,
-        "{} moving partitions: the sizes do not contain the leader. Assumed: the first replica in the plan that holds "
-        "the partition already, otherwise the lowest broker that holds it": measured.leaders_assumed,
+        "{} moving partitions: the sizes do not contain the leader. Assumed: the first broker in the plan that already "
+        "holds the partition, otherwise the broker with the lowest id that holds it": measured.leaders_assumed,
         "{} moving partitions: the sizes do not contain the in-sync replicas. Assumed: all current replicas": (
             measured.in_sync_assumed
         ),

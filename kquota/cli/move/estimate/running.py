@@ -60,11 +60,11 @@ def running_remarks(found: MoveUnderWay | None) -> Iterator[str]:
         are = "is" if len(found.elsewhere) == 1 else "are"
         yield (
             f"warning: {few(found.elsewhere, _NAMED)} {are} moving to other replicas than those of the plan. The "
-            "estimate is for this plan in place of that move. --execute refuses it without --force"
+            "estimate is for this plan in place of that move. --execute refuses this plan without --force"
         )
     if found.others:
         are = "is" if found.others == 1 else "are"
         yield (
-            f"note: {counted(found.others, 'partition')} that the plan does not contain {are} also moving. Throttled "
-            "copies of them share the throttle of their brokers, and the estimate does not include that"
+            f"note: {counted(found.others, 'partition')} that the plan does not contain {are} also moving. If those "
+            "copies are throttled, they share the throttle of their brokers, and the estimate does not include that"
         )

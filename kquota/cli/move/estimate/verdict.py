@@ -81,7 +81,7 @@ def why_empty(window: Window) -> str:
     assert most is not None
     over = "" if least is None else f" and above {human_rate(least.rate or 0.0)} ({least.why})"
     below = f"below {human_rate(most.rate or 0.0)} ({most.why})"
-    return f"no throttle is within the limits: it must be {below}{over}. Change a limit"
+    return f"no throttle is within the limits: the throttle must be {below}{over}. Change a limit"
 
 
 def why_late(verdict: MoveVerdict) -> str:

@@ -1,4 +1,4 @@
-"""The answer of `move plan`: the plan and its rollback. The JSON also has everything that people read on stderr."""
+"""The answer of `move plan`: the plan and its rollback. The JSON also has the values of the explanation on stderr."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastShown(Part):
-    """The lower bound of the bytes that any plan must copy, and its terms."""
+    """The lower bound of the bytes that any plan must copy, and its terms, as in `Least`."""
 
     bytes: int
     forced: int
@@ -29,7 +29,7 @@ class LeastShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandShown(Part):
-    """The smallest, mean and largest number of bytes that each broker or log dir should hold."""
+    """The smallest and largest number of bytes that each broker or log dir should hold, and the mean."""
 
     low: int
     mean: int
@@ -47,7 +47,7 @@ class CopyShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderShown(Part):
-    """The leader of a partition before and after the move."""
+    """The leader of a partition before and after the move. `before` is None if the partition has no leader."""
 
     before: BrokerId | None
     after: BrokerId
@@ -81,8 +81,9 @@ class HoldingShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskShown(Part):
-    """The disks of a broker, or of one of its log dirs, in bytes and as used fractions. A fraction is None if it is
-    unknown. The worst case: all copies are done, and no old replica is deleted yet.
+    """The disk space of a broker or of one of its log dirs: bytes, and used fractions. A fraction is None if unknown.
+
+    The worst case is the moment when all copies are done and no old replica is deleted yet.
     """
 
     total: int

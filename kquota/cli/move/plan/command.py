@@ -33,7 +33,9 @@ HEADINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOptions:
-    """Plan a move of the fewest bytes: drain or add brokers, set replication factors, repair racks, balance."""
+    """Plan a move that copies the fewest bytes: drain or add brokers, set replication factors, repair racks, or balance
+    brokers.
+    """
 
     connection: ThroughBrokers
     drain: Annotated[

@@ -24,7 +24,7 @@ from kquota.placement.planned import BrokerChange, PartitionChange, Planned
 from kquota.terms import BrokerId
 
 FIRST: Final = 20
-"""The maximum number of moves, and of partitions that do not reach the goal, that are shown without --explain."""
+"""Without --explain, at most this many moves, and this many partitions that do not reach the goal, are shown."""
 _BROKERS: Final = 8
 _NAMED: Final = 5
 
@@ -72,7 +72,7 @@ def _unknown(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str
     if untold:
         yield (
             f"warning: {named_brokers(untold, _BROKERS)}: disk space is not checked, because the disk size is unknown. "
-            "Give --disk SIZE (brokers report it from Kafka 3.3, snapshots only for brokers with replicas)"
+            "Give --disk SIZE (brokers report it from Kafka 3.3, and snapshots have it only for brokers with replicas)"
         )
     if unsized := [change.partition for change in found.changes if change.partition not in cluster.sizes]:
         yield f"warning: the size of these partitions is unknown, and the plan counts it as 0: {few(unsized, _NAMED)}"

@@ -15,10 +15,11 @@ _STDOUT: Final = 1
 
 
 def plan_file(output: Output) -> str | None:
-    """Return the path of the file that receives the plan from stdout, relative to the current folder if it is below it.
+    """Return the path of the file that receives the plan from stdout. For a file below the current folder, the path is
+    relative to this folder.
 
-    Return None if stdout is not a regular file, if the system does not show its path, or if `output` is not the plan
-    itself.
+    Return None if stdout is not a regular file, if the system does not show its path, or if stdout does not have the
+    plan itself (`output` is not text).
     """
     if output is not Output.text:
         return None
@@ -34,5 +35,5 @@ def plan_file(output: Output) -> str | None:
 
 
 def saving(file: str | None) -> str:
-    """Return the words that tell the operator to save the plan, or nothing if `file` already has the plan."""
+    """Return the words that tell the operator to save the plan, or empty text if `file` already has the plan."""
     return f"save the plan in {UNSAVED}, then " if file is None else ""

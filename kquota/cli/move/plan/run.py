@@ -52,7 +52,7 @@ def run(options: PlanOptions) -> MovePlan | LogDirPlan:
     if options.balance_log_dirs is not None:
         return _within_broker(options, BrokerId(options.balance_log_dirs))
     if options.replica_alter_log_dirs_throttle is not None:
-        raise Invalid(f"{OPTION} needs --balance-log-dirs. Give both, or leave it out")
+        raise Invalid(f"{OPTION} needs --balance-log-dirs. Give both, or neither")
     if not (options.drain or options.add or options.replication_factor or options.repair_racks or options.balance):
         raise Invalid(
             "no goal is given. Give --drain, --add, --replication-factor, --repair-racks, --balance or "
@@ -115,7 +115,7 @@ def _within_broker(options: PlanOptions, broker: BrokerId) -> LogDirPlan:
 def _read(
     at: world.Where, history: list[str] | None, patterns: list[str] | None, disk: int | None
 ) -> tuple[ClusterLayout, str]:
-    """Return the current cluster, with sizes from itself or from the newest snapshot, and the source of the sizes."""
+    """Return the current cluster, with live sizes or the sizes of the newest snapshot, and the source of the sizes."""
     with world.log_dirs(at) as logs:
         live = logs.describe(logs.brokers(), () if history else None)
         if history:

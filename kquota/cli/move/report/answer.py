@@ -23,8 +23,8 @@ _SHOWN: Final = 15
 """The maximum number of readings in the text. JSON and TSV have all readings."""
 _CLOSE: Final = 0.1
 _CLOSE_SECONDS: Final = 10.0
-"""If a run ends at most this long after its last copies, a command saw their end. The longer time counts: this fraction
-of the time of the run, or these seconds.
+"""A command saw the end of the copies if the run ended soon after the last reading with bytes left: within the fraction
+`_CLOSE` of the run's time, or within `_CLOSE_SECONDS` if that is longer.
 """
 _ENDS: Final = {Progress.DONE.value: "done", Progress.ELSEWHERE.value: "ended elsewhere"}
 
@@ -86,7 +86,7 @@ class RunsListed(Answer):
         if not self.runs:
             return
         # The id begins with the start time of the run, and 80 columns have no room to show it twice.
-        heads = ["run", "how", "bytes", "time", "error", "who"]
+        heads = ["run", "outcome", "bytes", "time", "error", "who"]
         rows = [
             [
                 one.run,
@@ -138,7 +138,7 @@ class ReadingReported(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeReported(Part):
-    """A change of the throttle, in bytes per second; None means no throttle. `by` and `reason` may be missing.
+    """A change of the throttle, in bytes per second; None means no throttle. `by` or `reason` is None if not recorded.
 
     `settings` has the changed rates if only some rates changed.
     """
@@ -225,7 +225,7 @@ UNWATCHED: Final = (
 
 
 def facts(report: RunReport) -> Iterator[tuple[str, str]]:
-    """Yield the lines at the top of a report: a name and its value."""
+    """Yield the lines at the top of a report, each as a name and a value."""
     one = report.summary
     yield "began", moment(one.begun)
     yield "ended", "not yet" if one.ended is None else moment(one.ended)
@@ -264,8 +264,8 @@ def listed(run: Run) -> RunSummary:
 
 
 def _end_seen(run: Run) -> bool:
-    """Return whether the run ended soon after its last reading with bytes left or unknown. False for a run that is open
-    or was undone.
+    """True if the run ended soon after its last reading with bytes left. Unknown bytes also count as left. False for a
+    run that is open or was undone.
     """
     if run.finished is None or run.aborting:
         return False

@@ -1,4 +1,4 @@
-"""`kquota move report`: read the record of runs, and report one of them or list all."""
+"""`kquota move report`: read the runs on record, and report one of them or list all."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class ClusterHealth:
         return self._reason
 
     def damage(self) -> str | None:
-        """Return the newly unhealthy partitions as text, or None. Unlike in `trouble`, ignore an unknown state."""
+        """Return the newly unhealthy partitions as text, or None if none are known."""
         self.trouble()
         return _named(self._found) if self._found else None
 
@@ -82,7 +82,7 @@ def _named(found: Collection[TopicPartition]) -> str:
 
 
 def must_have_room(log_dirs: Sequence[LogDir], moving: Sequence[Move], sizes: Mapping[TopicPartition, int]) -> None:
-    """Raise Refused if the copies do not fit on the disks of a broker. Disks and sizes that are unknown are ignored."""
+    """Raise Refused if the copies do not fit on the disks of a broker. Ignore disks and sizes that are unknown."""
     volumes = [
         Volume(broker=one.broker, log_dir=one.path, total=one.volume_total, usable=one.volume_usable)
         for one in log_dirs

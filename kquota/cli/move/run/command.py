@@ -15,7 +15,7 @@ from kquota.cli.pacing.options import PaceOptions
 EPILOG: Final = """kquota checks the cluster's health and the disks, throttles the brokers, submits the moves in
 waves, waits until they end, and restores the throttle. With --deadline, --between or --protect, it changes the throttle
 as the moves proceed, like `kquota move adjust`. If kquota is killed, the run stays on record: run the same
-command again, or `kquota move resume`, on any host.
+command again, or `kquota move resume`, on any host that sees the record.
 
 Exit codes: 0 done, and the throttle is restored; 8 if a throttle is not restored yet; 1 refused, undone, or
 replicas are not those of the plan; 75 another kquota holds the lock.

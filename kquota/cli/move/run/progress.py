@@ -23,7 +23,7 @@ class RunProgress:
     """Watches the moves of a plan, and prints bytes, throughput, time left, and why a move makes no progress."""
 
     pace: MovePace | None = None
-    """Changes the throttle after each reading."""
+    """Changes the throttle after each reading. None leaves the throttle unchanged."""
 
     def __init__(self, ports: WatchPorts, plan: Plan, name: str) -> None:
         """`name` is the file of the plan, for the commands that a finding suggests."""
@@ -34,10 +34,10 @@ class RunProgress:
         self._next, self._reported = -math.inf, ports.clock.monotonic()
 
     def step(self, *, ended: bool = False) -> None:
-        """Read the cluster if the last reading is old, or a last time if the moves have `ended` after a first reading.
-        Print a reading at most every `_TELL_SECONDS`.
+        """Read the cluster if a reading is due. If the moves have `ended`, read it once more, but only if it was read
+        before.
 
-        A failed reading causes a warning and does not end the move.
+        Print a reading at most every `_TELL_SECONDS`. A failed reading causes a warning and does not end the move.
         """
         now = self._ports.clock.monotonic()
         if self.watch is None if ended else now < self._next:
@@ -61,7 +61,7 @@ class RunProgress:
             self._try(lambda: pace.after(found))
 
     def wait(self, seconds: float) -> None:
-        """Wait until the next step. The pace of the throttle may measure in the meantime."""
+        """Wait until the next step. `pace` may take measurements in the meantime."""
         pace = self.pace
         if pace is None or not self._try(lambda: pace.wait(seconds)):
             self._ports.clock.sleep(seconds)

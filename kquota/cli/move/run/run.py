@@ -47,7 +47,7 @@ _SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadersElected(Part):
-    """Results of the preferred leader elections after the moves. `not_sent` has the partitions without a request."""
+    """Results of the preferred leader elections after the moves. For `not_sent`, kquota requested no election."""
 
     elected: tuple[TopicPartition, ...]
     failed: tuple[TopicPartition, ...]
@@ -58,7 +58,7 @@ class LeadersElected(Part):
 class MoveRan(Answer):
     """A whole move: its run (None if every partition was in place), its time, and the same fields as --verify.
 
-    `elections` is None if kquota requested no elections. `aborted` is the reason why kquota undid the move.
+    `elections` is None if kquota requested no elections. `aborted` is the reason why kquota undid the move, or None.
     """
 
     run: str | None
@@ -85,14 +85,14 @@ class MoveRan(Answer):
 
 
 class _TroubleError(Exception):
-    """A partition outside the plan has become unhealthy, so the move is to be undone. Its text is the reason."""
+    """A partition outside the plan has become unhealthy, so kquota must undo the move. The message is the reason."""
 
 
 def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
-    """Run the whole move. Raises Invalid for options that do not fit together, Refused if a check fails, both
-    before anything is written.
+    """Run the whole move.
 
-    Also raises the errors of --execute and --verify.
+    Before anything is written, raises Invalid for options that do not fit together, and Refused if a check fails. Also
+    raises the errors of --execute and --verify.
     """
     followed = rules(options.pacing, options.connection)
     asked = _asked(options, followed)
@@ -151,7 +151,7 @@ def _asked(options: MoveRunOptions, followed: PaceRules | None) -> Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pacing:
-    """Opens the pace of the throttle, once no check refuses the move. `stack` closes it."""
+    """Opens the pace of the throttle when all checks have passed. `stack` closes the pace."""
 
     rules: PaceRules
     setter: RateSetter
@@ -212,9 +212,9 @@ def _started(
 def _checked(
     stage: move_stores.Stage, plan: Plan, asked: Asked, pacing: _Pacing | None
 ) -> tuple[Prepared, Pace | None]:
-    """Prepare the moves. Raises Refused, unless forced, if a disk is too small or a copy can never catch up.
+    """Return the prepared moves and their expected pace. The pace is None if it is unknown, or with --force.
 
-    Also return the expected pace, or None if it is unknown.
+    Without --force, raises Refused if a disk is too small or a copy can never catch up.
     """
     seen = _log_dirs(stage, plan)
     sized = replace(asked, sizes=partition_sizes(seen))
@@ -260,7 +260,7 @@ def _taken_back(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) 
         found = covers(plan, stage.runs.unfinished())
         if found is None:
             raise Refused(
-                "the run of this plan is not open any more, so it cannot be undone. See the runs with ",
+                "the run of this plan is no longer open, so it cannot be undone. See the runs with ",
                 NextStep.SHOW_MOVES,
             )
         back = backwards(found)
@@ -338,6 +338,6 @@ def _elected(leaders: Elections, plan: Plan, size: int) -> LeadersElected:
 
 def _notes(found: Verification, elections: LeadersElected | None) -> Iterator[str]:
     yield from remarks.of_verification(found)
-    for what, names in (("not elected", elections.failed), ("not sent", elections.not_sent)) if elections else ():
+    for what, names in (("failed", elections.failed), ("not requested", elections.not_sent)) if elections else ():
         if names:
-            yield f"error: preferred leaders {what}: {few(names, _SHOWN)}"
+            yield f"error: preferred leader elections {what}: {few(names, _SHOWN)}"

@@ -1,4 +1,4 @@
-"""`kquota move watch`: select the moves, and read them until they have ended."""
+"""`kquota move watch`: select the moves, and watch them until they have ended."""
 
 from __future__ import annotations
 

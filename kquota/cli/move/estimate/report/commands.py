@@ -18,7 +18,7 @@ PIPED: Final = "PLAN.json"
 
 def cluster(connection: Connection, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """Return the options that name the cluster by its address, because the operator of the move may have another
-    config.toml.
+    config.toml. Return `NOBODY` if no address is known.
     """
     if not names_a_cluster(connection, environment):
         return NOBODY

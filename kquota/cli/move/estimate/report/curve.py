@@ -1,4 +1,4 @@
-"""The curve of a report: the expected time under other throttles, and the part of it that the plot shows."""
+"""The curve of a report: the expected time under other throttles, and the part of the curve in the plot."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kquota.pace.window import Window
 _POINTS: Final = 60
 _FEWEST: Final = 12
 _VISITS: Final = 1_500_000
-"""The maximum cost of a curve, so that it takes only a few seconds. Each point is a simulation whose cost is the square
-of the number of links.
+"""The maximum cost of a curve, so that its calculation takes only a few seconds. Each point is a simulation whose cost
+is the square of the number of links.
 """
 _FAR: Final = 6
 

@@ -262,7 +262,7 @@ def _bars(
     words: Callable[[float], str],
     more: Sequence[int] = (),
 ) -> float:
-    """Draw two bars for each broker, with their values if there is room. Returns the bytes in one unit of the axis."""
+    """Draw two bars for each broker, with their values if there is room. Return the bytes in one unit of the axis."""
     most = max((value for values in (*sets.values(), more) for value in values), default=0)
     unit, scale = _unit(most)
     for (label, values), color, shift in zip(sets.items(), (_FIRST, _SECOND), (-0.2, 0.2), strict=True):

@@ -32,8 +32,8 @@ _FAR: Final = 5
 class Ticket:
     """The contents of a page: an estimate and its limits, the plan's name, and the options that name the cluster.
 
-    `remarks` are the rows that were left out and the assumptions. `made` is the time of the report. `runnable` is true
-    if reassign-partitions accepts the plan.
+    `remarks` are the notes and warnings about the inputs. `made` is the time of the report. `runnable` is true if
+    reassign-partitions accepts the plan.
     """
 
     answer: Estimate

@@ -60,7 +60,7 @@ def knowing(wanted: Wanted | None, plan: Plan | PlanFiles) -> Wanted | None:
 def write(wanted: Wanted, answer: Estimate, asked: Limits, remarks: Iterable[str]) -> None:
     """Write the page, and report its path on stderr. Raises Refused if the page cannot be written.
 
-    `remarks` are the rows that were left out and the assumptions.
+    `remarks` are the notes and warnings about the inputs.
     """
     assert answer.measured.moved is not None
     ticket = Ticket(

@@ -1,4 +1,4 @@
-"""The answer of `move plan --balance-log-dirs`: the plan, its rollback, and in JSON also everything on stderr."""
+"""The answer of `move plan --balance-log-dirs`: the plan and its rollback. The JSON also has the explained values."""
 
 from __future__ import annotations
 

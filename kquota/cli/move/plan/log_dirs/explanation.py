@@ -1,4 +1,4 @@
-"""The explanation of `move plan --balance-log-dirs` on stderr: the cost of the plan, its time, and both tables."""
+"""The explanation of `move plan --balance-log-dirs` on stderr: the cost and the time of the plan, and two tables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def explain_log_dirs(
     _show(_moves_table(found, most))
     _show(_log_dirs_table(found))
     print(file=sys.stderr)
-    chosen = ", with a limit in place of RATE" if pace.throttle is None else ""
+    chosen = ", with a throttle in place of RATE" if pace.throttle is None else ""
     rate = "RATE" if pace.throttle is None else exact_rate(pace.throttle)
     plan = shlex.quote(file or UNSAVED)
     execute = suggested(
