@@ -98,13 +98,10 @@ def usage_row(number: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongInput:
-    """An input, the reader of it, its memory for each byte if that is more than SPREAD, and the most bytes of memory
-    that do not grow with the input.
-    """
+    """An input, the reader of it, and the most bytes of memory that do not grow with the input."""
 
     read: Callable[[Path], object]
     data: bytes | str
-    spread: int = SPREAD
     fixed: int = 50_000
 
 
@@ -170,10 +167,37 @@ INPUTS: Final = {
         read=QUOTAS,
         data="version: 1\nusers:\n"
         + rows("  payments-{0}:\n    producer_byte_rate: 1{0}MB/s\n    consumer_byte_rate: 1{0}kB/s\n".format),
-        spread=9,
     ),
     "the shortest lines of quotas": LongInput(
-        read=QUOTAS, data="version: 1\nusers:\n" + rows("  u{}: {{producer_byte_rate: 5}}\n".format), spread=11
+        read=QUOTAS, data="version: 1\nusers:\n" + rows("  u{}: {{producer_byte_rate: 5}}\n".format)
+    ),
+    "short lines of quotas that all differ": LongInput(
+        read=QUOTAS,
+        data="version: 1\nusers:\n" + rows("  u{0}: {{producer_byte_rate: {0}}}\n".format),
+        fixed=1_000_000,
+    ),
+    "entities without quotas": LongInput(
+        read=QUOTAS, data=f"{{version: 1,users: {{{rows('{}: {{}},'.format)}}}}}", fixed=3_000_000
+    ),
+    "topics without throttles": LongInput(
+        read=QUOTAS,
+        data="version: 1\nreplication-throttles:\n  topics:\n" + rows("   {}: {{}}\n".format),
+        fixed=3_000_000,
+    ),
+    "a scope of names": LongInput(
+        read=QUOTAS,
+        data=f"version: 1\nowns: [{','.join(f'u{n}' for n in range(9_000))}]\n",
+        fixed=5_000_000,
+    ),
+    "a scope with too many names": LongInput(read=QUOTAS, data=f"version: 1\nowns: [{rows('{},'.format)}]\n"),
+    "a scope of wildcards": LongInput(
+        read=QUOTAS, data=f"version: 1\nowns: [{','.join(f'u{n}*' for n in range(1_000))}]\n", fixed=2_500_000
+    ),
+    "a list of too many throttled replicas": LongInput(
+        read=QUOTAS,
+        data="version: 1\nreplication-throttles:\n  topics:\n   t: {leader.replication.throttled.replicas: '"
+        + rows("{}:1,".format)
+        + "'}\n",
     ),
     "a usage snapshot": LongInput(read=USAGE, data=rows(usage_row)),
     "a trace in CSV": LongInput(read=_traced, data="ms,bytes\n" + rows("{},5\n".format)),
@@ -211,7 +235,7 @@ def test_a_long_input_takes_memory_and_time_in_proportion(
 
     with within_a_second():
         once()  # The first call also imports modules, and leaves garbage.
-    most = given.fixed + given.spread * len(data)
+    most = given.fixed + SPREAD * len(data)
     # Another thread of the tests, which looks for secrets on command lines, can add to a peak.
     peaks = [_peak(once)]
     while peaks[-1] > most and len(peaks) < 3:
