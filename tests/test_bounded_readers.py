@@ -20,11 +20,13 @@ from kquota.quota import document_text, rpk, strimzi
 from kquota.quota.document import Document
 from kquota.reassign.course import MOST_CHANGES, MOST_READINGS
 from kquota.reassign.plan import Plan
+from kquota.reassign.throttle import Taken
+from kquota.settings.resource import Setting
 from kquota.spark import files, trace_files
 from kquota.stores import exporters, prometheus
 from kquota.stores.record import sheet
 from kquota.stores.state import history, journal, usage_files
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import THROTTLE_LISTS, BrokerId, TopicPartition
 from tests.fuzz import limit
 from tests.fuzz.limit import within_a_second
 from tests.fuzz.readers import _STAMP
@@ -88,6 +90,20 @@ PLANNED: Final = replace(
     stamp=_STAMP,
 )
 ENCODED: Final = sheet.encode(PLANNED, "c")
+
+
+def throttled(topics: int, partitions: int) -> bytes:
+    """Return the journal of a run that has set the throttled lists of topics, for 3 of 9 brokers each."""
+    lists = [
+        Taken(
+            setting=Setting.of_topic(f"t{topic}", key),
+            prior=None,
+            ours=tuple(f"{number}:{(number + broker) % 9}" for number in range(partitions) for broker in range(3)),
+        )
+        for topic in range(topics)
+        for key in THROTTLE_LISTS
+    ]
+    return journal.line(journal.first(replace(RUN, taken={one.setting: one for one in lists}), _STAMP))
 
 
 def usage_row(number: int) -> str:
@@ -209,6 +225,13 @@ INPUTS: Final = {
     "a course of many brokers": LongInput(read=_of_bytes(replayed), data=run_with(course(brokers=1_000))),
     "a course with too many readings": LongInput(read=_of_bytes(replayed), data=run_with(course(readings=3_000))),
     "the plans of a run": LongInput(read=_of_bytes(replayed), data=journal.line(journal.first(PLANNED, _STAMP))),
+    "the throttled lists of a run": LongInput(read=_of_bytes(replayed), data=throttled(topics=100, partitions=50)),
+    "the throttled lists of large topics": LongInput(
+        read=_of_bytes(replayed), data=throttled(topics=10, partitions=1_500)
+    ),
+    "a throttled list that is longer than a broker can store": LongInput(
+        read=_of_bytes(replayed), data=throttled(topics=1, partitions=50_000), fixed=2_500_000
+    ),
     "many versions of a course": LongInput(
         read=_of_bytes(replayed),
         data=journal.line(journal.first(RUN, _STAMP))

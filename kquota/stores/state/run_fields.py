@@ -26,6 +26,7 @@ from kquota.stores.state import course_fields
 from kquota.stores.state.topic_id import canonical
 from kquota.terms import (
     EVERY_REPLICA,
+    LONGEST_VALUE,
     REPLICATION_RATES,
     TopicPartition,
     listed_replica,
@@ -36,7 +37,9 @@ _LONGEST_PRIOR: Final = 1_000_000
 """The longest prior value, in characters. Kafka 3.9.1 stores longer lists than it can describe."""
 _HIGHEST_VERSION: Final = 2**31
 _MOST_SHARED: Final = 10_000
-"""The number of entries of lists from which no further lists are shared. A list of a broker has at most 8,000."""
+"""The number of different entries of throttled lists from which no more of them share memory."""
+_MOST_ENTRIES: Final = LONGEST_VALUE // len("0:1,")
+"""The maximum number of entries of a throttled list. The decoder counts the memory of a longer list."""
 NOT_A_RUN: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, Invalid)
 """The errors that this codec raises for input that kquota did not write."""
 
@@ -64,7 +67,7 @@ def decoder() -> json.JSONDecoder:
         if "ours" not in found:
             return found
         try:
-            return _one_taken(found, shared)
+            return _one_taken(found, shared) if len(found["ours"]) <= _MOST_ENTRIES else found
         except NOT_A_RUN:
             return found  # `run_of` raises the error again, and its caller names the run
 
