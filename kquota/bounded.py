@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 
+from kquota import counted_json
+
 SETTINGS: Final = 256 * 2**10
 """The largest size in bytes of a file with settings of a login or of clusters: properties, JAAS, config.toml, a
 token.
@@ -32,14 +34,15 @@ _EXPANSION: Final = 200
 times.
 """
 _SMALL: Final = 2**20
-"""The size in bytes up to which the shape of a JSON text and the expansion of gzip are not checked."""
-_CONTAINER: Final = 12
-"""The minimum average length, in bytes, of the lists and objects in a long JSON text, because an empty list or object
-takes 64 to 88 bytes of memory.
-"""
+"""The size in bytes up to which the memory of JSON values and the expansion of gzip are not checked."""
+_VALUES: Final = 6
+"""The maximum number of bytes of memory that the values of a long JSON text take for each byte of it."""
 _PIECE: Final = 2**18
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
-_HALF_BYTES: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPE: Final = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F])|.)", re.DOTALL
+)
+"""An escape of JSON. The group matches half of a pair without the other half."""
 
 
 def file_bytes(path: Path, largest: int, *, pipe: bool = False) -> bytes:
@@ -86,19 +89,16 @@ def file_text(path: Path, largest: int, *, pipe: bool = False) -> str:
 
 def json_value(data: str | bytes, decoder: json.JSONDecoder | None = None) -> Any:
     """Return a JSON value. Raises ValueError for anything else, also for NaN, for a value that is nested too deeply for
-    Python's parser (about 1,000 levels), for half of a pair of escapes, which UTF-8 cannot hold, and for a long text of
-    nearly nothing but lists and objects. `decoder` is from `json_decoder`.
+    Python's parser (about 1,000 levels), for half of a pair of escapes, which UTF-8 cannot hold, and for a long text
+    whose values need six times as much memory. `decoder` is from `json_decoder`.
     """
-    if len(data) > _SMALL and _containers(data) * _CONTAINER > len(data):
-        raise ValueError("it has too many lists and objects for its length")
     try:
         text = data if isinstance(data, str) else _decoded(data)
-        found = (decoder or _JSON).decode(text)
-        if _escapes_halves(data):
-            json.dumps(found if decoder is None else _JSON.decode(text), ensure_ascii=False).encode()
-        return found
-    except UnicodeEncodeError:
-        raise ValueError("half of a pair of \\u escapes is missing") from None
+        if _HALF.search(text) and any(found[1] for found in _ESCAPE.finditer(text)):
+            raise ValueError("half of a pair of \\u escapes is missing")
+        if len(data) <= _SMALL:
+            return (decoder or _JSON).decode(text)
+        return counted_json.decode(text, decoder or _JSON, _SMALL + _VALUES * len(data))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -144,15 +144,6 @@ def lines(file: BinaryIO, longest: int = LINE) -> Iterator[bytes]:
         if len(line) > longest:
             raise ValueError(f"line {number} has more than {longest:,} bytes")
         yield line
-
-
-def _containers(data: str | bytes) -> int:
-    return data.count("[") + data.count("{") if isinstance(data, str) else data.count(b"[") + data.count(b"{")
-
-
-def _escapes_halves(data: str | bytes) -> bool:
-    """Return whether a JSON text may have an escape of U+D800 to U+DFFF."""
-    return (_HALF.search(data) if isinstance(data, str) else _HALF_BYTES.search(data)) is not None
 
 
 def _decoded(data: bytes) -> str:

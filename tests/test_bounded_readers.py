@@ -20,11 +20,13 @@ from kquota.quota import document_text, rpk, strimzi
 from kquota.quota.document import Document
 from kquota.reassign.course import MOST_CHANGES, MOST_READINGS
 from kquota.reassign.plan import Plan
+from kquota.reassign.throttle import Taken
+from kquota.settings.resource import Setting
 from kquota.spark import files, trace_files
 from kquota.stores import exporters, prometheus
 from kquota.stores.record import sheet
 from kquota.stores.state import history, journal, usage_files
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import THROTTLE_LISTS, BrokerId, TopicPartition
 from tests.fuzz import limit
 from tests.fuzz.limit import within_a_second
 from tests.fuzz.readers import _STAMP
@@ -90,6 +92,20 @@ PLANNED: Final = replace(
 ENCODED: Final = sheet.encode(PLANNED, "c")
 
 
+def throttled(topics: int, partitions: int) -> bytes:
+    """Return the journal of a run that has set the throttled lists of topics, for 3 of 9 brokers each."""
+    lists = [
+        Taken(
+            setting=Setting.of_topic(f"t{topic}", key),
+            prior=None,
+            ours=tuple(f"{number}:{(number + broker) % 9}" for number in range(partitions) for broker in range(3)),
+        )
+        for topic in range(topics)
+        for key in THROTTLE_LISTS
+    ]
+    return journal.line(journal.first(replace(RUN, taken={one.setting: one for one in lists}), _STAMP))
+
+
 def usage_row(number: int) -> str:
     of = {"version": 1, "cluster": "c", "time": "2026-03-01T12:30:00Z", "seconds": 60, "key": "producer_byte_rate"}
     use = {"user": None, "client_id": f"c{number}", "broker": "1", "used": 5.5, "throttle_ms": None, "tokens": None}
@@ -98,13 +114,10 @@ def usage_row(number: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongInput:
-    """An input, the reader of it, its memory for each byte if that is more than SPREAD, and the most bytes of memory
-    that do not grow with the input.
-    """
+    """An input, the reader of it, and the most bytes of memory that do not grow with the input."""
 
     read: Callable[[Path], object]
     data: bytes | str
-    spread: int = SPREAD
     fixed: int = 50_000
 
 
@@ -170,10 +183,37 @@ INPUTS: Final = {
         read=QUOTAS,
         data="version: 1\nusers:\n"
         + rows("  payments-{0}:\n    producer_byte_rate: 1{0}MB/s\n    consumer_byte_rate: 1{0}kB/s\n".format),
-        spread=9,
     ),
     "the shortest lines of quotas": LongInput(
-        read=QUOTAS, data="version: 1\nusers:\n" + rows("  u{}: {{producer_byte_rate: 5}}\n".format), spread=11
+        read=QUOTAS, data="version: 1\nusers:\n" + rows("  u{}: {{producer_byte_rate: 5}}\n".format)
+    ),
+    "short lines of quotas that all differ": LongInput(
+        read=QUOTAS,
+        data="version: 1\nusers:\n" + rows("  u{0}: {{producer_byte_rate: {0}}}\n".format),
+        fixed=1_000_000,
+    ),
+    "entities without quotas": LongInput(
+        read=QUOTAS, data=f"{{version: 1,users: {{{rows('{}: {{}},'.format)}}}}}", fixed=3_000_000
+    ),
+    "topics without throttles": LongInput(
+        read=QUOTAS,
+        data="version: 1\nreplication-throttles:\n  topics:\n" + rows("   {}: {{}}\n".format),
+        fixed=3_000_000,
+    ),
+    "a scope of names": LongInput(
+        read=QUOTAS,
+        data=f"version: 1\nowns: [{','.join(f'u{n}' for n in range(9_000))}]\n",
+        fixed=5_000_000,
+    ),
+    "a scope with too many names": LongInput(read=QUOTAS, data=f"version: 1\nowns: [{rows('{},'.format)}]\n"),
+    "a scope of wildcards": LongInput(
+        read=QUOTAS, data=f"version: 1\nowns: [{','.join(f'u{n}*' for n in range(1_000))}]\n", fixed=2_500_000
+    ),
+    "a list of too many throttled replicas": LongInput(
+        read=QUOTAS,
+        data="version: 1\nreplication-throttles:\n  topics:\n   t: {leader.replication.throttled.replicas: '"
+        + rows("{}:1,".format)
+        + "'}\n",
     ),
     "a usage snapshot": LongInput(read=USAGE, data=rows(usage_row)),
     "a trace in CSV": LongInput(read=_traced, data="ms,bytes\n" + rows("{},5\n".format)),
@@ -185,6 +225,13 @@ INPUTS: Final = {
     "a course of many brokers": LongInput(read=_of_bytes(replayed), data=run_with(course(brokers=1_000))),
     "a course with too many readings": LongInput(read=_of_bytes(replayed), data=run_with(course(readings=3_000))),
     "the plans of a run": LongInput(read=_of_bytes(replayed), data=journal.line(journal.first(PLANNED, _STAMP))),
+    "the throttled lists of a run": LongInput(read=_of_bytes(replayed), data=throttled(topics=100, partitions=50)),
+    "the throttled lists of large topics": LongInput(
+        read=_of_bytes(replayed), data=throttled(topics=10, partitions=1_500)
+    ),
+    "a throttled list that is longer than a broker can store": LongInput(
+        read=_of_bytes(replayed), data=throttled(topics=1, partitions=50_000), fixed=2_500_000
+    ),
     "many versions of a course": LongInput(
         read=_of_bytes(replayed),
         data=journal.line(journal.first(RUN, _STAMP))
@@ -211,7 +258,7 @@ def test_a_long_input_takes_memory_and_time_in_proportion(
 
     with within_a_second():
         once()  # The first call also imports modules, and leaves garbage.
-    most = given.fixed + given.spread * len(data)
+    most = given.fixed + SPREAD * len(data)
     # Another thread of the tests, which looks for secrets on command lines, can add to a peak.
     peaks = [_peak(once)]
     while peaks[-1] > most and len(peaks) < 3:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import math
 import sys
+from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, NoReturn
 
 from kquota.errors import Invalid
 from kquota.measure import exact_rate
-from kquota.quota.document import NOBODY, Document, Scope, Throttles, order
+from kquota.quota.document import MOST_PATTERNS, NOBODY, Document, Scope, Throttles, order
 from kquota.quota.entity import Entity, Name
 from kquota.quota.limits import Limits, plain, value
 from kquota.quota.yaml_source import Scalar, Source, quoted
@@ -29,6 +30,9 @@ _MOST_EQUAL: Final = 100
 """The maximum number of sets of limits that entities share in memory. Most entities of a large document have equal
 limits.
 """
+
+_MOST_ENTRIES: Final = 200_000
+"""The maximum number of entities, brokers, topics and unreadable quotas in a document. They take 50 MB of memory."""
 
 _DEFAULTS: Final = {
     "default-user": Entity(user=DEFAULT),
@@ -58,6 +62,9 @@ class _Reading:
         self._source = source
         self._throttles: dict[Resource, Mapping[str, str]] = {}
         self._limits: dict[Entity, Limits] = {}
+        self._lines = array("I")
+        """The line of each entity in `_limits`, in the same order."""
+        self._entries = 0
         self._equal: dict[tuple[tuple[str, float], ...], Limits] = {}
         self._owns: Scope | None = None
         self._protect = NOBODY
@@ -86,42 +93,59 @@ class _Reading:
             if version.text != VERSION:
                 self._refuse(version, f"version {version.text!r} is not supported. This kquota reads version {VERSION}")
         elif key.text == "owns":
-            self._owns = self._scope("owns")
+            self._owns = self._scope(key)
         elif key.text == "protect":
-            self._protect = self._scope("protect")
+            self._protect = self._scope(key)
         elif key.text in _DEFAULTS:
-            self._entity(_DEFAULTS[key.text])
+            self._entity(key, _DEFAULTS[key.text])
         elif key.text in _NAMED:
-            for name in self._source.mapping(key.text):
-                self._entity(self._named(name, **{_NAMED[key.text]: name.text}))
+            for name in self._source.mapping(key.text, unique=False):
+                self._entity(name, self._named(key.text, name, **{_NAMED[key.text]: name.text}))
         elif key.text == _THROTTLES:
             for kind in self._source.mapping(_THROTTLES):
                 self._throttled(kind)
         elif key.text == _UNREADABLE:
-            self._unreadable = tuple(item.text for item in self._source.sequence(_UNREADABLE))
+            self._unreadable = tuple(self._counted(item).text for item in self._source.sequence(_UNREADABLE))
         else:
             self._refuse(key, f"unknown key {key.text!r}. Valid keys: {', '.join(_KNOWN)}")
 
-    def _scope(self, what: str) -> Scope:
-        written = []
-        for item in self._source.sequence(what):
-            try:
-                Scope(patterns=(item.text,))
-            except Invalid as error:
-                self._refuse(item, f"{what}: {error}")
-            written.append(item.text)
-        return Scope(patterns=tuple(written))
+    def _scope(self, key: Scalar) -> Scope:
+        patterns: list[str] = []
+        for item in self._source.sequence(key.text):
+            self._one_scope(item, key.text, (item.text,))
+            if len(patterns) == MOST_PATTERNS:
+                self._refuse(item, f"{key.text}: more than {MOST_PATTERNS:,} patterns")
+            patterns.append(item.text)
+        return self._one_scope(key, key.text, tuple(patterns))
+
+    def _one_scope(self, at: Scalar, what: str, patterns: tuple[str, ...]) -> Scope:
+        try:
+            return Scope(patterns=patterns)
+        except Invalid as error:
+            self._refuse(at, f"{what}: {error}")
+
+    def _counted(self, at: Scalar) -> Scalar:
+        """Return the same text. Raises Invalid if the document has too many entries."""
+        self._entries += 1
+        if self._entries > _MOST_ENTRIES:
+            self._refuse(at, f"more than {_MOST_ENTRIES:,} entries in one document. Split it")
+        return at
 
     def _named(
-        self, at: Scalar, user: Name | None = None, client_id: Name | None = None, ip: Name | None = None
+        self, what: str, at: Scalar, user: Name | None = None, client_id: Name | None = None, ip: Name | None = None
     ) -> Entity:
+        """Return the entity with the name `at`. Raises Invalid for a name that the mapping `what` already has."""
         try:
-            return Entity(user=user, client_id=client_id, ip=ip)
+            entity = Entity(user=user, client_id=client_id, ip=ip)
         except Invalid as error:
             self._refuse(at, str(error))
+        if entity in self._limits:
+            self._source.refuse_repeated(what, at, self._lines[list(self._limits).index(entity)])
+        return entity
 
-    def _entity(self, entity: Entity) -> None:
+    def _entity(self, at: Scalar, entity: Entity) -> None:
         """Read the limits of one entity and, for a user, the limits of its clients."""
+        self._counted(at)
         whose = str(entity)
         allowed = quotas_of([kind for kind, _ in entity.parts()])
         nests = entity.user is not None and entity.client_id is None
@@ -130,14 +154,16 @@ class _Reading:
             if key.text in allowed:
                 found[sys.intern(key.text)] = self._value(whose, key.text)
             elif nests and key.text == "clients":
-                for name in self._source.mapping(f"{whose}: clients"):
-                    self._entity(self._named(name, user=entity.user, client_id=name.text))
+                clients = f"{whose}: clients"
+                for name in self._source.mapping(clients, unique=False):
+                    self._entity(name, self._named(clients, name, user=entity.user, client_id=name.text))
             elif nests and key.text == "default-client":
-                self._entity(replace(entity, client_id=DEFAULT))
+                self._entity(key, replace(entity, client_id=DEFAULT))
             else:
                 known = (*allowed, "clients", "default-client") if nests else allowed
                 self._refuse(key, f"{whose}: unknown key {key.text!r}. Valid keys here: {', '.join(known)}")
         self._limits[entity] = self._shared(found)
+        self._lines.append(at.line)
 
     def _shared(self, limits: Limits) -> Limits:
         """Return the same object for equal limits, unless there are too many different ones."""
@@ -152,7 +178,7 @@ class _Reading:
         elif section.text in THROTTLE_KEYS:
             kind: Kind = BROKERS if section.text == BROKERS else TOPICS
             for name in self._source.mapping(section.text):
-                self._throttle(self._resource(kind, name))
+                self._throttle(self._resource(kind, self._counted(name)))
         else:
             known = ", ".join(("default-broker", *THROTTLE_KEYS))
             self._refuse(section, f"{_THROTTLES}: unknown key {section.text!r}. Valid keys here: {known}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
@@ -65,6 +64,20 @@ def _joined(text: str) -> str:
     return _PAIR.sub(lambda pair: pair[1] + json.loads(f'"{pair[2]}"'), text)
 
 
+class _Pieces:
+    """A text as a stream. The parser would otherwise copy the whole text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def read(self, size: int = 0, /) -> str:
+        """Return the next `size` characters, or fewer at the end of the text. The parser always gives a size."""
+        piece = self._text[self._at : self._at + size]
+        self._at += len(piece)
+        return piece
+
+
 class Source:
     """A document that is read from start to end. Every error is Invalid and begins with `name`, then line and
     column if they are known.
@@ -79,7 +92,7 @@ class Source:
             before = text[: found.start()]
             line, column = before.count("\n") + 1, found.start() - before.rfind("\n")
             self.refuse(line, column, f"the character {found[0]!r} must be written as an escape in double quotes")
-        self._events: Iterator[Any] = yaml.parse(_joined(text), Loader=_LOADER)
+        self._events: Iterator[Any] = yaml.parse(_Pieces(_joined(text)), Loader=_LOADER)
         self._values = 0
 
     def refuse(self, line: int, column: int, why: str) -> NoReturn:
@@ -166,24 +179,30 @@ class Source:
             self.refuse(node.line, node.column, f"{what}: must be a single value")
         return node.content
 
-    def mapping(self, what: str) -> Iterator[Scalar]:
-        """Yield the keys of a mapping. The caller must read the value of each key before the next key."""
+    def mapping(self, what: str, *, unique: bool = True) -> Iterator[Scalar]:
+        """Yield the keys of a mapping. The caller must read the value of each key before the next key.
+
+        Raises Invalid for a repeated key. Unless `unique`, the caller does this with `refuse_repeated`, because the
+        keys of a long mapping would otherwise be in memory twice.
+        """
         event = self._next()
         if not isinstance(event, yaml.MappingStartEvent):
             hint = ". For an empty mapping, write {}" if _is_nothing(event) else ""
             self._refuse(event, f"{what}: must be a mapping (key: value){hint}")
-        seen: dict[str, None] = {}
-        lines = array("L")
+        lines: dict[str, int] = {}
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             key = self._scalar(event, f"{what}: a key must be text")
             if key.plain and key.text == "<<":
                 self._refuse(event, "merge keys are not supported: write out the keys and values")
-            if key.text in seen:
-                first = lines[list(seen).index(key.text)]
-                self._refuse(event, f"{what}: {key.text!r} is listed twice, first in line {first}")
-            seen[key.text] = None
-            lines.append(key.line)
+            if key.text in lines:
+                self.refuse_repeated(what, key, lines[key.text])
+            if unique:
+                lines[key.text] = key.line
             yield key
+
+    def refuse_repeated(self, what: str, key: Scalar, first: int) -> NoReturn:
+        """Raise Invalid for a key that the mapping `what` already has in the line `first`."""
+        self.refuse(key.line, key.column, f"{what}: {key.text!r} is listed twice, first in line {first}")
 
     def sequence(self, what: str) -> Iterator[Scalar]:
         """Yield the texts of a list."""

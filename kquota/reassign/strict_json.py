@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias, TypeVar, cast
 
+from kquota import counted_json
 from kquota.errors import Invalid
 from kquota.terms import HIGHEST_ID
 from kquota.text_file import place
@@ -18,8 +20,9 @@ _T = TypeVar("_T")
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
 _LONGEST_NUMBER: Final = 4000
 _SMALL: Final = 1_000_000
-_SHORTEST_OBJECT: Final = 10
-_LONGEST_OBJECT: Final = 10_000
+"""The length, in characters, up to which the memory of the values is not checked."""
+_MEMORY: Final = 8
+"""The maximum number of bytes of memory for each byte of a long document, including its text."""
 _MOST_KEPT: Final = 100
 """The maximum number of objects that are kept although they could not be shortened. These include the first invalid
 objects, which the error message names.
@@ -112,8 +115,6 @@ def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Va
     """
     if not text.strip():
         raise Invalid(f"{where}: is empty. Example: {example}")
-    if len(text) > _SMALL and not _is_many_objects(text):
-        raise Invalid(f"{where}: is not a list of objects, and is too long for anything else. Example: {example}")
 
     def no_constant(name: str) -> NoReturn:
         raise Invalid(f"{where}: {_token(name, text)}: {name} is not JSON. Write a whole number")
@@ -130,7 +131,14 @@ def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Va
         return short if kept[root in short] <= _MOST_KEPT else _DROPPED
 
     try:
-        value = cast(object, json.loads(text, object_pairs_hook=object_, parse_constant=no_constant))
+        decoder = json.JSONDecoder(object_pairs_hook=object_, parse_constant=no_constant)
+        if len(text) <= _SMALL:
+            value = cast(object, decoder.decode(text))
+        else:
+            value = cast(object, counted_json.decode(text, decoder, _most_memory(text)))
+    except counted_json.TooMuchMemory:
+        wrong = "is not a list of objects, and is too long for anything else"
+        raise Invalid(f"{where}: {wrong}. Example: {example}") from None
     except json.JSONDecodeError as error:
         raise Invalid(f"{where}: {place(text, error.pos)}: {_not_json(text, error)}") from error
     except RecursionError as error:
@@ -144,12 +152,10 @@ def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Va
     return Value(value, where, example)
 
 
-def _is_many_objects(text: str) -> bool:
-    """Return whether a long text can be a list of objects. A list of lists, `[[],[],…]`, would need 30 times its size
-    in memory.
-    """
-    objects, lists = text.count("{"), text.count("[")
-    return len(text) / _LONGEST_OBJECT <= objects <= objects + lists <= len(text) / _SHORTEST_OBJECT
+def _most_memory(text: str) -> int:
+    """Return the maximum number of bytes for the values of a document. The rest is for its text."""
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return _MEMORY * size - sys.getsizeof(text)
 
 
 def _not_json(text: str, error: json.JSONDecodeError) -> str:

@@ -237,6 +237,14 @@ REFUSED = {
     "a user's limit for an IP": ("version: 1\nips: {a: {producer_byte_rate: 5}}", "2:11: ip 'a': unknown key"),
     "clients of a client": ("version: 1\nclients: {a: {clients: {}}}", "2:15: client 'a': unknown key 'clients'"),
     "a name twice": ("version: 1\nusers:\n  a: {}\n  'a': {}", "4:3: users: 'a' is listed twice, first in line 3"),
+    "a user's client twice": (
+        "version: 1\nusers:\n  a:\n    clients:\n      b: {}\n      c: {}\n      b: {}",
+        "7:7: user 'a': clients: 'b' is listed twice, first in line 5",
+    ),
+    "a name twice, with the limits of clients": (
+        "version: 1\ndefault-user: {}\nusers:\n  a:\n    clients: {b: {}}\n  c: {}\n  a: {}",
+        "7:3: users: 'a' is listed twice, first in line 4",
+    ),
     "a limit twice": (
         "version: 1\nusers: {a: {producer_byte_rate: 5, producer_byte_rate: 6}}",
         "2:36: user 'a': 'producer_byte_rate' is listed twice, first in line 2",
@@ -288,7 +296,20 @@ REFUSED = {
         "2:8: owns: 'group:x': unknown kind before the colon",
     ),
     "an empty pattern": ("version: 1\nprotect: ['user:']", "2:11: protect: 'user:': the pattern is empty"),
+    "too many patterns": (f"version: 1\nowns: [{'a,' * 10_001}]", "2:20008: owns: more than 10,000 patterns"),
+    "too many patterns with a wildcard": (
+        f"version: 1\nowns: [{'a*,' * 1_001}]",
+        "2:1: owns: more than 10,000 patterns, or",
+    ),
     "patterns that are not a list": ("version: 1\nowns: team-*", "2:7: owns: must be a list"),
+    "too many entities": (
+        f"version: 1\nusers: {{{','.join(f'{n}: {{}}' for n in range(200_001))}}}",
+        "more than 200,000 entries in one document. Split it",
+    ),
+    "too long a list of throttled replicas": (
+        f"version: 1\nreplication-throttles: {{topics: {{t: {{{LEADER_REPLICAS}: '{'0:1,' * 10_000}'}}}}}}",
+        "2:77: topic 't': leader.replication.throttled.replicas: the value is 40,000 bytes long",
+    ),
     "a thousand brackets": ("version: 1\nusers: " + "[" * 1000, "2:8: users: must be a mapping"),
 }
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kquota import bounded
-from kquota.errors import Invalid, KquotaError
+from kquota.errors import KquotaError
 from kquota.reassign.run import Run
 from kquota.stores.state import run_fields
 
@@ -38,10 +38,6 @@ _NOTHING: Final = {
 
 _WHOLE: Final = ("course",)
 """Fields that never become a part, because the list of ended runs needs them. Their size is bounded."""
-
-
-NOT_A_RUN: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, Invalid)
-"""The errors that a codec raises for input that kquota did not write."""
 
 
 class Unreadable(KquotaError):
@@ -104,7 +100,7 @@ def decode(
         else:
             fields |= _joined(parts, part)
         run = run_fields.run_of([fields], run_fields.stamp_of(document))
-    except NOT_A_RUN as error:
+    except run_fields.NOT_A_RUN as error:
         raise Unreadable(f"{type(error).__name__}: {error!s:.200}") from error
     if run.id != run_id:
         raise Unreadable(f"it contains another run ({run.id})")

@@ -289,7 +289,7 @@ def _of_version_1(document: Mapping[str, Any], name: str) -> Run:
         if type(steps) is not int or not 0 <= steps < 2**31:
             raise ValueError(f"{str(steps)[:40]!r} is not a number of steps")
         run = run_fields.run_of([document["run"]], Stamp(version=max(1, steps)))
-    except sheet.NOT_A_RUN as error:
+    except run_fields.NOT_A_RUN as error:
         raise Unreadable(f"{type(error).__name__}: {error!s:.200}") from error
     if run.id != name:
         raise Unreadable(f"it contains another run ({run.id})")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kquota import bounded
-from kquota.errors import Invalid, NextStep, Refused
+from kquota.errors import NextStep, Refused
 from kquota.reassign.run import Owner, Run, Stamp
 from kquota.stores.state import run_fields
 
@@ -53,7 +53,7 @@ def lines(data: bytes, where: str) -> tuple[list[dict[str, Any]], int]:
             if end and end < len(data):
                 raise Refused(f"{where}: line {len(documents) + 1} is damaged", *_BY_HAND)
             break
-        documents.append(_object(data[whole + 9 : end], f"{where}: line {len(documents) + 1}"))
+        documents.append(_object(view[whole + 9 : end], f"{where}: line {len(documents) + 1}"))
         whole = end
     return documents, whole
 
@@ -85,7 +85,7 @@ def replay(documents: Sequence[Mapping[str, Any]], where: str) -> Kept:
             for number, document in enumerate(documents, 1)
         ]
         return Kept(run=run_fields.run_of(documents, stamps[-1]), shared=_shared(stamps))
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, Invalid) as error:
+    except run_fields.NOT_A_RUN as error:
         wrong = f"{where} is not a valid journal ({type(error).__name__}: {error!s:.200})"
         raise Refused(wrong, *_BY_HAND) from error
 
@@ -101,8 +101,8 @@ def _shared(stamps: Sequence[Stamp]) -> dict[str, dict[int, Owner | None]]:
     return found
 
 
-def _object(text: bytes, where: str) -> dict[str, Any]:
+def _object(text: memoryview, where: str) -> dict[str, Any]:
     try:
-        return bounded.json_object(text, run_fields.decoder())
+        return bounded.json_object(str(text, "utf-8"), run_fields.decoder())
     except ValueError as error:
         raise Refused(f"{where} is not a JSON object", *_BY_HAND) from error

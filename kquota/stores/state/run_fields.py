@@ -12,6 +12,7 @@ from dataclasses import fields
 from typing import Any, Final, NamedTuple, cast
 
 from kquota import bounded
+from kquota.errors import Invalid
 from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan, of_record, plain_entry
 from kquota.reassign.run import Owner, Purpose, Run, Stamp
@@ -25,6 +26,7 @@ from kquota.stores.state import course_fields
 from kquota.stores.state.topic_id import canonical
 from kquota.terms import (
     EVERY_REPLICA,
+    LONGEST_VALUE,
     REPLICATION_RATES,
     TopicPartition,
     listed_replica,
@@ -34,6 +36,12 @@ _RUN_ID: Final = re.compile(r"[A-Za-z0-9-]{1,100}")
 _LONGEST_PRIOR: Final = 1_000_000
 """The longest prior value, in characters. Kafka 3.9.1 stores longer lists than it can describe."""
 _HIGHEST_VERSION: Final = 2**31
+_MOST_SHARED: Final = 10_000
+"""The number of different entries of throttled lists from which no more of them share memory."""
+_MOST_ENTRIES: Final = LONGEST_VALUE // len("0:1,")
+"""The maximum number of entries of a throttled list. The decoder counts the memory of a longer list."""
+NOT_A_RUN: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, Invalid)
+"""The errors that this codec raises for input that kquota did not write."""
 
 Json = Mapping[str, Any]
 
@@ -44,12 +52,26 @@ def is_run_id(text: object) -> bool:
 
 
 def decoder() -> json.JSONDecoder:
-    """Return a decoder for the JSON of a run. The decoder shortens each entry of a plan as soon as the entry is read.
+    """Return a decoder for the JSON of a run. It converts each entry of a plan, and each item of `taken`, as soon as
+    the entry is read.
 
-    The JSON objects of a long plan would otherwise take nine times its length in memory.
+    The JSON objects of a long plan would otherwise take nine times its length in memory. Equal entries of throttled
+    lists share their memory, because each entry is short, and most topics have the same ones.
     """
     topics: dict[str, str] = {}
-    return bounded.json_decoder(lambda found: plain_entry(found, topics) if "replicas" in found else found)
+    shared: dict[str, str] = {}
+
+    def converted(found: dict[str, Any]) -> object:
+        if "replicas" in found:
+            return plain_entry(found, topics)
+        if "ours" not in found:
+            return found
+        try:
+            return _one_taken(found, shared) if len(found["ours"]) <= _MOST_ENTRIES else found
+        except NOT_A_RUN:
+            return found  # `run_of` raises the error again, and its caller names the run
+
+    return bounded.json_decoder(converted)
 
 
 def written(run: Run) -> dict[str, Any]:
@@ -111,7 +133,7 @@ def _all_taken(documents: Iterable[Json]) -> dict[Setting, Taken]:
     found: dict[Setting, Taken] = {}
     for document in documents:
         for item in document.get("taken", ()):
-            taken = _one_taken(item)
+            taken = item if isinstance(item, Taken) else _one_taken(item, {})
             found[taken.setting] = taken
         for item in document.get("gone", ()):
             found.pop(values.setting_of(item), None)
@@ -155,14 +177,17 @@ def _taken(taken: Mapping[Setting, Taken]) -> list[dict[str, Any]]:
     ]
 
 
-def _one_taken(item: Any) -> Taken:
+def _one_taken(item: Any, shared: dict[str, str]) -> Taken:
+    """Return an item of `taken`. `shared` has the entries of lists that were read before."""
     setting, prior, ours = values.setting_of(item), item["prior"], item["ours"]
     if not isinstance(ours, list):
         raise ValueError(f"{setting}: {str(ours)[:40]!r} is not a list")
+    if len(shared) < _MOST_SHARED:
+        shared.update((value, value) for value in ours if isinstance(value, str) and value not in shared)
     return Taken(
         setting=setting,
         prior=None if prior is None else values.text(prior, _LONGEST_PRIOR),
-        ours=tuple(_own(setting, value) for value in ours),
+        ours=tuple(_own(setting, shared.get(value, value) if isinstance(value, str) else value) for value in ours),
     )
 
 

@@ -1,0 +1,179 @@
+"""Decodes a long JSON text that may be forged: part by part, with a limit for the memory of its values.
+
+A list of `"ab"` takes 12 times its length in memory, and a list of `{}` takes 30 times. A decoder of the standard
+library has the whole value in memory before anything can refuse it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, cast
+
+_LONGEST_PART: Final = 512 * 2**10
+"""The maximum length of a part, in characters. A part is decoded before it counts. A series from Prometheus has at most
+330,000 characters.
+"""
+_DEPTH: Final = 4
+"""The maximum depth of a list or an object that is decoded as a whole. A series has a list of lists."""
+_SLOT: Final = 10
+"""The bytes that an item adds to its list. A list reserves an eighth more than its items."""
+_PAIR: Final = 64 + _SLOT
+"""The bytes that a key and its value take until their object is complete, in addition to their own."""
+
+_Found: TypeAlias = tuple[Any, int]
+"""A value, and the position after it."""
+
+
+class TooMuchMemory(ValueError):
+    """The error for values that need more memory than the limit."""
+
+
+def decode(text: str, decoder: json.JSONDecoder, most: int) -> Any:
+    """Return `decoder.decode(text)`. Raises TooMuchMemory if the values need more than `most` bytes, and the errors of
+    the decoder.
+
+    Values with which a hook of the decoder replaces an object do not count.
+    """
+    return _Walk(text, decoder, most).document()
+
+
+_STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_OTHER: Final = r'[^"\[\]{}]*+'
+_BLANK: Final = r"[ \t\n\r]*+"
+
+
+def _container(depth: int) -> str:
+    """Return the pattern of a list or an object with at most `depth` levels."""
+    inner = f"|{_container(depth - 1)}" if depth > 1 else ""
+    return rf"[\[{{]{_OTHER}(?:(?:{_STRING}{inner}){_OTHER})*+[\]}}]"
+
+
+_CONTAINER: Final = re.compile(_container(_DEPTH), re.DOTALL)
+_ITEMS: Final = re.compile(rf'(?:(?:{_container(_DEPTH)}|{_STRING}|[^"\[\]{{}},]++){_BLANK},{_BLANK})*+', re.DOTALL)
+"""Items of a list, each with the comma after it."""
+_BLANKS: Final = re.compile(_BLANK)
+
+
+class _Walk:
+    """One pass through a text. It decodes short entries as a whole, and all others item by item."""
+
+    def __init__(self, text: str, decoder: json.JSONDecoder, most: int) -> None:
+        self._text = text
+        self._scan: Callable[[str, int], _Found] = cast(Any, decoder).scan_once
+        self._of_pairs = decoder.object_pairs_hook
+        self._of_object = decoder.object_hook
+        self._used = 0
+        self._most = most
+
+    def document(self) -> Any:
+        value, end = self._value(self._after_blanks(0))
+        if (end := self._after_blanks(end)) != len(self._text):
+            raise json.JSONDecodeError("Extra data", self._text, end)
+        return value
+
+    def _value(self, at: int) -> _Found:
+        mark = self._text[at : at + 1]
+        if mark in {"[", "{"} and not _CONTAINER.match(self._text, at, at + _LONGEST_PART):
+            return self._list(at + 1) if mark == "[" else self._object(at + 1)
+        try:
+            value, end = self._scan(self._text, at)
+        except StopIteration as error:
+            raise json.JSONDecodeError("Expecting value", self._text, error.value) from None
+        self._count(_size(value))
+        return value, end
+
+    def _list(self, at: int) -> _Found:
+        items: list[Any] = []
+        at = self._after_blanks(at)
+        if self._text.startswith("]", at):
+            return items, at + 1
+        end = False
+        while not end:
+            some, at = self._items(at)
+            items += some
+            item, at = self._value(at)
+            items.append(item)
+            self._count(_SLOT * (len(some) + 1))
+            end, at = self._separator(at, "]")
+        return items, at
+
+    def _items(self, at: int) -> tuple[list[Any], int]:
+        """Return the next items of a list, without the last one, and the position of the item after them."""
+        found = _ITEMS.match(self._text, at, at + _LONGEST_PART)
+        assert found is not None
+        if not found[0]:
+            return [], at
+        try:
+            items, _ = self._scan(f"[{found[0].rstrip()[:-1]}]", 0)
+        except StopIteration as error:
+            raise json.JSONDecodeError("Expecting value", self._text, at + error.value - 1) from None
+        except json.JSONDecodeError as error:
+            raise json.JSONDecodeError(error.msg, self._text, at + error.pos - 1) from None
+        self._count(sum(map(_size, items)))
+        return items, self._after_blanks(found.end())
+
+    def _object(self, at: int) -> _Found:
+        before = self._used
+        pairs: list[tuple[str, Any]] = []
+        at = self._after_blanks(at)
+        while True:
+            if not self._text.startswith('"', at):
+                if not pairs and self._text.startswith("}", at):
+                    return self._kept(pairs, before), at + 1
+                raise json.JSONDecodeError("Expecting property name enclosed in double quotes", self._text, at)
+            key, at = self._value(at)
+            at = self._after_blanks(at)
+            if not self._text.startswith(":", at):
+                raise json.JSONDecodeError("Expecting ':' delimiter", self._text, at)
+            value, at = self._value(self._after_blanks(at + 1))
+            pairs.append((key, value))
+            self._count(_PAIR)
+            end, at = self._separator(at, "}")
+            if end:
+                return self._kept(pairs, before), at
+
+    def _separator(self, at: int, end: str) -> tuple[bool, int]:
+        """Return whether a list or an object ends here, and the position after the bracket or the comma."""
+        at = self._after_blanks(at)
+        if self._text.startswith(end, at):
+            return True, at + 1
+        if not self._text.startswith(",", at):
+            raise json.JSONDecodeError("Expecting ',' delimiter", self._text, at)
+        return False, self._after_blanks(at + 1)
+
+    def _kept(self, pairs: list[tuple[str, Any]], before: int) -> Any:
+        """Return the object of these pairs, or its replacement. The values of a replaced object do not count."""
+        if self._of_pairs is not None:
+            value = self._of_pairs(pairs)
+        else:
+            value = dict(pairs)
+            value = value if self._of_object is None else self._of_object(value)
+        if isinstance(value, dict):
+            self._count(sys.getsizeof(value))
+        else:
+            self._used = before
+        return value
+
+    def _after_blanks(self, at: int) -> int:
+        found = _BLANKS.match(self._text, at)
+        assert found is not None
+        return found.end()
+
+    def _count(self, size: int) -> None:
+        self._used += size
+        if self._used > self._most:
+            raise TooMuchMemory(f"its values need more than {self._most:,} bytes of memory")
+
+
+def _size(value: Any) -> int:
+    """Return the bytes of memory of a JSON value, or 0 for anything else."""
+    if isinstance(value, str | float) or type(value) is int:
+        return sys.getsizeof(value)
+    if isinstance(value, list):
+        return sys.getsizeof(value) + sum(map(_size, value))
+    if isinstance(value, dict):
+        return sys.getsizeof(value) + sum(map(_size, value)) + sum(map(_size, value.values()))
+    return 0
