@@ -113,17 +113,14 @@ class CountingWire(Wire):
 
 @pytest.mark.kafka
 def test_a_throttle_of_many_topics_and_all_brokers_takes_two_rounds(cluster: Sandbox, hand: OtherHand) -> None:
-    """One round checks that no other client has written, and one writes.
-
-    Below 4.0 one more finds the oldest broker.
-    """
+    """One round checks that no other client has written, and one writes."""
     topics = [hand.topic({0: (1,)}, size=0) for _ in range(3)]
     lists = [Setting.of_topic(topic, key) for topic in topics for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)]
     limits = [Setting.of_broker(BrokerId(b), key) for b in (1, 2, 3) for key in (LEADER_RATE, FOLLOWER_RATE)]
     wanted = {**dict.fromkeys(lists, "0:1"), **dict.fromkeys(limits, "50000000")}
     with CountingWire(cluster.bootstrap, {}) as wire:
         moves = WireMoves(wire)
-        assert str(cluster.kafka).startswith(".".join(map(str, wire.oldest())))
+        wire.oldest()
         wire.rounds = 0
         assert moves.change([Change(setting=s, before=None, after=value) for s, value in wanted.items()]) == {}
         assert wire.rounds == 2

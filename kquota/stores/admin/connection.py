@@ -26,6 +26,9 @@ CLIENT_ID: Final = "kquota"
 CONNECT_SECONDS: Final = 10.0
 REQUEST_SECONDS: Final = 30.0
 _POLL_MS: Final = 20
+_KRAFT_ONLY: Final = (4, 0)
+_METADATA_OF_KRAFT_ONLY: Final = 22
+"""The level of the first metadata.version of Kafka 4.0."""
 _SHOWN: Final = 5
 _LARGEST_ANSWER: Final = 512 * 2**20  # kafka-python's default of 1 MB is too small for the log dirs of a busy broker
 
@@ -135,16 +138,17 @@ class Wire:
     def oldest(self) -> tuple[int, ...]:
         """Return the oldest release of the brokers that answer. Releases can differ during a rolling upgrade.
 
-        kquota asks the brokers only once. If the connected broker is 4.0 or newer, kquota returns its release without
-        asking. Other brokers may then be older, but not older than 3.3.
+        kquota asks the brokers only once. If the cluster has finalized a metadata.version of 4.0 or later (KIP-584), no
+        broker can be older. kquota then asks only one broker, and returns (4, 0).
         """
-        if self._oldest is None and self.version() >= (4, 0):
-            self._oldest = self.version()
         if self._oldest is None:
-            asked = ApiVersionsRequest(client_software_name="kquota", client_software_version="0")
-            answers = self.ask_each(dict.fromkeys(self.brokers(), asked)).values()
-            releases = [_release(a) for a in answers if not isinstance(a, KquotaError) and not a.error_code]
-            self._oldest = min([self.version(), *releases])
+            asked = ApiVersionsRequest(client_software_name="kquota", client_software_version="0", min_version=3)
+            if self.version() >= _KRAFT_ONLY and _metadata_version(self.ask(asked)) >= _METADATA_OF_KRAFT_ONLY:
+                self._oldest = _KRAFT_ONLY
+            else:
+                answers = self.ask_each(dict.fromkeys(self.brokers(), asked)).values()
+                releases = [_release(a) for a in answers if not isinstance(a, KquotaError) and not a.error_code]
+                self._oldest = min([self.version(), *releases])
         return self._oldest
 
     def metadata(self, topics: list[str] | None, broker: BrokerId | None = None, seconds: float | None = None) -> Any:
@@ -285,6 +289,11 @@ def kafka_error(code: int, message: str | None) -> str:
     """Return a broker's error as one phrase: its name, its code and the broker's message."""
     name = kafka_errors.for_code(code).__name__.removesuffix("Error")
     return f"{name} ({code})" + (f": {message}" if message else "")
+
+
+def _metadata_version(answer: Any) -> int:
+    """Return the level of metadata.version that the cluster has finalized, or 0 without one."""
+    return next((one.max_version_level for one in answer.finalized_features if one.name == "metadata.version"), 0)
 
 
 def _release(answer: Any) -> tuple[int, ...]:
