@@ -1,4 +1,4 @@
-"""The values of --add-config, --add-config-file and --delete-config, parsed like kafka-configs for every entity type.
+"""The values of --add-config, --add-config-file and --delete-config, parsed for all entity types as in kafka-configs.
 
 No error in this module repeats a value, because it may be a password.
 """

@@ -132,7 +132,7 @@ def _changes(options: ConfigsOptions) -> tuple[Mapping[str, str], tuple[str, ...
 
 
 def _must_have_no_password(texts: Iterable[str]) -> None:
-    """Refuse a password of a SCRAM credential without parsing it, so that no message can repeat a part of it."""
+    """Raise Invalid for a password in a SCRAM credential. The text is not parsed, so no message can repeat it."""
     if any(_SCRAM.search(text) and "password" in text.lower() for text in texts):
         raise Invalid(
             "SCRAM credentials: do not write a password on a command line, because other users of this machine can "

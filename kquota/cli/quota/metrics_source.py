@@ -1,4 +1,4 @@
-"""The options that name the source of brokers' metrics: their exporters, or the Prometheus that scrapes them."""
+"""The options that name the source of metrics: the brokers' exporters, or the Prometheus server that scrapes them."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ _TOGETHER: Final = re.compile(r"(?<=level) (?=\d)|(?<=\d) (?=of \d)|(?<=of) (?=\
 
 
 def wrapped(head: str, line: str, indent: str = _INDENT) -> Iterator[str]:
-    """Wrap lines at the same width on every terminal. `level 3 of 8` stays on one line."""
+    """Wrap a line at the same width on every terminal. Text such as `level 3 of 8` is never split."""
     lines = textwrap.wrap(
         _TOGETHER.sub("\0", printable(line)),
         width=WIDTH,

@@ -96,7 +96,7 @@ class ProbeShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottledShown(Part):
-    """The number and the length of the throttle times in the responses to the client."""
+    """The number and the length of the throttle times in the responses to the client. `mean_ms` is None without any."""
 
     count: int
     mean_ms: float | None = key(form=rounded(1))
@@ -247,7 +247,7 @@ def _reading(load: Load, reading: Reading) -> ReadingShown:
 def _thread_ms(load: Load, reading: Reading) -> float | None:
     """Return the thread time of one request in ms, or None if it is unknown.
 
-    The calculation uses the quota, because a broker that throttles a client counts exactly the client's quota.
+    The calculation uses the quota, because a throttled client uses exactly the thread time that its quota allows.
     """
     limit = load.limit
     if load.kind is not Kind.REQUESTS or limit is None or not reading.throttles.count or not reading.rate:
@@ -298,5 +298,5 @@ def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
 
 
 def _three(rate: float) -> str:
-    """Format a rate with three digits, or as a whole number from 99.5, but never in the form 1.42e+03."""
+    """Format a rate with three significant digits, or as a whole number from 99.5, but never in the form 1.42e+03."""
     return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"

@@ -110,7 +110,7 @@ _NARROW: Final = ("quota", "broker", "limit")
 
 
 def _table(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
-    """Return the lines of the table, without columns of `_NARROW` while it is wider than `width`."""
+    """Return the lines of the table. Columns of `_NARROW` are left out, one by one, until the table fits in `width`."""
     lines: list[str] = []
     for dropped in range(len(_NARROW) + 1):
         shown = [number for number, head in enumerate(_HEADS) if head not in _NARROW[:dropped]]

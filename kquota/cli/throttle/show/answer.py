@@ -81,7 +81,7 @@ class ListShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFlow(Part):
-    """The write rate of a throttled partition, and the lag of its followers."""
+    """The write rate of a throttled partition, and the lag of its followers in offsets. None means unknown."""
 
     partition: TopicPartition = spread()
     bytes_in: float | None = key(BYTES_IN, _whole)
