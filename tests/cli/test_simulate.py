@@ -118,8 +118,8 @@ TRACED = """Quota        1 MB/s on a broker
 Load         2 clients, 4 requests, done in 70 s
 Throttled    1 of them; 1 wait of 40 s in total
 
-client      requests    delayed    in all    worst    after    long run         by
-a                  3          1      40 s     40 s      0 s      33 B/s  byte rate
+client      requests    delayed    total    worst    after    long run         by
+a                  3          1     40 s     40 s      0 s      33 B/s  byte rate
 
 bytes/s, at most 25,000,000; one cell is 2 s
 |█                   ▁              ▁|

@@ -28,8 +28,8 @@ class MetricsSource:
         typer.Option(
             "--prometheus",
             metavar="URL",
-            help="Prometheus that scrapes the exporters, with the labels of this cluster as parameters, for example "
-            "http://prometheus:9090?job=kafka. [env: KQUOTA_PROMETHEUS]",
+            help="Prometheus server that scrapes the exporters, with the labels of this cluster as parameters, for "
+            "example http://prometheus:9090?job=kafka. [env: KQUOTA_PROMETHEUS]",
         ),
     ] = None
 

@@ -185,7 +185,7 @@ def _capacity(answer: KeyAnswer, cluster: Capacity) -> str:
     has = f"100% is one thread, and a broker has {of}: (num.io.threads + num.network.threads) x 100"
     if len(mosts) == len(brokers) and answer.limit > max(mosts):
         return f"{has}, so this quota has no effect"
-    return f"{has}, so this is {_range(shares[-1], shares[0])} of it"
+    return f"{has}, so this quota is {_range(shares[-1], shares[0])} of a broker's capacity"
 
 
 def _range(least: str, most: str) -> str:

@@ -35,7 +35,7 @@ def compact(setting: Setting, values: Sequence[str]) -> str:
         for row in _rows(numbers)
     )
     words = [*odd, *(words for _, words in groups)]
-    more = f" and more, {len(values):,} entries in all" if len(words) > _GROUPS else ""
+    more = f" and more, {len(values):,} entries in total" if len(words) > _GROUPS else ""
     return (" ".join(words[:_GROUPS]) or "(empty)") + more
 
 

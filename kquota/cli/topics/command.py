@@ -14,7 +14,7 @@ from kquota.cli.connection import ThroughBrokers
 from kquota.cli.options import Output, TableFormat, WritingOptions, Yes
 
 EPILOG: Final = """If the controller mutation quota rejects a topic, kquota retries it until --timeout expires.
-Exit codes: 0 done, 1 if at least one topic failed, 75 the quota still rejects at least one topic.
+Exit codes: 0 done; 1 if at least one topic failed; 75 if the quota still rejects at least one topic.
 
 Examples:
   kquota topics --bootstrap-server localhost:9092 --create --from-file topics.txt --replication-factor 3 --timeout 10m

@@ -43,7 +43,7 @@ class AdviseOptions:
 
     usage: Annotated[
         list[Path] | None,
-        typer.Option("--usage", metavar="DIR", help="Folder of usage snapshots of `quota top`. Repeatable."),
+        typer.Option("--usage", metavar="DIR", help="Folder with usage snapshots of `quota top`. Repeatable."),
     ] = None
     source: Annotated[MetricsSource, Only("prometheus")]
     trace: Annotated[
@@ -57,7 +57,7 @@ class AdviseOptions:
         typer.Option(
             "--window",
             metavar="TIME",
-            help="Time span of the readings to use, up to the newest one. Snapshots count for whole days.",
+            help="Time span of the readings to use, up to the newest one. Snapshots are selected by whole days.",
         ),
     ] = "7d"
     step: Annotated[
@@ -65,7 +65,7 @@ class AdviseOptions:
     ] = "5m"
     compact: Annotated[
         bool,
-        typer.Option("--compact", help="Also compact the snapshots in DIR into Parquet, a row per client and day."),
+        typer.Option("--compact", help="Also compact the snapshots into Parquet, with one row per client and day."),
     ] = False
 
     percentile: Annotated[

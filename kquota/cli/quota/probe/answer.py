@@ -91,7 +91,7 @@ class ProbeShown(Part):
         yield from wrapped("measured", f"{load.seconds:g} s{when}")
         yield from wrapped("quota", headline(_answer(load, self.explained), cluster))
         for other in _others(load, self.explained):
-            yield from wrapped("besides", headline(other, cluster))
+            yield from wrapped("other", headline(other, cluster))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,7 +286,7 @@ def _asked(load: Load) -> str:
             return f"topics with {many}, created and deleted: {load.rate:.3g} mutations/s"
         case _:
             each = human_rate(load.rate)
-            return f"{load.kind.value} {human_rate(load.rate * len(load.leaders))}, {each} of it on {brokers}"
+            return f"{load.kind.value} {human_rate(load.rate * len(load.leaders))} in total, {each} on {brokers}"
 
 
 def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:

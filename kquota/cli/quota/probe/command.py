@@ -64,7 +64,8 @@ class ProbeOptions(WritingOptions):
             "--client-command",
             metavar="COMMAND",
             help="Start your own client through a proxy, and report whether it honors throttle times (KIP-219). "
-            "{bootstrap} in the command is the address of the proxy, {topic} a topic that kquota creates and removes.",
+            "{bootstrap} in the command is the address of the proxy, and {topic} is a topic that kquota creates and "
+            "removes.",
         ),
     ] = None
     clean_up: Annotated[bool, typer.Option("--clean-up", help="Only remove the topics of killed probes.")] = False

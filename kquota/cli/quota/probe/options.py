@@ -67,7 +67,7 @@ def asked(given: ProbeOptions) -> AskedLoad:
     if given.user == "":
         raise Invalid("--user is empty. For a client that does not authenticate, give --user ANONYMOUS")
     if given.client_id == "":
-        raise Invalid("--client-id is empty, but this client (librdkafka) always sends a client-id")
+        raise Invalid("--client-id is empty, but this client (librdkafka) always sends a client-id. Give a name")
     return AskedLoad(
         kind=_LOADS[named[0]],
         rate=None if given.produce is None else byte_rate(given.produce, "--produce"),

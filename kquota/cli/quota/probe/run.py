@@ -217,6 +217,6 @@ def _foreign(found: Found) -> list[str]:
     """Return a line for each topic that has the name, but not the seal, of a probe's topic."""
     return [
         f"topic {name}: kept, because it has the name of a probe's topic, but not the {scratch.SEAL} that kquota sets "
-        "on such a topic"
+        "on its topics"
         for name in found.foreign
     ]

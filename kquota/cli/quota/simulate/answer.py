@@ -257,7 +257,7 @@ def _row(one: StreamShown, begin: int) -> dict[str, object]:
         "requests": f"{flow.admitted:,}",
         "rejected": f"{flow.rejected:,}" if flow.rejected else "",
         "delayed": f"{flow.delayed:,}",
-        "in all": _time(flow.total_wait),
+        "total": _time(flow.total_wait),
         "worst": _time(flow.worst_wait),
         "after": _time(flow.worst_at - begin),
         "long run": _steady(flow),

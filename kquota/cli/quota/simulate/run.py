@@ -99,8 +99,8 @@ def _check(given: SimulateOptions, held: Quotas, load: str) -> None:
 def _deployed(given: SimulateOptions, held: Quotas) -> Answer:
     if held.limit(Model.RATE) is not None:
         raise Invalid(
-            "byte rates do not apply to --topics and --from-file. Give --controller-mutation-rate and "
-            "--request-percentage, or a --trace"
+            "byte rates do not apply to --topics and --from-file. Give --controller-mutation-rate, or give --load or "
+            "--trace for the byte rates"
         )
     rate, within = held.limit(Model.BUCKET), given.within
     if (rate is None) == (within is None):
