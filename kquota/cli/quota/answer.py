@@ -141,7 +141,7 @@ def words(entity: Entity | Resource) -> str:
 
 
 def _shown(name: str, value: Value) -> str:
-    """Format a value exactly, for people. A rate from 1000 that has no unit is followed by the rounded rate."""
+    """Format a value exactly, for people. A rate of 1000 or more without a unit is followed by the rounded rate."""
     if value is None:
         return "not set"
     if isinstance(value, str) and not value.isdecimal():

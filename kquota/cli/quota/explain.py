@@ -106,7 +106,7 @@ class Explained(Answer):
 
 
 def explained(found: Explanation) -> Explained:
-    """Return the answer of an explanation."""
+    """Return the answer for an explanation."""
     client, cluster = found.client, found.cluster
     asked = {} if client is None else {"user": client.user, "client_id": client.client_id}
     return Explained(

@@ -230,7 +230,7 @@ def _exceptions(entities: Sequence[Entity]) -> str:
 
 
 def level(rung: Rung, answer: KeyAnswer) -> str:
-    """Return a level as text: its entity, or the kind of entity that could be set on this level."""
+    """Return a level as text: its entity, or the kind of entity that this level covers."""
     if rung.entity is not None:
         return str(rung.entity)
     if len(answer.rungs) < len(LEVELS):

@@ -32,7 +32,7 @@ HEADINGS: Final = {
     "--no-retry-quota-violated": "Mutation quota",
     "--dry-run": "Dry run and output",
 }
-"""The first option of each part of the help, and its heading."""
+"""The heading of each part of the help, by the first option of the part."""
 REPORTS: Final = (
     "under_replicated_partitions",
     "unavailable_partitions",

@@ -96,7 +96,9 @@ class ProbeShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottledShown(Part):
-    """The number and the length of the throttle times in the responses to the client. `mean_ms` is None without any."""
+    """The number and the length of the throttle times in the responses to the client. `mean_ms` is None if
+    there are none.
+    """
 
     count: int
     mean_ms: float | None = key(form=rounded(1))
@@ -181,7 +183,7 @@ class Probed(Answer):
 
 
 def planned(load: Load, explained: Explanation) -> LoadPlanned:
-    """Return the answer before the load."""
+    """Return the answer of a dry run."""
     return LoadPlanned(probe=_probe(load, explained))
 
 
@@ -298,5 +300,5 @@ def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
 
 
 def _three(rate: float) -> str:
-    """Format a rate with three significant digits, or as a whole number from 99.5, but never in the form 1.42e+03."""
+    """Format a rate with three significant digits. From 99.5, it is a whole number, never in the form 1.42e+03."""
     return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"

@@ -33,7 +33,7 @@ HEADINGS: Final = {
     "--most-partitions": "For --find-limit",
     "--dry-run": "Dry run and output",
 }
-"""The first option of each part of the help, and its heading."""
+"""The heading of each part of the help, by the first option of the part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

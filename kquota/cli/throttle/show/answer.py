@@ -1,4 +1,4 @@
-"""The answer of `throttle show`: text for narrow terminals, JSON, and one long table."""
+"""The answer of `throttle show`: text for narrow terminals, JSON, and a table with one value per row."""
 
 from __future__ import annotations
 
