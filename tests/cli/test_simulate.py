@@ -148,7 +148,7 @@ def test_a_quota_that_no_row_can_meet_is_reported(quota: tuple[str, str], column
 WRONG = {
     "an old client, and no quota on mutations": (
         ("--permissive", "--producer-byte-rate", "1MB/s", "--trace", "x"),
-        "--permissive has no effect without --controller-mutation-rate",
+        "--permissive has no effect without --controller-mutation-rate or --within",
     ),
     "no quota": (("--load", "1MB/s"), "no quota is given"),
     "no load": (("--producer-byte-rate", "1MB/s"), "no load is given. Give --topics N, --from-file FILE, --load"),

@@ -152,6 +152,6 @@ def _typed(user: str) -> str:
         raise Invalid(f"SCRAM credentials need a password, and there is no terminal to ask for it. {_HOW}")
     password = getpass.getpass(f"kquota: new password of user {user!r}: ")
     must_be_a_password(password)
-    if getpass.getpass("kquota: the same password again: ") != password:
+    if getpass.getpass("kquota: repeat the password: ") != password:
         raise Invalid("the two passwords differ. Nothing was written")
     return password

@@ -93,7 +93,7 @@ def _check(given: SimulateOptions, held: Quotas, load: str) -> None:
     if given.thread_time is not None and held.limit(Model.SHARE) is None:
         raise Invalid("--thread-time has no effect without --request-percentage")
     if given.permissive and held.limit(Model.BUCKET) is None and given.within is None:
-        raise Invalid("--permissive has no effect without --controller-mutation-rate")
+        raise Invalid("--permissive has no effect without --controller-mutation-rate or --within")
 
 
 def _deployed(given: SimulateOptions, held: Quotas) -> Answer:
