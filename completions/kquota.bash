@@ -745,7 +745,7 @@ O	kquota quota top	--command-config	once	files	Java properties with the client'\
 O	kquota quota top	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota top	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota quota top	--metrics	once	free	Prometheus JMX exporters of the brokers, separated by commas
-O	kquota quota top	--prometheus	once	free	Prometheus that scrapes the exporters, with the labels of this cluster as parameters, for example http://prometheus:9090?job=kafka
+O	kquota quota top	--prometheus	once	free	Prometheus server that scrapes the exporters, with the labels of this cluster as parameters, for example http://prometheus:9090?job=kafka
 O	kquota quota top	--snapshot	once	folders	Also add each reading to the usage snapshots in DIR
 O	kquota quota top	--interval	once	free	Time between two readings, at least 1s
 O	kquota quota top	--once	once	flag	Print one reading and exit, even on a terminal
@@ -760,12 +760,12 @@ O	kquota quota advise	--cluster	once	clusters	Cluster in ~/.config/kquota/config
 O	kquota quota advise	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota advise	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota advise	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
-O	kquota quota advise	--usage	many	folders	Folder of usage snapshots of `quota top`
-O	kquota quota advise	--prometheus	once	free	Prometheus that scrapes the exporters, with the labels of this cluster as parameters, for example http://prometheus:9090?job=kafka
+O	kquota quota advise	--usage	many	folders	Folder with usage snapshots of `quota top`
+O	kquota quota advise	--prometheus	once	free	Prometheus server that scrapes the exporters, with the labels of this cluster as parameters, for example http://prometheus:9090?job=kafka
 O	kquota quota advise	--trace	many	files	File or glob of requests, in the format of `quota simulate`
 O	kquota quota advise	--window	once	free	Time span of the readings to use, up to the newest one
 O	kquota quota advise	--step	once	free	Time between two readings from --prometheus
-O	kquota quota advise	--compact	once	flag	Also compact the snapshots in DIR into Parquet, a row per client and day
+O	kquota quota advise	--compact	once	flag	Also compact the snapshots into Parquet, with one row per client and day
 O	kquota quota advise	--percentile	once	free	Percentage of time for which the use must stay below the limit, before head room is added
 O	kquota quota advise	--head-room	once	free	Percentage to add to the use, for growth
 O	kquota quota advise	--key	many	free	Key to limit

@@ -118,8 +118,8 @@ TRACED = """Quota        1 MB/s on a broker
 Load         2 clients, 4 requests, done in 70 s
 Throttled    1 of them; 1 wait of 40 s in total
 
-client      requests    delayed    in all    worst    after    long run         by
-a                  3          1      40 s     40 s      0 s      33 B/s  byte rate
+client      requests    delayed    total    worst    after    long run         by
+a                  3          1     40 s     40 s      0 s      33 B/s  byte rate
 
 bytes/s, at most 25,000,000; one cell is 2 s
 |█                   ▁              ▁|
@@ -148,7 +148,7 @@ def test_a_quota_that_no_row_can_meet_is_reported(quota: tuple[str, str], column
 WRONG = {
     "an old client, and no quota on mutations": (
         ("--permissive", "--producer-byte-rate", "1MB/s", "--trace", "x"),
-        "--permissive has no effect without --controller-mutation-rate",
+        "--permissive has no effect without --controller-mutation-rate or --within",
     ),
     "no quota": (("--load", "1MB/s"), "no quota is given"),
     "no load": (("--producer-byte-rate", "1MB/s"), "no load is given. Give --topics N, --from-file FILE, --load"),

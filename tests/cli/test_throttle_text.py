@@ -98,7 +98,7 @@ COMPACT = {
     "everything": (["*"], "*"),
     "malformed ones first": (["0:1", "x"], "x 0:1"),
     "none": ([], "(empty)"),
-    "many": ([f"{n}:{n}" for n in range(9)], "0:0 1:1 2:2 3:3 4:4 5:5 and more, 9 entries in all"),
+    "many": ([f"{n}:{n}" for n in range(9)], "0:0 1:1 2:2 3:3 4:4 5:5 and more, 9 entries in total"),
 }
 
 

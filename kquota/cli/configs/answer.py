@@ -1,4 +1,7 @@
-"""The answers of `kquota configs` about quotas, in kafka-configs' words: 4.3.1 for brokers, 2.8.2 for ZooKeeper."""
+"""The answers of `kquota configs` about quotas, in the words of kafka-configs.
+
+Over brokers, these are the words of Kafka 4.3.1. Over ZooKeeper, they are the words of Kafka 2.8.2.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _ZOOKEEPER: Final = _ADMIN | {IPS: "ips"}
 
 
 def name_of(resource: Resource) -> str | None:
-    """Return the name of a resource, or None for the default of all brokers."""
+    """Return the name of a resource, or None for the broker defaults."""
     return None if isinstance(resource.name, Default) else resource.name
 
 
@@ -61,7 +64,7 @@ def _entities(found: Mapping[Entity, Limits]) -> list[EntityQuotas]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedQuotas(Answer):
-    """The quotas, and the SCRAM credentials if users were requested.
+    """The quotas and, if only users were requested, their SCRAM credentials. Otherwise, `scram` is None.
 
     `named` is the entity that was requested by name. It is None after a request for several entities, and if values
     were unreadable.
@@ -95,7 +98,7 @@ class DescribedQuotas(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlteredQuotas(Answer):
-    """The entity whose quotas were altered, and Kafka's sentence about it."""
+    """The entity whose quotas or SCRAM credentials were altered, and Kafka's sentence about the entity."""
 
     HEADER = COLUMNS
 
@@ -110,7 +113,7 @@ class AlteredQuotas(Answer):
 
 
 def admin_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
-    """Yield the lines of --describe on --bootstrap-server, with numbers as Java prints doubles."""
+    """Yield the lines of --describe over --bootstrap-server, with numbers as Java prints doubles."""
     for entity, limits in found.items():
         pairs = ", ".join(f"{name}={java_double(value)}" for name, value in limits.items())
         yield f"Quota configs for {_admin_words(entity)} are {pairs}"
@@ -120,7 +123,7 @@ def admin_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
 
 
 def zookeeper_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
-    """Yield the lines of --describe on --zookeeper. Unlike Kafka's tool, kquota does not print SCRAM salts and keys."""
+    """Yield the lines of --describe over --zookeeper. Unlike Kafka's tool, kquota prints no SCRAM salts and keys."""
     credentials = {Entity(user=user): mechanisms for user, mechanisms in scram.items()}
     for entity in sorted({*found, *credentials}, key=Entity.order):
         pairs = [f"{mechanism}={HIDDEN}" for mechanism in credentials.get(entity, ())]
@@ -144,7 +147,8 @@ def entity_words(entity: Entity) -> str:
 
 
 def java_double(value: float) -> str:
-    """Format a number like Java's Double.toString: always with a point, with an exponent from 10^7 and below 10^-3.
+    """Format a number like Java's Double.toString: always with a decimal point, and with an exponent from 10^7 and
+    below 10^-3.
 
     >>> java_double(1024.0), java_double(10_000_000.0), java_double(12.5)
     ('1024.0', '1.0E7', '12.5')

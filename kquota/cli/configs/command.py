@@ -29,7 +29,7 @@ HEADINGS: Final = {
     "--user": "Entity, short forms",
     "--dry-run": "Dry run and output",
 }
-"""The first option of each part of the help, and its heading."""
+"""The heading of each part of the help, by the first option of the part."""
 
 DEFAULT_NAME: Final = "\0"
 """The name of a default entity in a list of names. It cannot be a real name, because no argument can contain a NUL."""
@@ -43,7 +43,7 @@ _DEFAULT_FLAGS: Final = {
 
 
 class EntityCommand(StrictCommand):
-    """A command that assigns --entity-name and --entity-default to entity types by their order.
+    """A command that assigns --entity-name and --entity-default to the entity types in the order of the command line.
 
     Click keeps the order only within one option, so --entity-default becomes an --entity-name with a special value.
     """
@@ -72,8 +72,8 @@ def _defaults(what: str) -> Any:
 class ConfigsOptions(WritingOptions):
     """Set and show quotas, and the configs of topics, brokers and other entities, like kafka-configs."""
 
-    # kquota does not read `force` or the fields of the --*-defaults options, because no prompt exists that --force
-    # could answer, and EntityCommand parses the --*-defaults options as names.
+    # kquota does not read `force`, which exists only because kafka-configs has --force. It also does not read the
+    # fields of the --*-defaults options, because EntityCommand parses these options as names.
     connection: ThroughControllers
     alter: Annotated[bool, flag("alter", "Change the configs of one entity.")] = False
     describe: Annotated[bool, flag("describe", "Show the configs of entities.")] = False

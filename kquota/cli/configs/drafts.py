@@ -59,8 +59,8 @@ def _must_have_shipped(key: str, value: str | None, rate: str | None, option: st
     if _CLUSTER_WIDE.fullmatch(key):
         wanted = f"={value}" if _number(value) else ""
         raise Invalid(
-            f"{option}: {key} was in a draft of KIP-599 and never shipped. To limit each user that has no rate of "
-            "its own, use "
+            f"{option}: {key} was in a draft of KIP-599 and never shipped. "
+            "To limit each user that has no rate, use "
             f"--add-config {CONTROLLER_MUTATION_RATE}{wanted} with --user-defaults"
         )
 

@@ -1,4 +1,4 @@
-"""The values of --add-config, --add-config-file and --delete-config, parsed like kafka-configs for every entity type.
+"""The values of --add-config, --add-config-file and --delete-config, parsed for all entity types as in kafka-configs.
 
 No error in this module repeats a value, because it may be a password.
 """
@@ -46,8 +46,9 @@ def pairs(text: str) -> Mapping[str, str]:
 
 
 def pairs_in(path: Path) -> Mapping[str, str]:
-    """Read the pairs in a Java properties file. Raises Invalid for an unusable file, and for an invalid or repeated
-    key.
+    """Read the pairs in a Java properties file.
+
+    Raises Invalid for a file that is unreadable, not valid or without configs, and for an invalid or repeated key.
     """
     found: dict[str, str] = {}
     for key, value in entries(path, "--add-config-file"):

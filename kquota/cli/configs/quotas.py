@@ -23,7 +23,8 @@ from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 def change_of(entities: Named, add: Mapping[str, str], option: str, delete: tuple[str, ...]) -> QuotaChange:
     """Return the change that the options request. `option` is the option that contains `add`.
 
-    Raises Invalid for a key that is not a quota of these entities, and for a value that is not valid.
+    Raises Invalid for a key that is not a quota of these entities, for a value that is missing or not valid, and for a
+    key that is both added and deleted.
     """
     names: dict[str, Name] = {kind: name for kind, name in entities.items() if not isinstance(name, Every)}
     entity = Entity(user=names.get(USERS), client_id=names.get(CLIENTS), ip=names.get(IPS))
@@ -55,7 +56,10 @@ def limits(pairs: Mapping[str, str], entity_types: Collection[str], option: str)
 
 
 def must_be_quotas(keys: Iterable[str], entity_types: Collection[str], option: str, done: str) -> None:
-    """Raise Invalid for a key that is not a quota of `entity_types`. The message starts with `option`."""
+    """Raise Invalid for a key that is not a quota of `entity_types`.
+
+    The message starts with `option`. `done` is its verb, for example `added`.
+    """
     allowed = quotas_of(entity_types)
     if unknown := [key for key in keys if key not in allowed]:
         whose = " and ".join(f"'{entity_type}'" for entity_type in entity_types)
@@ -68,7 +72,7 @@ def must_be_quotas(keys: Iterable[str], entity_types: Collection[str], option: s
 def alter(at: world.Where, entities: Named, change: QuotaChange, *, dry_run: bool) -> AlteredQuotas | Unwritten:
     """Write the change and wait until it is visible. A dry run makes the same checks, but writes nothing.
 
-    Raises Unseen if the change does not become visible in time.
+    Raises Refused for a key that the brokers are too old for, and Unseen if the change does not become visible in time.
     """
     if change.add:
         world.must_carry(at, change.entity)
@@ -97,7 +101,7 @@ def sentence(at: world.Where, entities: Named, entity: Entity) -> str:
 
 
 def describe(at: world.Where, entities: Named) -> DescribedQuotas:
-    """Return the quotas of the named entities and, for users, the iterations of their SCRAM credentials."""
+    """Return the quotas of the named entities and, if only users are named, their SCRAM credentials."""
     wanted = Filter(user=entities.get(USERS), client_id=entities.get(CLIENTS), ip=entities.get(IPS))
     unreadable: list[str] = []
     scram: Scram | None = None

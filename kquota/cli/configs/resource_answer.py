@@ -1,4 +1,7 @@
-"""The answers of `kquota configs` about resources, in kafka-configs' words: 4.3.1 for brokers, 2.8.2 for ZooKeeper."""
+"""The answers of `kquota configs` about resources, in the words of kafka-configs.
+
+Over brokers, these are the words of Kafka 4.3.1. Over ZooKeeper, they are the words of Kafka 2.8.2.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ Described: TypeAlias = Mapping[Resource, Sequence[Entry]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigSynonym(Part):
-    """A source of a config, and the value that this source has. `value` is None if it is secret or not set."""
+    """A source of a config, and the value from this source. `value` is None if it is secret or not set."""
 
     source: str
     key: str
@@ -36,7 +39,7 @@ class Config(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceConfigs(Part):
-    """A resource or the default of all brokers, with its configs."""
+    """The configs of one resource, or the broker defaults."""
 
     resource: Resource = spread(named_resource)
     configs: tuple[Config, ...]
@@ -65,7 +68,7 @@ def _config(entry: Entry) -> Config:
 class DescribedConfigs(Answer):
     """Configs of resources. `everything` is True if static and default configs are included.
 
-    `absent` is the requested resource, if it does not exist.
+    `absent` is the requested resource if it does not exist, and None otherwise.
     """
 
     HEADER = ("type", "name", "key", "value", "source", "sensitive")
@@ -126,7 +129,7 @@ def shown_value(entry: Entry) -> str:
 
 
 def _admin_lines(resource: Resource, entries: Sequence[Entry], which: str) -> Iterator[str]:
-    """Yield the lines of --describe on --bootstrap-server, as Kafka 4.3.1 prints them."""
+    """Yield the lines of --describe over --bootstrap-server, as Kafka 4.3.1 prints them."""
     if resource.name is DEFAULT:
         yield f"Default configs for {resource.kind} in the cluster are:"
     else:
@@ -139,7 +142,7 @@ def _admin_lines(resource: Resource, entries: Sequence[Entry], which: str) -> It
 
 
 def _zookeeper_line(resource: Resource, entries: Sequence[Entry]) -> str:
-    """Return the line of --describe on --zookeeper, as Kafka 2.8 prints it, but without passwords."""
+    """Return the line of --describe over --zookeeper, as Kafka 2.8 prints it, but without passwords."""
     pairs = ",".join(f"{entry.key}={HIDDEN if entry.sensitive else entry.value}" for entry in entries)
     return f"Configs for {_resource_words(resource)} are {pairs}"
 

@@ -25,7 +25,8 @@ def describe(at: world.Where, kind: Kind, name: str | Default | None, everything
     """Return the dynamic configs of one resource, or of every resource of the kind if `name` is None.
 
     `everything` adds static and default configs. If a broker does not answer, kquota reports an error and still shows
-    the configs of the other brokers. Raises Refused for a broker whose configs the controllers cannot show.
+    the configs of the other brokers. Raises Refused for a kind of resource that the brokers are too old for, and for a
+    broker whose configs the controllers cannot show. With `everything`, also raises Refused for a missing resource.
     """
     resource = None if name is None else Resource(kind=kind, name=name)
     found: Mapping[Resource, Sequence[Entry]]
@@ -71,10 +72,11 @@ def _existing(configs: Configs, resource: Resource) -> Described:
 def alter(
     at: world.Where, resource: Resource, add: Mapping[str, str], delete: tuple[str, ...], *, dry_run: bool
 ) -> AlteredConfigs | Unwritten:
-    """Set and delete configs of one resource, and wait until they are visible. Warnings go to stderr.
+    """Set and delete configs of one resource, and wait until the change is visible. Warnings go to stderr.
 
-    A dry run makes the same checks, but writes nothing. Raises Invalid for an empty value and for a config that this
-    resource or connection does not accept, Unseen if the change does not become visible in time.
+    A dry run makes the same checks, but writes nothing. Raises Invalid for an empty throttled replica list and for a
+    config that this resource or connection does not accept. Raises Refused for a missing resource and for a value that
+    the brokers ignore. Raises Unseen if the change does not become visible in time.
     """
     try:
         return _altered(at, resource, add, delete, dry_run=dry_run)
@@ -132,7 +134,7 @@ def _release_of_brokers(at: world.Where, configs: Configs) -> tuple[int, ...] | 
 
 
 def _is_unread(at: world.Where, resource: Resource) -> bool:
-    """True if the configs of this broker cannot be read, because the connection uses the controllers."""
+    """True for a broker whose configs cannot be read, because the connection uses the controllers."""
     return world.only_controllers(at) and resource.kind == BROKERS and resource.of_broker
 
 

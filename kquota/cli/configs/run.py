@@ -90,7 +90,7 @@ def _altered(options: ConfigsOptions, entities: Named) -> Answer:
         changed: Answer = credentials.alter(at, entities, asked, options.password_file, dry_run=options.dry_run)
         return changed
     if options.password_file is not None:
-        raise Invalid("--password-file works only with --add-config SCRAM-SHA-256 or SCRAM-SHA-512 of one user")
+        raise Invalid("--password-file works only with --add-config of a SCRAM credential for one user")
     change = quotas.change_of(entities, add, option, delete)
     at = _where(options, entities)
     _must_show_quotas(at)
@@ -132,7 +132,7 @@ def _changes(options: ConfigsOptions) -> tuple[Mapping[str, str], tuple[str, ...
 
 
 def _must_have_no_password(texts: Iterable[str]) -> None:
-    """Refuse a password of a SCRAM credential without parsing it, so that no message can repeat a part of it."""
+    """Raise Invalid for a password in a SCRAM credential. The text is not parsed, so no message can repeat it."""
     if any(_SCRAM.search(text) and "password" in text.lower() for text in texts):
         raise Invalid(
             "SCRAM credentials: do not write a password on a command line, because other users of this machine can "

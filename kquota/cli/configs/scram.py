@@ -52,7 +52,8 @@ def request(entities: Named, add: Mapping[str, str], delete: tuple[str, ...], op
     """Return the credentials that the options request. `option` is the option that contains `add`.
 
     Raises Invalid, in Kafka's words where Kafka has them, for an unknown mechanism, quotas in the same command, a
-    mechanism to add and to delete, the default user, text that is not a credential, and two different passwords.
+    mechanism that is both added and deleted, the default user, two different passwords, and the same errors as
+    `credential`.
     """
     if others := [key for key in (*add, *delete) if key not in MECHANISMS]:
         unknown = [key for key in others if key.startswith("SCRAM-")]
@@ -74,8 +75,9 @@ def request(entities: Named, add: Mapping[str, str], delete: tuple[str, ...], op
 def credential(mechanism: str, text: str, option: str) -> tuple[int, str | None]:
     """Return the iterations and the password in a text such as `iterations=8192,password=…`.
 
-    Missing iterations get the default of kafka-configs. Raises Invalid, in Kafka's words where Kafka has them, for text
-    that is not a credential, naming `option`, and for iterations that brokers refuse.
+    Without iterations in the text, the default of kafka-configs applies. Without a password, the second value is None.
+    Raises Invalid, in Kafka's words where Kafka has them, for text that is not a credential, naming `option`, and for
+    iterations that brokers refuse.
     """
     found = _CREDENTIAL.fullmatch(text)
     if found is None:
@@ -90,7 +92,8 @@ def alter(
 ) -> AlteredQuotas | Unwritten:
     """Write the credentials and wait until they are visible. A dry run writes nothing and asks for no password.
 
-    Raises Invalid without a usable password, Unseen if the change does not become visible in time.
+    Raises Invalid without a usable password, Refused if this connection cannot write credentials, and Unseen if the
+    change does not become visible in time.
     """
     user = str(entities[USERS])
     entity = Entity(user=user)
@@ -149,6 +152,6 @@ def _typed(user: str) -> str:
         raise Invalid(f"SCRAM credentials need a password, and there is no terminal to ask for it. {_HOW}")
     password = getpass.getpass(f"kquota: new password of user {user!r}: ")
     must_be_a_password(password)
-    if getpass.getpass("kquota: the same password again: ") != password:
+    if getpass.getpass("kquota: repeat the password: ") != password:
         raise Invalid("the two passwords differ. Nothing was written")
     return password

@@ -141,7 +141,7 @@ def words(entity: Entity | Resource) -> str:
 
 
 def _shown(name: str, value: Value) -> str:
-    """Format a value exactly, for people. A rate without a unit is followed by the rounded rate with a unit."""
+    """Format a value exactly, for people. A rate of 1000 or more without a unit is followed by the rounded rate."""
     if value is None:
         return "not set"
     if isinstance(value, str) and not value.isdecimal():
@@ -209,7 +209,9 @@ def unsent(found: Difference) -> Unsent:
 
 
 def applied(found: Difference, undone: Mapping[Entity | Resource, str], *, confirmed: bool) -> Applied:
-    """Return the answer after the change. `undone` has the entities that were not changed, with the reasons."""
+    """Return the answer after the change. `undone` has the reason for each entity that was not changed or whose result
+    is unknown.
+    """
     done = [change for change in found.changes if change.entity not in undone]
     note = f"{counted(len(done), 'entity')} changed"
     if undone:

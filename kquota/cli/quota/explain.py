@@ -27,7 +27,7 @@ from kquota.quota_keys import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketShown(Part):
-    """The clients that share a bucket."""
+    """The identity that has a bucket, and a description of the clients that share it."""
 
     per: Per
     shared_by: str | None
@@ -37,7 +37,7 @@ class BucketShown(Part):
 class LevelShown(Part):
     """A level, and the limit that is set on it. `value` is None if no limit is set.
 
-    `entity` is None if no entity on this level can match the client.
+    `entity` is None if no entity on this level can match the client or the IP.
     """
 
     level: int
@@ -55,7 +55,10 @@ class CapacityShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyShown(Part):
-    """The limit of one key. A figure that is None is unlimited if `unlimited` is true, and unknown otherwise."""
+    """The limit of one key. A figure that is None is unlimited if `unlimited` is true, and unknown otherwise.
+
+    The `burst` of request_percentage is always None, because kquota does not calculate it.
+    """
 
     key: str
     unit: str
@@ -103,7 +106,7 @@ class Explained(Answer):
 
 
 def explained(found: Explanation) -> Explained:
-    """Return the answer of an explanation."""
+    """Return the answer for an explanation."""
     client, cluster = found.client, found.cluster
     asked = {} if client is None else {"user": client.user, "client_id": client.client_id}
     return Explained(
@@ -146,7 +149,10 @@ def _capacity(cluster: Capacity) -> Mapping[str, int | None] | None:
 
 
 def run(options: ExplainOptions) -> Answer:
-    """Run the command. Raises Invalid if the options name no client, or a client together with --all."""
+    """Run the command.
+
+    Raises Invalid if the options name neither a client nor an IP, or name one of them together with --all.
+    """
     user, client_id, ip = options.user, options.client_id, options.ip
     if options.all_:
         if user is not None or client_id is not None or ip is not None:
@@ -178,8 +184,8 @@ def _client(user: str | None, client_id: str | None, ip: str | None) -> Client |
 
 
 def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[Quotas, Capacity]:
-    """Read all quotas, and the settings that determine their effect. Values that cannot be read are added to
-    `unreadable`.
+    """Read all quotas, and the settings that determine their effect. `unreadable` receives a message for each value
+    that cannot be read.
     """
     with world.quotas(at, unreadable) as port:
         quotas, release = port.everything(), port.release()

@@ -70,7 +70,7 @@ class Findings(Answer):
                 yield f"           {command}"
 
     def rows(self) -> Iterator[Row]:
-        """Yield a row for each finding, with its commands as one line of shell."""
+        """Yield a row for each finding, with its commands joined by `&&`."""
         for one in self.findings:
             value, shell = None if one.value is None else plain(one.value), " && ".join(one.commands)
             yield [one.rule, *columns(one.entity), one.key, value, one.what, one.why, one.do, shell]
@@ -116,7 +116,9 @@ def _command(change: QuotaChange, given: Connection) -> str:
 
 
 def _word(word: str) -> str:
-    """Quote one word for a shell. Characters that must not reach a terminal use bash's `$'...'` quoting."""
+    """Quote one word for a shell. Unprintable characters, which must not reach a terminal, are escaped with bash's
+    `$'...'` quoting.
+    """
     if word.isprintable():
         return shlex.quote(word)
     escaped = "".join(c if c.isprintable() and c not in "\\'" else _octal(c) for c in word)

@@ -1,4 +1,4 @@
-"""The options that name the source of brokers' metrics: their exporters, or the Prometheus that scrapes them."""
+"""The options that name the source of metrics: the brokers' exporters, or the Prometheus server that scrapes them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class MetricsSource:
         typer.Option(
             "--prometheus",
             metavar="URL",
-            help="Prometheus that scrapes the exporters, with the labels of this cluster as parameters, for example "
-            "http://prometheus:9090?job=kafka. [env: KQUOTA_PROMETHEUS]",
+            help="Prometheus server that scrapes the exporters, with the labels of this cluster as parameters, for "
+            "example http://prometheus:9090?job=kafka. [env: KQUOTA_PROMETHEUS]",
         ),
     ] = None
 

@@ -64,7 +64,7 @@ def export(options: ExportOptions) -> Answer:
 
 
 def diff(options: DiffOptions) -> Reviewed:
-    """Show the changes. Raises the same errors as `apply` before its first write."""
+    """Show the changes. Raises the errors that `apply` raises for the same document."""
     document = read(options.file, prune=options.prune, form=options.form)
     with opened(options.connection, with_configs=bool(document.throttles)) as cluster:
         found = compare(cluster, document, prune=options.prune)
@@ -75,8 +75,8 @@ def diff(options: DiffOptions) -> Reviewed:
 def apply(options: ApplyOptions) -> Answer:
     """Apply the document. Raises Refused if the change is not the reviewed one, or is not confirmed.
 
-    Raises Invalid for an invalid hash or document, and if a confirmation needs a terminal. Raises Conflict if the
-    quotas changed before the confirmation.
+    Raises Invalid for an invalid hash or document, and if there is no terminal for the confirmation. Raises Conflict if
+    the quotas changed before the confirmation.
     """
     if options.change is not None and not _HASH.fullmatch(options.change):
         raise Invalid(

@@ -59,7 +59,7 @@ _TOGETHER: Final = re.compile(r"(?<=level) (?=\d)|(?<=\d) (?=of \d)|(?<=of) (?=\
 
 
 def wrapped(head: str, line: str, indent: str = _INDENT) -> Iterator[str]:
-    """Wrap lines at the same width on every terminal. `level 3 of 8` stays on one line."""
+    """Wrap a line at the same width on every terminal. Text such as `level 3 of 8` is never split."""
     lines = textwrap.wrap(
         _TOGETHER.sub("\0", printable(line)),
         width=WIDTH,
@@ -185,7 +185,7 @@ def _capacity(answer: KeyAnswer, cluster: Capacity) -> str:
     has = f"100% is one thread, and a broker has {of}: (num.io.threads + num.network.threads) x 100"
     if len(mosts) == len(brokers) and answer.limit > max(mosts):
         return f"{has}, so this quota has no effect"
-    return f"{has}, so this is {_range(shares[-1], shares[0])} of it"
+    return f"{has}, so this quota is {_range(shares[-1], shares[0])} of a broker's capacity"
 
 
 def _range(least: str, most: str) -> str:
@@ -230,7 +230,7 @@ def _exceptions(entities: Sequence[Entity]) -> str:
 
 
 def level(rung: Rung, answer: KeyAnswer) -> str:
-    """Return a level as text: its entity, or the kind of entity that could be set on this level."""
+    """Return a level as text: its entity, or the kind of entity that this level covers."""
     if rung.entity is not None:
         return str(rung.entity)
     if len(answer.rungs) < len(LEVELS):

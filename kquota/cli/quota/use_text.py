@@ -14,7 +14,7 @@ def bucket_name(user: str | None, client_id: str | None) -> str:
 
 
 def amount(key: str, value: float | None) -> str:
-    """Return a use or a limit of this key for people."""
+    """Return a use or a limit of this key as text for people, or `unknown` for None."""
     if value is None:
         return UNKNOWN
     row = QUOTA_KEYS[key]

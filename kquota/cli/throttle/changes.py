@@ -47,13 +47,13 @@ def value(setting: Setting, stored: str | None) -> str:
 
 
 def remaining(released: Released) -> Iterator[str]:
-    """Yield notes for the operator: settings that stay set, and settings that are not restored yet."""
+    """Yield notes about settings that kquota left unchanged or could not read, and warnings about pending settings."""
     yield from released.notes
     for setting, why in sorted(released.pending.items()):
         yield f"warning: {setting} is not restored yet ({why}). Run the same command again"
 
 
 def cleared_of(brokers: Iterable[BrokerId], released: Released) -> tuple[BrokerId, ...]:
-    """Return the dead brokers without pending settings. The controllers confirmed that their rates are unset."""
+    """Return the dead brokers without pending settings. The controllers accepted the removal of their rates."""
     left = {setting.name for setting in released.pending}
     return tuple(broker for broker in brokers if str(broker) not in left)

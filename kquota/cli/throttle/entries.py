@@ -13,7 +13,7 @@ _GROUPS: Final = 6
 
 
 def compact(setting: Setting, values: Sequence[str]) -> str:
-    """Return entries in a short form: `0-4:1,2` represents ten entries. Only six groups are shown.
+    """Return entries in a short form: `0-4:1,2` means ten entries. At most six groups are shown.
 
     >>> compact(Setting.of_topic("t", "leader.replication.throttled.replicas"), ["0:1", "0:2", "1:1", "1:2", "7:3"])
     '0-1:1,2 7:3'
@@ -35,12 +35,12 @@ def compact(setting: Setting, values: Sequence[str]) -> str:
         for row in _rows(numbers)
     )
     words = [*odd, *(words for _, words in groups)]
-    more = f" and more, {len(values):,} entries in all" if len(words) > _GROUPS else ""
+    more = f" and more, {len(values):,} entries in total" if len(words) > _GROUPS else ""
     return (" ".join(words[:_GROUPS]) or "(empty)") + more
 
 
 def spans(numbers: Iterable[int]) -> str:
-    """Return sorted numbers as text. Three or more in a row become a span.
+    """Return the numbers as text, in ascending order. Three or more consecutive numbers become a span.
 
     >>> spans([1, 2, 3, 5, 6])
     '1-3,5,6'

@@ -1,4 +1,4 @@
-"""The throughput under the throttles of a cluster, and warnings about it."""
+"""The throughput of throttled replicas, and warnings about unknown rates and about replicas that cannot catch up."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def unread(standing: Standing, cleared: Sequence[BrokerId] = ()) -> Iterator[str
 
 
 def starving(standing: Standing, flow: MeasuredFlow | None) -> Iterator[str]:
-    """Yield a warning for each broker whose in-sync followers use up most of its leader rate (KIP-73: IN < T)."""
+    """Yield a warning for each broker whose in-sync followers use over half of its leader rate, or leave too little for
+    the other followers (KIP-73: IN < T).
+    """
     for one in () if flow is None else starved(standing, flow):
         yield (
             f"warning: broker {one.broker}: in-sync followers use {human_rate(one.keep_up)} of its leader rate of "

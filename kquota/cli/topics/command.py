@@ -14,7 +14,7 @@ from kquota.cli.connection import ThroughBrokers
 from kquota.cli.options import Output, TableFormat, WritingOptions, Yes
 
 EPILOG: Final = """If the controller mutation quota rejects a topic, kquota retries it until --timeout expires.
-Exit codes: 0 done, 1 if at least one topic failed, 75 the quota still rejects at least one topic.
+Exit codes: 0 done; 1 if at least one topic failed; 75 if the quota still rejects at least one topic.
 
 Examples:
   kquota topics --bootstrap-server localhost:9092 --create --from-file topics.txt --replication-factor 3 --timeout 10m
@@ -32,7 +32,7 @@ HEADINGS: Final = {
     "--no-retry-quota-violated": "Mutation quota",
     "--dry-run": "Dry run and output",
 }
-"""The first option of each part of the help, and its heading."""
+"""The heading of each part of the help, by the first option of the part."""
 REPORTS: Final = (
     "under_replicated_partitions",
     "unavailable_partitions",

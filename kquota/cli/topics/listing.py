@@ -71,7 +71,7 @@ class DescribedPartition(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedTopic(Part):
-    """A topic with its partitions. `configs` are the configs that differ from Kafka's defaults. `id` is None before
+    """A topic with its partitions. `configs` are the configs whose source is not Kafka's default. `id` is None before
     Kafka 2.8.
     """
 
@@ -192,7 +192,7 @@ def _described(
 
 
 def _overrides(entries: Iterable[Entry]) -> Mapping[str, str]:
-    """Return the configs that differ from Kafka's defaults, from any source, sorted by key as in kafka-topics."""
+    """Return the configs whose source is not Kafka's default, sorted by key as in kafka-topics."""
     return {e.key: e.value or "" for e in sorted(entries, key=lambda e: e.key) if e.source != _DEFAULT}
 
 

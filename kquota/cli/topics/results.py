@@ -141,7 +141,9 @@ def _failures(outcomes: Sequence[TopicOutcome]) -> Iterator[str]:
 
 
 def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iterator[str]:
-    """Yield a line for each failed topic, and one line each for all unknown, all unsent and all rejected topics."""
+    """Yield a line for each failed topic, then one line each for the topics with an unknown result, the unsent topics
+    and the rejected topics.
+    """
     yield from _failures(outcomes)
     errors = {one.fate: one.error for one in reversed(outcomes)}
     if unknown := _of(Fate.UNKNOWN, outcomes):

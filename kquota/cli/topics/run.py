@@ -40,8 +40,8 @@ def run(options: TopicsOptions) -> Answer | Generator[Answer]:
 def _action(options: TopicsOptions) -> str:
     if options.zookeeper is not None:
         raise Invalid(
-            "--zookeeper: not supported, because topics in ZooKeeper bypass the controller mutation quota (KIP-599)."
-            " Use --bootstrap-server"
+            "--zookeeper: not supported, because changes through ZooKeeper bypass the controller mutation quota "
+            "(KIP-599). Use --bootstrap-server"
         )
     asked = actions.action(options, ACTIONS, tables=READS)
     if asked in WRITES and not options.topic and options.from_file is None:

@@ -1,4 +1,4 @@
-"""The answer of `quota advise`: a document of quotas, and for each client the reasons and its throttle time."""
+"""The answer of `quota advise`: a document of quotas, and the use, the limits and the throttle time of each client."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _SHOWN: Final = 10
 class AdvisedClient(Part):
     """One client and key: its use on the broker where the use is highest, its limits, and the predicted throttle time.
 
-    `limit` is None if the client is unlimited. The throttle time covers the window of the advice. It is None if the
-    proposed limit does not throttle the client, or if kquota does not predict the time (`unpredicted`).
+    `limit` is None if the client is unlimited. The throttle time covers the measured period. It is None if the proposed
+    limit does not throttle the client, or if kquota does not predict the time (`unpredicted`).
     """
 
     key: str
@@ -51,7 +51,7 @@ class AdvisedClient(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisedTotal(Part):
-    """The sums of one key over all clients, on one broker. `capacity` is None if it is unknown."""
+    """The sums of one key over all clients, on one broker. `capacity` and `share` are None if unknown."""
 
     key: str
     clients: int
@@ -153,8 +153,9 @@ def change(one: Resized) -> ResizedLimit:
 
 
 def summary(found: Advised) -> Iterator[str]:
-    """Yield the measured period, the total of each key, notes about limits and clients, and at most `_SHOWN` clients
-    that the proposal would have throttled, the longest throttle time first.
+    """Yield the measured period, the total of each key, and notes about resized limits and throttled clients.
+
+    At most `_SHOWN` clients that the proposal would have throttled follow, the longest throttle time first.
     """
     later = "" if found.brokers_later is None else f", for {found.brokers_later} brokers instead of {found.brokers}"
     yield f"measured from {found.begin:%Y-%m-%d %H:%M} to {found.end:%Y-%m-%d %H:%M} UTC{later}"
@@ -184,7 +185,7 @@ def _throttled_lines(clients: Sequence[AdvisedClient]) -> Iterator[str]:
     elif not unpredicted:
         yield "the proposed limits would have throttled no client"
     for key, count in unpredicted.items():
-        # For the other keys, kquota predicts the throttle time of most clients, and `run` warns of the rest.
+        # For the other keys, kquota predicts the throttle time of most clients, and `run` warns about the rest.
         if QUOTA_KEYS[key].model is Model.BUCKET:
             more = f"{counted(count, 'client')} used more than the proposed {key}"
             yield f"{more}. kquota does not predict the throttle time for this key"

@@ -28,7 +28,7 @@ HEADINGS: Final = {
     "--spark-master": "Spark (default: on this machine)",
     "--output": "Output",
 }
-"""The first option of each part of the help, and its heading."""
+"""The heading of each part of the help, by the first option of the part."""
 KEYS: Final = tuple(key for key, row in QUOTA_KEYS.items() if row.simulated and row.model is not Model.BUCKET)
 """The keys that get a limit by default. Keys with a token bucket are left out: a bucket saves unused quota, so a
 percentile of the rate does not show which limit a client needs.
@@ -43,7 +43,7 @@ class AdviseOptions:
 
     usage: Annotated[
         list[Path] | None,
-        typer.Option("--usage", metavar="DIR", help="Folder of usage snapshots of `quota top`. Repeatable."),
+        typer.Option("--usage", metavar="DIR", help="Folder with usage snapshots of `quota top`. Repeatable."),
     ] = None
     source: Annotated[MetricsSource, Only("prometheus")]
     trace: Annotated[
@@ -57,7 +57,7 @@ class AdviseOptions:
         typer.Option(
             "--window",
             metavar="TIME",
-            help="Time span of the readings to use, up to the newest one. Snapshots count for whole days.",
+            help="Time span of the readings to use, up to the newest one. Snapshots are selected by whole days.",
         ),
     ] = "7d"
     step: Annotated[
@@ -65,7 +65,7 @@ class AdviseOptions:
     ] = "5m"
     compact: Annotated[
         bool,
-        typer.Option("--compact", help="Also compact the snapshots in DIR into Parquet, a row per client and day."),
+        typer.Option("--compact", help="Also compact the snapshots into Parquet, with one row per client and day."),
     ] = False
 
     percentile: Annotated[

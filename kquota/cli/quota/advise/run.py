@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kquota.spark.usage import UsageJob
 
 _MOST_PREDICTED: Final = 10_000
-"""The maximum number of clients whose throttle time kquota predicts. Clients furthest above the limits come first."""
+"""The maximum number of clients whose throttle time kquota predicts: the clients furthest above their limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,11 @@ class _Rules:
 
 
 def run(options: AdviseOptions) -> Advised:
-    """Propose limits. Raises Invalid without a source of use, and for a source without readings of this cluster."""
+    """Propose limits.
+
+    Raises Invalid for options that are not valid or cannot be combined, without a source of measured use, and for a
+    source without readings of this cluster.
+    """
     rules = _rules(options)
     where = engine(options.spark_master, options.spark_remote, options.conf)
     step = duration(options.step, "--step")

@@ -1,4 +1,4 @@
-"""The source of the use: usage snapshots, a Prometheus server, or a trace."""
+"""The source of the measured use: usage snapshots, a Prometheus server, or a trace."""
 
 from __future__ import annotations
 
@@ -66,7 +66,10 @@ class UseSource:
         return self._collected(stack, folders, cluster_id, scratch)
 
     def _traced(self, stack: ExitStack, cluster_id: str, scratch: Path) -> tuple[MeasuredTime, UsageJob]:
-        """Return the time and the job of a trace. Raises Invalid without a valid row, and for times after year 9999."""
+        """Return the time and the job of a trace.
+
+        Raises Invalid without a valid row, and for times after the year 9999.
+        """
         trace = trace_files.opened(self.given.trace or (), scratch)
         keys = trace_keys(trace, self.given.key)
         on_stage = stack.enter_context(stages())
@@ -142,8 +145,9 @@ def prometheus(given: AdviseOptions) -> str:
 
 
 def trace_keys(trace: TraceFiles, given: Sequence[str] | None) -> list[str]:
-    """Return the keys for which a trace has a column. The column `bytes` counts for producers, unless `given` has
-    `consumer_byte_rate`.
+    """Return the keys for which a trace has a column. JSON lines can have every column.
+
+    The column `bytes` counts for producers, unless `given` has `consumer_byte_rate`.
 
     Raises Invalid for a given key without a column, for a trace without a column for any key, and for the byte rates of
     producers and consumers together.

@@ -91,12 +91,14 @@ class ProbeShown(Part):
         yield from wrapped("measured", f"{load.seconds:g} s{when}")
         yield from wrapped("quota", headline(_answer(load, self.explained), cluster))
         for other in _others(load, self.explained):
-            yield from wrapped("besides", headline(other, cluster))
+            yield from wrapped("other", headline(other, cluster))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottledShown(Part):
-    """The number and the length of the throttle times in the responses to the client."""
+    """The number and the length of the throttle times in the responses to the client. `mean_ms` is None if
+    there are none.
+    """
 
     count: int
     mean_ms: float | None = key(form=rounded(1))
@@ -181,7 +183,7 @@ class Probed(Answer):
 
 
 def planned(load: Load, explained: Explanation) -> LoadPlanned:
-    """Return the answer before the load."""
+    """Return the answer of a dry run."""
     return LoadPlanned(probe=_probe(load, explained))
 
 
@@ -247,7 +249,7 @@ def _reading(load: Load, reading: Reading) -> ReadingShown:
 def _thread_ms(load: Load, reading: Reading) -> float | None:
     """Return the thread time of one request in ms, or None if it is unknown.
 
-    The calculation uses the quota, because a broker that throttles a client counts exactly the client's quota.
+    The calculation uses the quota, because a throttled client uses exactly the thread time that its quota allows.
     """
     limit = load.limit
     if load.kind is not Kind.REQUESTS or limit is None or not reading.throttles.count or not reading.rate:
@@ -286,7 +288,7 @@ def _asked(load: Load) -> str:
             return f"topics with {many}, created and deleted: {load.rate:.3g} mutations/s"
         case _:
             each = human_rate(load.rate)
-            return f"{load.kind.value} {human_rate(load.rate * len(load.leaders))}, {each} of it on {brokers}"
+            return f"{load.kind.value} {human_rate(load.rate * len(load.leaders))} in total, {each} on {brokers}"
 
 
 def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
@@ -298,5 +300,5 @@ def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
 
 
 def _three(rate: float) -> str:
-    """Format a rate with three digits, or as a whole number from 99.5, but never in the form 1.42e+03."""
+    """Format a rate with three significant digits. From 99.5, it is a whole number, never in the form 1.42e+03."""
     return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"

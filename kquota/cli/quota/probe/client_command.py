@@ -108,7 +108,7 @@ def _conclusion(one: ClientBehavior, exit_code: int | None) -> str:
 
 
 def must_run(command: str) -> None:
-    """Raise Invalid for an unknown program, and without {bootstrap}, because the client would not use the proxy."""
+    """Raise Invalid for an unknown program, and for a command without {bootstrap}, which would not use the proxy."""
     if BOOTSTRAP not in command:
         raise Invalid(
             f"--client-command: {BOOTSTRAP} is missing ({command!r}). Give it in place of the broker's address"
@@ -119,7 +119,7 @@ def must_run(command: str) -> None:
 
 
 def must_be_plain(protocol: str) -> None:
-    """Raise Refused for a login or TLS, because the proxy reads the bytes of the client."""
+    """Raise Refused for a protocol with a login or TLS, because the proxy must read the bytes of the client."""
     if protocol != "PLAINTEXT":
         raise Refused(
             f"--client-command: only PLAINTEXT listeners are supported (security.protocol={protocol} in "
@@ -153,7 +153,7 @@ def ran(command: Sequence[str], seconds: float) -> int | None:
 
 @contextmanager
 def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the client in a process group of its own, which always ends with the block. Its output goes to stderr."""
+    """Start the client in a new process group, which always ends with the block. The client's output goes to stderr."""
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True)
     except OSError as error:

@@ -33,7 +33,7 @@ HEADINGS: Final = {
     "--most-partitions": "For --find-limit",
     "--dry-run": "Dry run and output",
 }
-"""The first option of each part of the help, and its heading."""
+"""The heading of each part of the help, by the first option of the part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,8 @@ class ProbeOptions(WritingOptions):
             "--client-command",
             metavar="COMMAND",
             help="Start your own client through a proxy, and report whether it honors throttle times (KIP-219). "
-            "{bootstrap} in the command is the address of the proxy, {topic} a topic that kquota creates and removes.",
+            "{bootstrap} in the command is the address of the proxy, and {topic} is a topic that kquota creates and "
+            "removes.",
         ),
     ] = None
     clean_up: Annotated[bool, typer.Option("--clean-up", help="Only remove the topics of killed probes.")] = False

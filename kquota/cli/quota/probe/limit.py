@@ -75,7 +75,7 @@ class LimitFound(Answer):
     limit: Limit = hidden()
 
     def text(self) -> Iterator[str]:
-        """Yield lines of at most 80 columns."""
+        """Yield lines of at most 80 columns, except for a suggested command, which stays on one line."""
         return _lines(self.limit)
 
 

@@ -1,4 +1,4 @@
-"""The load that the options of a probe request. Errors use the names of these options."""
+"""Parses the options of a probe into the requested load. Errors use the names of the options."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LOADS: Final[Mapping[str, Kind | None]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedLoad:
-    """The options, parsed. `kind` is None for --find-limit, --client-command, --clean-up. Missing options are None.
+    """The parsed options. `kind` is None for --find-limit, --client-command and --clean-up. Missing options are None.
 
     `rate` is in bytes per second, and only for --produce.
     """
@@ -52,7 +52,7 @@ class AskedLoad:
 
 
 def asked(given: ProbeOptions) -> AskedLoad:
-    """Parse the requested load. Raises Invalid for no load, for two loads, and for options without effect."""
+    """Parse the requested load. Raises Invalid unless exactly one load is given, and for an option without effect."""
     named = [name for name in _LOADS if getattr(given, name) not in (None, False)]
     if len(named) != 1:
         raise Invalid(
@@ -67,7 +67,7 @@ def asked(given: ProbeOptions) -> AskedLoad:
     if given.user == "":
         raise Invalid("--user is empty. For a client that does not authenticate, give --user ANONYMOUS")
     if given.client_id == "":
-        raise Invalid("--client-id is empty, but this client (librdkafka) always sends a client-id")
+        raise Invalid("--client-id is empty, but this client (librdkafka) always sends a client-id. Give a name")
     return AskedLoad(
         kind=_LOADS[named[0]],
         rate=None if given.produce is None else byte_rate(given.produce, "--produce"),

@@ -49,7 +49,7 @@ class CleanUpPlanned(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanedUp(Answer):
-    """The topics that --clean-up removed. stderr names them, and stdout is empty with every --output."""
+    """The answer after --clean-up. stdout is empty with every --output, because stderr names the removed topics."""
 
     interim: bool = hidden(default=True)
 
@@ -100,7 +100,7 @@ def _explained(stage: ProbeCluster, user: str, client_id: str) -> Explanation:
 
 
 def _readings(who: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple[Reading, ...]:
-    """Return the throughput of the client by broker, or of the controller."""
+    """Return the throughput of the client on each broker, or on the controller."""
     say(f"loading for at most {load.lasting:g} s; Ctrl-C stops the probe and removes its topics")
     with _removed(who, made), lasting(f"probing: {load.kind.value}", load.lasting) as elapsed:
         return probe.readings(who, client_id, load, made.names, elapsed)
@@ -174,7 +174,7 @@ def _clean_up(who: ProbeLogins, *, dry_run: bool) -> Answer:
 
 @dataclass(slots=True)
 class Made:
-    """The topics of a probe, named before they are created. `left` is True if a topic could not be removed."""
+    """The topics of a probe. `names` has each topic before it is created. `left` is True if a removal failed."""
 
     names: list[str] = field(default_factory=list)
     left: bool = False
@@ -214,9 +214,9 @@ def _remove_older(stage: ProbeCluster) -> Found:
 
 
 def _foreign(found: Found) -> list[str]:
-    """Return a line for each topic that has the name, but not the mark, of a probe's topic."""
+    """Return a line for each topic that has the name, but not the seal, of a probe's topic."""
     return [
         f"topic {name}: kept, because it has the name of a probe's topic, but not the {scratch.SEAL} that kquota sets "
-        "on such a topic"
+        "on its topics"
         for name in found.foreign
     ]

@@ -27,7 +27,7 @@ UNFINISHED: Final = (
 _UNKNOWN: Final = "unknown, because the load is shorter than three quota windows"
 _ROWS: Final = 12
 _CELLS: Final = 60
-"""The width of a plot that is not on a terminal."""
+"""The number of cells of a plot that is not on a terminal."""
 _FEWEST: Final = 10
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 
@@ -257,7 +257,7 @@ def _row(one: StreamShown, begin: int) -> dict[str, object]:
         "requests": f"{flow.admitted:,}",
         "rejected": f"{flow.rejected:,}" if flow.rejected else "",
         "delayed": f"{flow.delayed:,}",
-        "in all": _time(flow.total_wait),
+        "total": _time(flow.total_wait),
         "worst": _time(flow.worst_wait),
         "after": _time(flow.worst_at - begin),
         "long run": _steady(flow),

@@ -30,7 +30,7 @@ HEADINGS: Final = {
     "--spark-master": "Spark, for a large trace (default: on this machine)",
     "--output": "Output",
 }
-"""The first option of each part of the help, and its heading."""
+"""The heading of each part of the help, by the first option of the part."""
 
 
 REQUEST_SIZE: Final = "100kB"

@@ -32,11 +32,13 @@ from kquota.terms import SAMPLES
 
 MOST_REQUESTS: Final = 2_000_000
 _MUCH: Final = 20_000_000
-"""kquota reads less than this many bytes of text without Spark. For more text, Spark is faster despite its start."""
+"""kquota reads a trace of less than this many bytes of text without Spark. For more text, Spark is faster, although it
+needs time to start.
+"""
 
 
 def run(options: SimulateOptions) -> Answer:
-    """Run the command. Raises Invalid for no load, for two loads, and for a quota that does not apply to the load."""
+    """Run the command. Raises Invalid unless exactly one load is given, and for options without effect on it."""
     held = _quotas(options)
     kinds = {
         "--topics": options.topics,
@@ -91,14 +93,14 @@ def _check(given: SimulateOptions, held: Quotas, load: str) -> None:
     if given.thread_time is not None and held.limit(Model.SHARE) is None:
         raise Invalid("--thread-time has no effect without --request-percentage")
     if given.permissive and held.limit(Model.BUCKET) is None and given.within is None:
-        raise Invalid("--permissive has no effect without --controller-mutation-rate")
+        raise Invalid("--permissive has no effect without --controller-mutation-rate or --within")
 
 
 def _deployed(given: SimulateOptions, held: Quotas) -> Answer:
     if held.limit(Model.RATE) is not None:
         raise Invalid(
-            "byte rates do not apply to --topics and --from-file. Give --controller-mutation-rate and "
-            "--request-percentage, or a --trace"
+            "byte rates do not apply to --topics and --from-file. Give --controller-mutation-rate, or give --load or "
+            "--trace for the byte rates"
         )
     rate, within = held.limit(Model.BUCKET), given.within
     if (rate is None) == (within is None):
@@ -209,7 +211,7 @@ def _answered(
     if not _asks_for_spark(where, given) and trace.text_size() < _MUCH:
         return traces.answered(trace_files.rows(trace, bad), held, closed_loop=given.closed_loop)
     with stages() as on_stage, session(scratch, trace.files, say, engine=where, on_stage=on_stage) as spark:
-        # Imported here, because only a trace of this size needs PySpark.
+        # Imported here, because a small trace does not need PySpark.
         from kquota.spark.reader import Reader
         from kquota.spark.trace import answered
 

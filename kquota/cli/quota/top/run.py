@@ -89,7 +89,7 @@ def _shown(usage: Usage) -> TopClient:
 
 
 def _line(usage: Usage) -> Sequence[str]:
-    """Return the columns for people, with the broker that is nearest to the limit."""
+    """Return the columns for people, from the broker with the highest use. A throttled broker takes precedence."""
     bucket, worst, part = usage.bucket, usage.worst, usage.share
     return (
         bucket_name(bucket.user, bucket.client_id),
@@ -110,7 +110,7 @@ _NARROW: Final = ("quota", "broker", "limit")
 
 
 def _table(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
-    """Return the lines of the table, without columns of `_NARROW` while it is wider than `width`."""
+    """Return the lines of the table. Columns of `_NARROW` are left out, one by one, until the table fits in `width`."""
     lines: list[str] = []
     for dropped in range(len(_NARROW) + 1):
         shown = [number for number, head in enumerate(_HEADS) if head not in _NARROW[:dropped]]
@@ -150,7 +150,7 @@ class TopClients(Answer):
     most: int = hidden()
 
     def text(self, width: int | None = None) -> Iterator[str]:
-        """Yield the table, if possible in `width` columns, and the queue of the controller if a broker reports it."""
+        """Yield the table, if possible in `width` columns, and the wait in the controller's queue, if reported."""
         if self.clients:
             yield from _table([_line(one) for one in self.clients[: self.most]], width)
         else:

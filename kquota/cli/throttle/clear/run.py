@@ -41,7 +41,10 @@ class Cleared(Answer):
 
 
 def run(options: ClearOptions) -> Cleared:
-    """Run the command. Raises Invalid for options that exclude each other, and if it must ask without a terminal."""
+    """Run the command.
+
+    Raises Invalid for options that exclude each other, and if there is no terminal for a confirmation.
+    """
     if options.everything and options.run is not None:
         raise Invalid("give --run or --all, not both")
     if options.everything and options.gone:
@@ -92,7 +95,7 @@ def _cleared(
 
 def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[Run], list[Run]]:
     """Return the throttle runs to end: `run`, or by default the runs of this user on this host and the runs without
-    an owner. By default, also return the other open throttle runs.
+    an owner. The second list has the other open throttle runs, and is empty if `run` is given.
 
     Raises Refused for a run that is not open, or that moves partitions.
     """
@@ -112,7 +115,7 @@ def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[
 
 
 def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared:
-    """Show every list and rate, remove them, and close the records of throttles."""
+    """Remove every list and rate, and end the recorded throttle runs. With `asks`, first ask for confirmation."""
     hold = None if options.dry_run else move_stores.Hold(doing="throttle clear --all")
     with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
         standing = actions.read(ports)

@@ -10,10 +10,10 @@ import typer
 from kquota.cli.connection import Connection
 from kquota.cli.options import DryRun, Output, Quiet, StateDir, TableFormat, Textfile, TimeLimit, WritingOptions, Yes
 
-EPILOG: Final = """Exit codes: 0 if no findings; 8 if some findings, or a rate or a list is unknown. --fix removes the
-rates of a dead broker through the KRaft controllers, unless a list, a run or a move names the broker. In cron, use
---older-than: --fix then removes only leftovers that all checks have found for that long. Newer leftovers stay (exit
-code 8).
+EPILOG: Final = """Exit codes: 0 if there are no findings; 8 if there are findings, or if a rate or a list is unknown.
+--fix removes the rates of a dead broker through the KRaft controllers, unless a list, a run or a move names the broker.
+In cron, use --older-than: --fix then removes only leftovers that all checks have found for that long. Newer leftovers
+stay (exit code 8).
 
 Examples:
   kquota throttle doctor --bootstrap-server localhost:9092

@@ -22,7 +22,10 @@ from kquota.throttle.standing import Standing
 
 
 def run(options: DoctorOptions) -> Examination:
-    """Run the command. Raises Invalid for options that need --fix, and if it must ask without a terminal."""
+    """Run the command.
+
+    Raises Invalid for options that work only with --fix, and if there is no terminal for a confirmation.
+    """
     for option, given in (
         ("--older-than", options.older_than is not None),
         ("--yes", options.yes),
@@ -103,8 +106,8 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
 
 
 def _dead(standing: Standing, changes: Sequence[Change], older_than: float) -> tuple[BrokerId, ...]:
-    """Return the dead brokers whose rates --fix removes. With `older_than`, return no brokers, because the age of an
-    unknown rate is unknown.
+    """Return the dead brokers whose rates --fix removes. If `older_than` is not 0, return no brokers, because the age
+    of an unknown rate is unknown.
     """
     return () if older_than else doctor_rates.removable_unread(standing.after(changes))
 

@@ -16,7 +16,9 @@ from kquota.throttle.set_and_clear import BrokerRecovery, HeldThrottle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleSet(Answer):
-    """The changes that were made, or in a dry run would be. `record` is the place where the run is recorded."""
+    """The changes that were made, or in a dry run would be. `record` is the place where the run is recorded, or None
+    without a record.
+    """
 
     run: str | None
     record: str | None
@@ -73,7 +75,7 @@ def _outcome(held: HeldThrottle, record: str | None, alone: KquotaError | None, 
 
 
 def recovering(seen: BrokerRecovery, broker: BrokerId, *, last: bool) -> Recovering:
-    """Return the answer to one check. Another check follows, unless this is the `last` one."""
+    """Return the answer for one check. Another check follows, unless this is the `last` one."""
     notes = tuple(remaining(seen.released)) if last else ()
     if seen.done:
         notes += (f"broker {broker} is in sync for all its partitions, and this throttle is no longer set",)

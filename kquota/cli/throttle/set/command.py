@@ -35,7 +35,7 @@ HEADINGS: Final = {
     "--run": "Or a running move",
     "--sample": "Measurement, safety, record and output",
 }
-"""The first option of each part of the help, and its heading."""
+"""The heading of each part of the help, by the first option of the part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

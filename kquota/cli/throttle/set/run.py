@@ -124,7 +124,7 @@ def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) ->
         held = set_and_clear.prepare(*what)
         if not options.force:
             _must_keep_up(ports, standing.after(held.changes), wanted, asked.rate)
-        # Warn if the throttle leaves nothing for replicas that must catch up.
+        # Warn if the throttle leaves little or nothing for replicas that must catch up.
         after = standing.after(held.changes)
         for line in starving(after, flowing(ports, after, seconds)):
             say(line)
@@ -149,7 +149,7 @@ def _must_keep_up(ports: Ports, after: Standing, wanted: Wanted, rate: ByteRate 
 
 
 def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
-    """Yield notes on the limits of the throttle."""
+    """Yield notes about traffic that the throttle does not limit."""
     if topics:
         yield (
             "note: the throttle counts fetches of in-sync replicas, but never delays them (KAFKA-4313). Replicas that "
@@ -162,7 +162,11 @@ def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
 
 
 def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[BrokerId, ...]:
-    """Return the brokers that get the rate. Raises Refused for a broker that does not exist or is not alive."""
+    """Return the brokers that get the rate.
+
+    Raises Refused for a topic or broker that does not exist, and for a broker of --broker that is not alive. Other dead
+    brokers are left out with a warning.
+    """
     checks.must_exist(standing, topics, asked.brokers)
     if asked.rate is None:
         return ()
@@ -227,7 +231,7 @@ def _changed_rates(run: Run, after: Run) -> Mapping[ByteRate, set[tuple[BrokerId
 def _only(run: Run, asked: _Asked) -> tuple[Setting, ...]:
     """Return the rates of the run to change, or an empty tuple for all rates.
 
-    Raises Refused for a run without a move, for a paused run, and for a broker without such a rate.
+    Raises Refused for a run without a move, for a paused run, and for a broker on which the run set no matching rate.
     """
     if not asked.brokers and not asked.sides:
         return ()

@@ -1,4 +1,4 @@
-"""The answer of `throttle show`: text for narrow terminals, JSON, and one long table."""
+"""The answer of `throttle show`: text for narrow terminals, JSON, and a table with one value per row."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class ListShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFlow(Part):
-    """The write rate of a throttled partition, and the lag of its followers."""
+    """The write rate of a throttled partition, and the lag of its followers in offsets. None means unknown."""
 
     partition: TopicPartition = spread()
     bytes_in: float | None = key(BYTES_IN, _whole)

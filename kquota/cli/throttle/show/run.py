@@ -128,7 +128,7 @@ class Selection:
         return BrokerShown(broker=where, rates=rates, flow=flow)
 
     def _rate(self, where: Where, key: str, limit: StoredRate) -> RateShown:
-        """Return a rate with the runs that set it. A rate that is not set on this broker has no runs."""
+        """Return a rate with the runs that set it. A static rate, or a rate in the broker defaults, has no runs."""
         held: tuple[Run, ...] = ()
         if not isinstance(where, Default) and limit.source == DYNAMIC_BROKER:
             held = self.standing.holders(Setting.of_broker(where, key), limit.value)
