@@ -10,7 +10,7 @@ from typing import Final
 
 from kquota.cli.contract import say
 from kquota.cli.formats import printable
-from kquota.measure import human_duration
+from kquota.measure import counted, human_duration
 
 
 @contextmanager
@@ -28,8 +28,8 @@ def sending(count: int) -> Iterator[Callable[[int], None]]:
             yield add
     except KeyboardInterrupt:
         say(
-            f"{sent} of {count} entities were sent, and possibly one more batch. Run the command again to apply the "
-            "rest"
+            f"sent: {sent} of {counted(count, 'entity')}, and possibly one more batch. Run the command again to apply "
+            "the rest"
         )
         raise
 
@@ -105,7 +105,8 @@ def waiting(count: int) -> Iterator[Callable[[int, float], None]]:
         nonlocal printed_at
         if wait >= 1 and time.monotonic() - printed_at >= _EVERY_SECONDS:
             printed_at = time.monotonic()
-            say(f"waiting {human_duration(wait)} for the controller mutation quota: {done} of {count} topics are done")
+            of = counted(count, "topic")
+            say(f"waiting {human_duration(wait)} for the controller mutation quota. Done: {done} of {of}")
 
     yield say_so
 

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Final
 
 from kquota.errors import KquotaError, Unknown
+from kquota.list_text import named_brokers
 from kquota.mutation.topic import Assignment
 from kquota.probe import actions, scratch
 from kquota.probe.port import ProbeLogins, SmallWrites
@@ -133,10 +134,8 @@ class LatencyProbe:
         silent = set(range(len(brokers)))
         while silent:
             if self._clock.monotonic() - began > _FIRST_SECONDS:
-                there = ", ".join(str(brokers[number]) for number in sorted(silent))
-                raise Unknown(
-                    f"topic {topic} (brokers: {there}): no write was acknowledged within {_FIRST_SECONDS:g} s"
-                )
+                there = named_brokers([brokers[number] for number in silent])
+                raise Unknown(f"topic {topic} ({there}): no write was acknowledged within {_FIRST_SECONDS:g} s")
             writes.write(PERIOD_SECONDS)
             silent -= {
                 number for number, found in writes.latencies().items() if min(found, default=math.inf) < math.inf

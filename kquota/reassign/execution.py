@@ -119,7 +119,8 @@ def _later_waves(
         if latest is None:
             break
         if latest.aborting != run.aborting:
-            wrong = f"run {run.id}: another kquota is undoing this run, so no further wave starts. See "
+            now = "is undoing this run" if latest.aborting else "no longer undoes this run"
+            wrong = f"run {run.id}: another kquota {now}, so no further wave starts. See "
             raise Refused(wrong, NextStep.SHOW_MOVES)
         run, world = latest, replace(world, others=others_than(run, open_runs))
         if reason is None:

@@ -194,7 +194,7 @@ def test_rejected_topics_are_retried_until_all_exist(desk: Desk) -> None:
     made = desk.run("--create", "--from-file", desk.list_of(7, 20))
     assert made.code == 0, made.err
     assert made.out.splitlines() == [f"Created topic {desk.client}-{n:02d}." for n in range(7)]
-    assert re.match(r"kquota: waiting \S+ s for the controller mutation quota: \d of 7 topics are done\n", made.err)
+    assert re.match(r"kquota: waiting \S+ s for the controller mutation quota. Done: \d of 7 topics\n", made.err)
     assert len(desk.names()) == 7
 
 

@@ -101,7 +101,7 @@ def test_an_interrupted_measurement_removes_its_topic(house: House) -> None:
 
 def test_a_broker_that_acknowledges_nothing_ends_the_command_without_a_topic(house: House) -> None:
     house.latency[BROKERS[1]] = math.inf
-    with pytest.raises(Unknown, match=r"\(brokers: 2\): no write was acknowledged within"), house.probe():
+    with pytest.raises(Unknown, match=r"\(broker 2\): no write was acknowledged within"), house.probe():
         pass
     assert (house.names, house.opened) == ([], 0)
 

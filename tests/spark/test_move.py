@@ -14,9 +14,9 @@ from tests.spark.rows import log_dirs, row, written
 PLAN = '{"version":1,"partitions":[{"topic":"my-topic","partition":0,"replicas":[1,3]}]}'
 MB = 10**6
 ASSUMED = """kquota: starting Spark ...
-kquota: 1 moving partitions: the sizes do not contain the leader. Assumed: the first broker in the plan that already \
+kquota: moving partitions whose sizes do not contain the leader: 1. Assumed: the first broker in the plan that already \
 holds the partition, otherwise the broker with the lowest id that holds it
-kquota: 1 moving partitions: the sizes do not contain the in-sync replicas. Assumed: all current replicas
+kquota: moving partitions whose sizes do not contain the in-sync replicas: 1. Assumed: all current replicas
 """
 KEPT_UP = """Expected     about 43 s
 90 % band    38 s to 49 s (error of the model only, because the percentiles of the write rates are unknown)

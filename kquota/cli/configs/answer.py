@@ -5,6 +5,7 @@ Over brokers, these are the words of Kafka 4.3.1. Over ZooKeeper, they are the w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -150,9 +151,11 @@ def java_double(value: float) -> str:
     """Format a number like Java's Double.toString: always with a decimal point, and with an exponent from 10^7 and
     below 10^-3.
 
-    >>> java_double(1024.0), java_double(10_000_000.0), java_double(12.5)
-    ('1024.0', '1.0E7', '12.5')
+    >>> java_double(1024.0), java_double(10_000_000.0), java_double(12.5), java_double(math.inf)
+    ('1024.0', '1.0E7', '12.5', 'Infinity')
     """
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     mantissa, _, exponent = f"{value!r}".partition("e")

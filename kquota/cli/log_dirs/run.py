@@ -16,6 +16,7 @@ from kquota.cli.log_dirs import compaction
 from kquota.cli.log_dirs.command import LogDirsOptions
 from kquota.cli.output import Answer, Lines, Part, key
 from kquota.errors import Invalid, Refused
+from kquota.measure import counted
 from kquota.sizes.port import LogDirs
 from kquota.sizes.replica import LogDir, hidden
 from kquota.terms import BrokerId
@@ -109,7 +110,7 @@ def _snapshot(
         world.warn(f"{warning}. The snapshot does not contain these replicas")
     path = local_files.snapshot(directory, cluster.cluster_id, time, detailed)
     count = sum(len(log_dir.replicas) for log_dir in detailed)
-    return Lines(lines=(str(path),), notes=(f"{count} replicas of {len(brokers)} brokers",))
+    return Lines(lines=(str(path),), notes=(f"{counted(count, 'replica')} of {counted(len(brokers), 'broker')}",))
 
 
 def _existing(cluster: LogDirs, wanted: Sequence[BrokerId] | None) -> list[BrokerId]:

@@ -117,7 +117,7 @@ def _what(symptom: Symptom) -> str:
             what = f"{symptom.partition} on broker {symptom.broker}: the copy into {symptom.log_dir} has not grown for "
             return what + human_duration(symptom.seconds)
         case CaughtReplica():
-            more = f" and {symptom.more} more replicas" if symptom.more else ""
+            more = f" and {counted(symptom.more, 'more replica')}" if symptom.more else ""
             what = f"{symptom.partition} on broker {symptom.broker}{more}: the replica is not moving, but it is out of "
             return f"{what}sync, and the throttle limits it (KIP-352)"
         case FullDisk():

@@ -45,7 +45,7 @@ def properties(path: Path, option: str) -> dict[str, str]:
 def tell_if_open(path: Path, what: str, tell: Callable[[str], None]) -> None:
     """Call `tell` with a warning if users other than the owner can read or change a file with secrets."""
     if path.stat().st_mode & OTHERS:
-        tell(f"{what} holds secrets, and users other than its owner can read it. Run chmod 600 {path}")
+        tell(f"{what} holds secrets, and users other than its owner can read or change it. Run chmod 600 {path}")
 
 
 def listed(found: Mapping[str, str], keys: Iterable[str]) -> str:

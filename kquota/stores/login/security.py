@@ -269,8 +269,8 @@ def _client_credentials(
     secret = secret if secret is not None else found.get(f"{prefix}.secret")
     if not client or not secret:
         raise Invalid(f"{where}: sasl.jaas.config has no {'clientSecret' if client else 'clientId'}")
-    waits = [found.get(f"sasl.login.{which}.timeout.ms") for which in ("connect", "read")]
-    given = [_whole(text, "sasl.login.….timeout.ms", 1, where) / 1000 for text in waits if text]
+    waits = [f"sasl.login.{which}.timeout.ms" for which in ("connect", "read")]
+    given = [_whole(found[key], key, 1, where) / 1000 for key in waits if found.get(key)]
     return ClientCredentials(
         url=url,
         client_id=client,

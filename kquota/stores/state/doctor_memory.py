@@ -10,7 +10,7 @@ from typing import Final
 from kquota import bounded, durable
 from kquota.errors import Parameter, Refused
 from kquota.settings.resource import Setting
-from kquota.stores.state.checked_values import setting_fields, setting_of
+from kquota.stores.state.checked_values import moment, setting_fields, setting_of
 from kquota.throttle.fixes import Sightings
 
 _VERSION: Final = 1
@@ -34,8 +34,8 @@ class SightingsFile:
             first: dict[Setting, dict[str, datetime]] = {}
             for item in document["leftovers"]:
                 setting = setting_of(item)
-                first.setdefault(setting, {})[str(item["value"])] = _moment(item["first_seen"])
-            return Sightings(at=_moment(document["at"]), first=first)
+                first.setdefault(setting, {})[str(item["value"])] = moment(item["first_seen"])
+            return Sightings(at=moment(document["at"]), first=first)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -57,10 +57,3 @@ class SightingsFile:
         except OSError as error:
             why = f"{self._path}: cannot be written: {error.strerror}. Choose another folder with "
             raise Refused(why, Parameter("state_dir")) from error
-
-
-def _moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    if found.tzinfo is None:
-        raise ValueError(f"{text} has no time zone")
-    return found

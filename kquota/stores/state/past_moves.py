@@ -9,7 +9,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -17,6 +16,7 @@ from kquota import bounded, durable
 from kquota.errors import Refused
 from kquota.measure import ByteRate
 from kquota.pace.past_moves import ExpectedMove, KeptEstimate, PastMove, PastMoves
+from kquota.stores.state.checked_values import moment
 
 _VERSION: Final = 1
 _SAFE: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
@@ -107,17 +107,17 @@ def _common(move: ExpectedMove | PastMove) -> dict[str, object]:
 def _under_way(item: dict[str, Any]) -> ExpectedMove:
     return ExpectedMove(
         run=str(item["run"]),
-        started=_moment(item["started"]),
+        started=moment(item["started"]),
         throttle=ByteRate(int(item["throttle"])),
         expected=_positive(item["expected_seconds"]),
-        seen_moving=_moment(item["seen_moving"]),
+        seen_moving=moment(item["seen_moving"]),
     )
 
 
 def _ended(item: dict[str, Any]) -> PastMove:
     return PastMove(
         run=str(item["run"]),
-        started=_moment(item["started"]),
+        started=moment(item["started"]),
         throttle=ByteRate(int(item["throttle"])),
         expected=_positive(item["expected_seconds"]),
         at_least=_seconds(item["at_least_seconds"]),
@@ -130,15 +130,8 @@ def _estimate(item: dict[str, Any]) -> KeptEstimate:
         plan=str(item["plan"]),
         throttle=ByteRate(int(item["throttle"])),
         expected=_positive(item["expected_seconds"]),
-        at=_moment(item["at"]),
+        at=moment(item["at"]),
     )
-
-
-def _moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    if found.tzinfo is None:
-        raise ValueError(f"{text} has no time zone")
-    return found
 
 
 def _seconds(number: float) -> float:

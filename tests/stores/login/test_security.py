@@ -171,7 +171,9 @@ def test_a_file_with_secrets_that_others_can_read_causes_a_warning(tmp_path: Pat
     file = written(tmp_path, {**PLAINTEXT, **plain()}, mode)
     security(file, {}, told.append)
     wanted = (
-        [] if mode == 0o600 else [f"command_config: {file} holds secrets, and users other than its owner can read it"]
+        []
+        if mode == 0o600
+        else [f"command_config: {file} holds secrets, and users other than its owner can read or change it"]
     )
     assert [line.partition(". Run chmod")[0] for line in told] == wanted
 

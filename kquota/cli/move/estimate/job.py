@@ -13,6 +13,7 @@ from kquota.cli.contract import say, worded
 from kquota.cli.move.estimate.inputs import CLUSTER, HISTORY, LOG_DIRS, GivenInputs, Inputs, dead_among, is_live
 from kquota.cli.progress import stages
 from kquota.errors import KquotaError, NextStep
+from kquota.measure import agreeing
 from kquota.pace.log_dir_copy import LogDirWork
 from kquota.pace.split import Split
 from kquota.reassign.plan import Plan
@@ -150,11 +151,14 @@ def _history(reader: Reader, inputs: Inputs, asked: GivenInputs) -> History | No
     found = opened(reader, inputs.listing, inputs.waiting, asked.cluster, live)
     found.check(asked.window)
     if found.bad:
-        say(f"{found.bad} rows of the history are left out: broker, topic, partition or a valid size is missing")
+        say(
+            f"{agreeing(found.bad, 'row', 'is', 'are')} left out of the history: broker, topic, partition or a valid "
+            "size is missing"
+        )
     if found.unproven:
         unknown = (
-            "warning: the history has snapshots that do not show whether a topic is tiered. The write rates of "
-            f"{found.unproven} topics in them are unknown until a newer snapshot exists. "
+            "warning: the history has snapshots that do not show whether a topic is tiered. Topics whose write rate is "
+            f"unknown until a newer snapshot exists: {found.unproven}. "
         )
         say(worded(KquotaError(unknown, NextStep.TAKE_SNAPSHOT)))
     return found

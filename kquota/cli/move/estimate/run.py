@@ -23,7 +23,7 @@ from kquota.cli.move.estimate.report import writer
 from kquota.cli.move.estimate.running import running_remarks
 from kquota.cli.move.estimate.verdict import MoveVerdict
 from kquota.errors import Invalid, Refused
-from kquota.measure import ByteRate, byte_size, counted
+from kquota.measure import ByteRate, agreeing, byte_size, counted
 from kquota.pace.enforcement import Enforcement
 from kquota.pace.fetch import Fetch
 from kquota.pace.log_dir_copy import LogDirPace
@@ -205,25 +205,30 @@ def cordon_remarks(cordons: Iterable[Cordon], measured: Measured) -> Iterator[st
 def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
     """Yield the number of rows that were left out, each assumption, and warnings about what the estimate omits."""
     health = measured.health
+    left_out = {
+        "broker, topic, partition or a valid size is missing": health.bad,
+        "the replica is listed twice, and only its largest size is used": health.duplicate,
+        "a future replica (a copy between two log dirs of one broker)": health.future,
+    }
+    for why, rows in left_out.items():
+        if rows:
+            yield f"{agreeing(rows, 'row', 'is', 'are')} left out: {why}"
     counts = {
-        "{} rows are left out: broker, topic, partition or a valid size is missing": health.bad,
-        "{} rows are left out: their replica is listed twice, and only its largest size is used": health.duplicate,
-        "{} rows are left out: they are future replicas (copies between two log dirs of one broker)": health.future,
         "warning: offline log dirs: {}. The sizes of their replicas are missing": health.offline,
-        "{} moving partitions: the sizes do not contain the leader. Assumed: the first broker in the plan that already "
-        "holds the partition, otherwise the broker with the lowest id that holds it": measured.leaders_assumed,
-        "{} moving partitions: the sizes do not contain the in-sync replicas. Assumed: all current replicas": (
+        "moving partitions whose sizes do not contain the leader: {}. Assumed: the first broker in the plan that "
+        "already holds the partition, otherwise the broker with the lowest id that holds it": measured.leaders_assumed,
+        "moving partitions whose sizes do not contain the in-sync replicas: {}. Assumed: all current replicas": (
             measured.in_sync_assumed
         ),
         "warning: out-of-sync followers of moving partitions: {}. They use the throttle while they catch up, and the "
         "estimate does not include their bytes": measured.lagging,
-        "warning: {} followers of the plan's partitions exist, but are out of sync, and the estimate does not include "
-        "the bytes that they lack"
+        "warning: followers of the plan's partitions that exist, but are out of sync: {}. The estimate does not "
+        "include the bytes that they lack"
         f"{'' if live else '. If the move is running, an estimate with --bootstrap-server includes them'}": (
             measured.behind
         ),
-        f"{{}} partitions of the plan have no known size. Assumed: --assume-size for each, with the plan's "
-        f"first broker as the leader: {measured.assumed}": measured.assumed.partitions,
+        "partitions of the plan without a known size: {}. Assumed: --assume-size for each, with the plan's first "
+        f"broker as the leader: {measured.assumed}": measured.assumed.partitions,
     }
     for line, count in counts.items():
         if count:

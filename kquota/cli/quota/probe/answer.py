@@ -10,7 +10,7 @@ from kquota.cli.contract import DONE, NOT_YET
 from kquota.cli.output import Answer, Part, hidden, key, rounded, spread
 from kquota.cli.quota.sentences import amount, headline, whom, wrapped
 from kquota.cli.table import aligned
-from kquota.measure import human_bytes, human_rate
+from kquota.measure import counted, human_bytes, human_rate
 from kquota.probe import verdict
 from kquota.probe.load import BYTES, KEYS, Kind, Load
 from kquota.probe.verdict import GOOD, Reading, Verdict
@@ -133,7 +133,7 @@ class ReadingShown(Part):
             expected = amount(KEYS[kind], self.expected) if kind in BYTES else f"{self.expected:.3g}/s"
             cells += [expected, f"{self.difference * 100:+.1f} %"]
         waits = self.throttled
-        cells.append(f"{waits.count} times" if waits.count else "never")
+        cells.append(counted(waits.count, "time") if waits.count else "never")
         cells.append("" if waits.mean_ms is None else f"{waits.mean_ms:.0f} ms")
         cells.append(f"{waits.longest_ms} ms" if waits.count else "")
         return cells
