@@ -80,7 +80,7 @@ THOROUGH: Final = {
     "tests/spark/test_estimate.py": "the sums on Spark, for many plans; the whole command stays",
     "tests/spark/test_live.py": "estimates of a live cluster",
     "tests/spark/test_move_effect.py": "the sums of a report",
-    "test_a_paused_twin_writes_nothing_after_a_takeover": "a process stopped at each of its writes; one stays",
+    "test_a_paused_twin_writes_nothing_after_a_takeover": "a process stopped at each of its writes; fakes stay",
     "test_kafkas_own_tool_reads_the_same_file": "each security protocol, with Kafka's own tool",
     "test_no_secret_is_visible": "each security protocol, with and without tracebacks",
     "test_an_unanswered_handshake_ends_by_the_deadline": "servers that never answer",
@@ -89,6 +89,16 @@ THOROUGH: Final = {
     "test_scram_over_the_admin_api_is_printed_like_kafka": "each release, with Kafka's own tool",
     "test_a_move_of_kafkas_tool_is_cancelled_with_kafkas_messages": "a second journey of --cancel",
     "test_one_resume_of_two_runs_restores_all_rates": "a second journey of move resume",
+    "test_the_throttle_changes_while_waves_wait": "a second move in waves; the same rules on fakes stay",
+    "test_the_limit_holds_on_the_cluster": "a third move in waves; the same rules on fakes stay",
+    "test_trouble_outside_the_plan_refuses_the_move": "a broker killed before a move; the same rules on fakes stay",
+    "test_a_throttle_below_the_write_rate_is_refused_unless_forced": "a load for ten seconds; the rules stay",
+    "test_export_applied_to_an_empty_cluster_exports_the_same_bytes": "all forms of quotas on brokers; the law stays",
+    "test_replication_throttles_in_a_document[4.3.1 Admin API]": "the journey on ZooKeeper stays",
+    "test_the_jobs_follow_a_move_and_report_that_it_was_taken_back[3.9.1 ZooKeeper]": "the journey on 4.3.1 stays",
+    "test_no_replica_returns_to_a_dead_broker": "a broker killed and started again; the same rules on fakes stay",
+    "test_a_returning_broker_is_throttled_until_it_is_in_sync": "a broker killed and started again; fakes stay",
+    "test_a_running_move_gets_another_throttle[4.3.1 Admin API-a deadline]": "a second move; a rate stays",
 }
 """A part of a test's id, and the reason why it takes longer than a first run should."""
 KEPT: Final = (
@@ -98,7 +108,6 @@ KEPT: Final = (
     "test_a_run_continues_over_the_other_connection[--zookeeper-3.9.1 ZooKeeper-znodes]",
     "test_doctor_leaves_throttles_of_other_hosts_unchanged[4.3.1 Admin API-a topic]",
     "test_two_moves_on_the_same_brokers[a topic-order0-4.3.1 Admin API]",
-    "test_a_paused_twin_writes_nothing_after_a_takeover[8-3.9.1 ZooKeeper]",
     "test_no_secret_is_visible[SCRAM-SHA-512 over TLS",
 )
 """Parts of ids that run in all cases."""
