@@ -29,6 +29,8 @@ API_VERSION: Final = "kafka.strimzi.io/v1"
 _GROUP: Final = "kafka.strimzi.io/"
 _KIND: Final = "KafkaUser"
 _LISTS: Final = ("List", "KafkaUserList")
+_NO_USERS: Final = "apiVersion: v1\nkind: List\nitems: []\n"
+"""The text without users. An empty text would look like a file that was not written completely."""
 _RESOURCE_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.A)
 _LONGEST_NAME: Final = 253
 _TLS_PREFIX: Final = "CN="
@@ -50,7 +52,7 @@ def write(document: Document) -> ForeignText:
             losses = (*losses, Loss(what=str(entity), why=why))
         else:
             lines += _resource(str(entity.user), limits)
-    return ForeignText(text="".join(f"{line}\n" for line in lines), losses=losses)
+    return ForeignText(text="".join(f"{line}\n" for line in lines) or _NO_USERS, losses=losses)
 
 
 def _wrong(entity: Entity, limits: Limits) -> str | None:

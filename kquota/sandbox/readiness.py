@@ -27,7 +27,12 @@ def unregistered(keeper: Process, port: int, broker: SandboxBroker) -> None:
 
     Raises Refused if ZooKeeper ends, or the session does not end in time.
     """
-    _until(lambda: f"/brokers/ids/{broker.id}\n" not in _four_letters(port, b"dump"), [keeper])
+
+    def has_ended() -> bool:
+        sessions = _four_letters(port, b"dump")
+        return sessions != "" and f"/brokers/ids/{broker.id}\n" not in sessions
+
+    _until(has_ended, [keeper])
 
 
 def brokers(all_of_them: Sequence[SandboxBroker], wanted: Sequence[SandboxBroker]) -> None:

@@ -73,10 +73,7 @@ def kept(document: Document, found: ForeignText) -> dict[Entity, Limits]:
 @given(document=every_document)
 def test_what_is_written_is_read_again_except_for_the_losses(form: str, document: Document) -> None:
     found = WRITERS[form](document)
-    if form == "rpk" or found.text:
-        assert READERS[form](found.text, "f").limits == kept(document, found)
-    else:
-        assert kept(document, found) == {}
+    assert READERS[form](found.text, "f").limits == kept(document, found)
 
 
 @given(document=every_document)
@@ -235,7 +232,8 @@ def test_each_loss_is_named(form: str, entity: Entity, limits: Limits, why: str)
 def test_two_users_of_one_kafkauser_are_both_named() -> None:
     limits = {REQUEST_PERCENTAGE: 5.0}
     found = strimzi.write(Document(limits={Entity(user="a"): limits, Entity(user="CN=a"): limits}))
-    assert (found.text, [loss.what for loss in found.losses]) == ("", ["user 'CN=a'", "user 'a'"])
+    assert [loss.what for loss in found.losses] == ["user 'CN=a'", "user 'a'"]
+    assert yaml.safe_load(found.text)["items"] == []
 
 
 @pytest.mark.parametrize("form", WRITERS)
