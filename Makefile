@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BEGAN := $(shell date +%s)
 
-.PHONY: demo test test-thorough test-all unit check torture mutants fuzz bench man
+.PHONY: demo test test-thorough test-all unit check torture mutants fuzz fuzz-guided bench man
 .DELETE_ON_ERROR:
 
 demo: .venv/java.stamp
@@ -48,6 +48,10 @@ bench: .venv/java.stamp .venv/bench.stamp
 # It prints its seed. FUZZ="--executions 10000000 --seed 1" chooses both.
 fuzz: .venv/installed.stamp
 	@$(BIN)/python -m tests.fuzz $(FUZZ)
+
+# The same readers, guided by coverage (Linux). FUZZ="--executions 1000000 --seed 1" chooses both.
+fuzz-guided: .venv/installed.stamp
+	@$(BIN)/python -m tests.fuzz.guided $(FUZZ)
 
 man: .venv/installed.stamp
 	@$(BIN)/python -m man.generate

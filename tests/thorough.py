@@ -115,6 +115,7 @@ PROCESSES: Final = (
     "tests/cli/",
     "tests/completions/",
     "tests/documents/",
+    "tests/fuzz/test_guided.py",
     "tests/man/",
     "tests/packaging/",
     "tests/sandbox/",

@@ -147,7 +147,7 @@ def _in_json(random: Random, data: bytes) -> bytes | None:
     """Return JSON of which one value has changed, or is missing, or has another key. None if the data is not JSON."""
     try:
         document = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     places: list[tuple[Any, Any]] = []
     left = [document]
