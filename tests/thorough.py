@@ -136,6 +136,7 @@ SLOW: Final = (
     "tests/stores/login/test_oauth.py",
     "tests/stores/record/test_topic_record.py",
     "tests/test_bounded_readers.py",
+    "test_junk_is_refused_before_it_takes_much_more_memory_than_its_text",
     "at_most_eight_times_its_size",
     "test_ten_thousand_clients_are_read_and_joined",
     "test_a_file_of_topics_has_at_most_100_000",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.errors import Invalid
-from kquota.quota import yaml_source
+from kquota.quota import document_text, yaml_source
 from kquota.quota.document import NOBODY, Document, Scope
 from kquota.quota.document_text import as_json, read, text, unfit, written
 from kquota.quota.entity import Entity
@@ -302,16 +302,30 @@ REFUSED = {
         "2:1: owns: more than 10,000 patterns, or",
     ),
     "patterns that are not a list": ("version: 1\nowns: team-*", "2:7: owns: must be a list"),
-    "too many entities": (
-        f"version: 1\nusers: {{{','.join(f'{n}: {{}}' for n in range(200_001))}}}",
-        "more than 200,000 entries in one document. Split it",
-    ),
     "too long a list of throttled replicas": (
         f"version: 1\nreplication-throttles: {{topics: {{t: {{{LEADER_REPLICAS}: '{'0:1,' * 10_000}'}}}}}}",
         "2:77: topic 't': leader.replication.throttled.replicas: the value is 40,000 bytes long",
     ),
     "a thousand brackets": ("version: 1\nusers: " + "[" * 1000, "2:8: users: must be a mapping"),
 }
+
+
+TOO_MANY = {
+    "users": ("version: 1\nusers: {a: {}, b: {}, c: {}}", "2:23: "),
+    "a user and its clients": ("version: 1\nusers: {a: {clients: {b: {}, c: {}}}}", "2:30: "),
+    "a topic and users": (
+        "version: 1\nreplication-throttles: {topics: {t: {}}}\ndefault-user: {}\nusers: {a: {}}",
+        "4:9: ",
+    ),
+    "unreadable quotas": ("version: 1\nunreadable: [a, b, c]", "2:20: "),
+}
+
+
+@pytest.mark.parametrize(("document", "place"), TOO_MANY.values(), ids=TOO_MANY)
+def test_a_document_has_a_largest_number_of_entries(document: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document_text, "_MOST_ENTRIES", 2)
+    with pytest.raises(Invalid, match=f"{place}more than 2 entries in one document. Split it"):
+        read(document, "x")
 
 
 @pytest.mark.parametrize(("document", "reason"), REFUSED.values(), ids=REFUSED)
