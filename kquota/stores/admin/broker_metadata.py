@@ -25,7 +25,7 @@ class WireSight:
         self._wire = wire
 
     def behind(self, wanted: Mapping[str, int]) -> int:
-        """Return the number of brokers that do not show the `wanted` topics, including brokers that do not answer."""
+        """Also count the brokers that do not answer."""
         named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in wanted]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=1)
         answers = self._wire.ask_each(dict.fromkeys(self._wire.brokers(), request))
@@ -33,7 +33,7 @@ class WireSight:
 
 
 def fenced(wire: Wire) -> frozenset[BrokerId]:
-    """Return the brokers that are registered but not alive. Releases before Kafka 4.0 do not report them."""
+    """Return the brokers that are registered but fenced, or an empty set before Kafka 4.0 (no broker reports them)."""
     request = DescribeClusterRequest(include_fenced_brokers=True, min_version=_WITH_FENCED)
     try:
         answer = wire.ask(request)

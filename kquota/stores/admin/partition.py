@@ -45,7 +45,7 @@ _Answer = TypeVar("_Answer", int, "Fetched")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """The records from `offset`: the requested offset, or the first offset in the log if that one is out of range.
+    """The records from `offset`: the requested offset, or the first offset in the log after OFFSET_OUT_OF_RANGE.
 
     `start` is the first offset in the log, and `end` is the high watermark.
     """
@@ -61,7 +61,7 @@ class Produced:
     """The answer to one batch.
 
     `code` is 0 for an acknowledgement, and None without an answer. `offset` is the offset of the acknowledged batch,
-    which can be another host's batch with the same sequence. `maybe` is True if the batch may be in the log.
+    which can be another host's batch with the same sequence, or -1. `maybe` is True if the batch may be in the log.
     """
 
     code: int | None
@@ -76,7 +76,7 @@ class Produced:
 
 
 def leader(topic: Any) -> BrokerId | None:
-    """Return the leader of the first partition in an answer to Metadata, or None without a leader."""
+    """Return the leader of the first partition of a topic from Metadata, or None without a leader or partitions."""
     found = topic.partitions[0].leader_id if topic.partitions else -1
     return None if found < 0 else BrokerId(found)
 
@@ -92,7 +92,7 @@ class PartitionLog:
         self._absent_since: float | None = None
 
     def fetch(self, offset: int, deadline: Deadline) -> Fetched:
-        """Return committed records from `offset`. The data can be empty although the log has more records.
+        """Return committed records from `offset`. The data can be empty even if the log has more records.
 
         Verifies the topic's id. Raises Unreachable at the deadline, and Refused or Forbidden if another attempt cannot
         help.
@@ -100,7 +100,7 @@ class PartitionLog:
         return self._asked(lambda broker: self._fetched(broker, offset, deadline), deadline)
 
     def produce(self, batch: bytes, deadline: Deadline) -> Produced:
-        """Send the batch once. Raises nothing, because `Produced` also describes failures."""
+        """Send the batch once. A failed write raises nothing, because `Produced` also describes failures."""
         if self._leader is None:
             return Produced(code=None, reason=f"{self._prefix}{_NO_LEADER}", maybe=False)
         try:

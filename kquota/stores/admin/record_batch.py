@@ -95,7 +95,7 @@ def _old(offset: int) -> Batch:
 
 
 def _batch(data: memoryview) -> Batch:
-    # The checksum is not verified, because the broker has verified it, and TCP has its own checksum.
+    # The checksum is not verified, because the broker has verified it, and TCP also uses checksums.
     found = DefaultRecordBatch(data)
     ours = found.producer_id == PRODUCER_ID and not found.is_control_batch
     items, nonce = _items(found) if ours else ((), None)

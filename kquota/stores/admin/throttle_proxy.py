@@ -157,7 +157,7 @@ class _Joined:
 
 
 def _decoded(key: int, version: int, frame: bytes) -> Any | None:
-    """Return the response, or None if its class is unknown or it is an error without fields."""
+    """Return the response, or None if its class is unknown or it is an ApiVersions error."""
     of = ResponseClassRegistry.get_response_class(RequestHeader(request_api_key=key, request_api_version=version))
     if of is None:
         return None
