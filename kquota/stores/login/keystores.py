@@ -105,7 +105,7 @@ def identity(found: Mapping[str, str], prefix: str, where: str) -> Identity | No
 
 
 def holds_bare_key(found: Identity) -> bool:
-    """Return True if the file contains a key that may be unencrypted."""
+    """Return True if this is a PEM file with a key that may be unencrypted."""
     return isinstance(found, PemFile) and any(
         mark in bounded.file_bytes(found.path, bounded.STORE) for mark in _BARE_KEY
     )

@@ -72,7 +72,7 @@ def _answer(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> d
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: object) -> None:
-        """Follow no redirect, because it would send the secret to another server."""
+        """Do not follow the redirect, because that would send the secret to another server."""
 
 
 def _posted(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> bytes:
