@@ -52,7 +52,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """The shared record of one cluster: its creation, examination and deletion.
+    """Creates, examines and deletes the shared record of one cluster.
 
     `znodes` is None if the caller did not name the ZooKeeper. `files` are the journals of this host.
     """
