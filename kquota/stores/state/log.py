@@ -21,7 +21,7 @@ CLOCK_MONOTONIC stops then on Linux, but not on macOS, which has no CLOCK_BOOTTI
 
 
 def now() -> float:
-    """Return the seconds since a fixed moment. The value never decreases."""
+    """Return the seconds since a fixed moment. The value does not decrease until the machine restarts."""
     return time.clock_gettime(_CLOCK)
 
 
