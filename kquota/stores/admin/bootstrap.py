@@ -143,7 +143,7 @@ def _is_final(error: BaseException) -> bool:
 def failed(
     error: BaseException, bootstrap_server: str, protocol: str, seconds: float, names: ArgumentNames
 ) -> KquotaError:
-    """Return the error that explains why no broker was reached, and which argument to change."""
+    """Return the error that explains why no server was reached, and which argument to change."""
     option = names.command_config
     where = f"Kafka at {bootstrap_server}"
     if isinstance(error, KquotaError):

@@ -48,7 +48,7 @@ def _shows(answer: Any, wanted: Mapping[str, int]) -> bool:
 
 
 def _led(topic: Any) -> int:
-    """Return the number of partitions that have a leader, or -1 after a permanent error."""
+    """Return the number of partitions with a leader, 0 after an error of `_NOT_YET`, or -1 after another error."""
     if topic.error_code:
         return 0 if topic.error_code in _NOT_YET else -1
     return sum(partition.leader_id >= 0 and not partition.error_code for partition in topic.partitions or ())

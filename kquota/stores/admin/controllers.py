@@ -46,8 +46,8 @@ class ControllerMetadata(ClusterMetadata):  # type: ignore[misc]
         return DescribeClusterRequest(endpoint_type=_CONTROLLERS, min_version=1)
 
     def update_metadata(self, metadata: Any) -> None:
-        """Update the metadata, as ClusterMetadata does. An error, or an answer without an active controller, raises
-        KafkaError, so that kafka-python asks again.
+        """Update the metadata, as ClusterMetadata does. Raises KafkaError for an error in the answer, and for an answer
+        without an active controller, so that kafka-python asks again.
         """
         error: Exception | None = None
         if metadata.error_code:
@@ -133,7 +133,7 @@ def reported(wire: Wire) -> str | None:
 
 
 def must_be_active(wire: Wire) -> None:
-    """Raise Unreachable if no controller answers the brokers of a KRaft cluster, because kquota then cannot write.
+    """Raise Unreachable if the brokers of a KRaft cluster reach no active controller. Without one, no write succeeds.
 
     kquota checks this once for each connection, because a broker without a controller holds a write for its whole
     time-out.

@@ -27,9 +27,9 @@ _OUT_OF_RANGE: Final = 1
 _TOO_LARGE: Final = (10, 18)
 NO_LEADER_YET: Final = 5
 _MAYBE_APPENDED: Final = (-1, 7, 13, 20, 56)
-"""Answers after which the batch may be in the log: internal errors, a time-out, too few replicas after the append."""
+"""Error codes after which the batch may be in the log, for example a time-out, or too few replicas after the append."""
 _PASSING: Final = (*_MAYBE_APPENDED, ABSENT, NO_LEADER_YET, 6, 9, 19, 74, 75, 78, 100, 103)
-"""Answers after which another attempt can help, for example because the partition is new or its leader has changed."""
+"""Error codes after which another attempt can help, for example because the partition is new."""
 
 _ABSENT_SECONDS: Final = 3.0
 """The seconds after which a missing topic counts as deleted, because a broker may not know a new topic yet."""
@@ -122,7 +122,7 @@ class PartitionLog:
         )
 
     def refusal(self, code: int | None, reason: str) -> Refused:
-        """Return the error for an answer that another attempt does not change."""
+        """Return the error for an answer that another attempt cannot change."""
         if code == FORBIDDEN:
             return Forbidden(f"{reason}. This user needs READ and WRITE on the topic")
         if code in _TOO_LARGE:
@@ -160,7 +160,7 @@ class PartitionLog:
             return self._passing(answer.error_code)
         found = next((one for topic in answer.responses for one in topic.partitions), None)
         if found is None:
-            # A throttled fetch has no partitions. A broker never sends a batch larger than the quota allows in 10 s.
+            # A throttled fetch returns no partitions. The broker never sends a batch that exceeds 10 s of the quota.
             return f"broker {broker} throttles this client, whose consumer_byte_rate or request_percentage is too low"
         if found.error_code == _OUT_OF_RANGE:
             start = self._asked(lambda leader: self._first_offset(leader, deadline), deadline)

@@ -45,7 +45,7 @@ def code_of(kind: Kind) -> int:
 
 
 def own_source(resource: Resource) -> int:
-    """Return the code of the source for values that are set on this resource. They override all other sources."""
+    """Return the code of the source for values that are set on this resource. These values override all others."""
     wire = _WIRE[resource.kind]
     default = wire.default_source if isinstance(resource.name, Default) else None
     return (default or wire.source).code

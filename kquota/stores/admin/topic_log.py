@@ -50,7 +50,7 @@ class WireLog:
         self.foreign = 0
         """The number of ignored records: of other producers, without a text key, or in an unsupported codec."""
         self.truncated = False
-        """True if records were deleted from the log, by DeleteRecords or by an unclean leader election."""
+        """True if records were deleted from the log, by DeleteRecords, retention or an unclean leader election."""
 
     @property
     def identity(self) -> str:
@@ -165,8 +165,9 @@ class WireLog:
 def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
     """Return the log of the shared record, or None if the topic does not exist. Sends one request.
 
-    Each call of the log ends after `seconds`. Raises Forbidden without a permission, whether or not the topic exists,
-    Refused for several partitions, a cluster without topic ids (before Kafka 2.8) or another error, and Unreachable.
+    Each call of the log ends after `seconds`. Raises Forbidden without a permission, even if the topic does not exist.
+    Raises Refused for several partitions, a cluster without topic ids (before Kafka 2.8) or another error. Raises
+    Unreachable without an answer.
     """
     (found,) = wire.metadata([name]).topics
     if found.error_code == ABSENT:

@@ -22,7 +22,7 @@ BEAT_SECONDS: Final = 5.0
 WRITE_SECONDS: Final = LEASE_SECONDS / 2
 """The seconds after its last confirmed beat in which a holder may write to the cluster."""
 _MOST: Final = 2**53
-"""The upper bound of a valid term or beat. kquota cannot reach it, because both only grow by one at a time."""
+"""The upper bound of a valid term or beat. kquota never reaches it, because both grow by one at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,7 @@ class ZnodeLock:
             raise Busy(f"the session with ZooKeeper ended, which released its lock ({now}). Nothing more is written")
 
     def _taken(self, data: bytes, *, take_over: bool) -> bytes:
-        """Take the lock, even from a process of this machine that has ended but has an open session. Raises Busy."""
+        """Take the lock. Without `take_over`, raises Busy if another process holds the lock and may be alive."""
         for _ in range(_TRIES):
             nodes = self._znodes.read_all([ROOT, LOCK])  # /kquota is read first, because a later holder changes it
             root, node = nodes[ROOT], nodes[LOCK]
