@@ -33,7 +33,7 @@ class WireSight:
 
 
 def fenced(wire: Wire) -> frozenset[BrokerId]:
-    """Return the brokers that are registered but fenced, or an empty set before Kafka 4.0 (no broker reports them)."""
+    """Return the fenced brokers. The set is empty before Kafka 4.0, which does not report them."""
     request = DescribeClusterRequest(include_fenced_brokers=True, min_version=_WITH_FENCED)
     try:
         answer = wire.ask(request)

@@ -162,7 +162,7 @@ class WireConfigs:
 
 
 def _rounds(resources: Collection[Resource]) -> Iterator[list[Resource]]:
-    """Yield the resources of each round of requests. A request can contain only one broker or the broker default."""
+    """Yield the resources of each round of requests: brokers, groups of shared resources, and the broker default."""
     for kind in RESOURCES:
         if those := [resource for resource in resources if resource.kind == kind and resource.of_broker]:
             yield those

@@ -161,7 +161,7 @@ class PartitionLog:
         found = next((one for topic in answer.responses for one in topic.partitions), None)
         if found is None:
             # A throttled fetch returns no partitions. The broker never sends a batch that exceeds 10 s of the quota.
-            return f"broker {broker} throttles this client, whose consumer_byte_rate or request_percentage is too low"
+            return f"broker {broker} throttles this client: its consumer_byte_rate or request_percentage is too low"
         if found.error_code == _OUT_OF_RANGE:
             start = self._asked(lambda leader: self._first_offset(leader, deadline), deadline)
             return self._words(_OUT_OF_RANGE) if start == offset else self._fetched(broker, start, deadline)

@@ -220,7 +220,7 @@ class TopicRecord:
         if self._waiting is None or before not in ("", found.mark):
             raise LockHeld(
                 f"{found.holder} holds the lock of this cluster. Try again later. "
-                f"If it has died, the lock is free in {left:.0f} s",
+                f"If that process is dead, the lock is free in {left:.0f} s",
                 lock=found,
                 left=left,
             )

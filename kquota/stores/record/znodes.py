@@ -80,7 +80,7 @@ class ZnodeLock:
         """Raise Busy if this process took the lock and `node` is not its lock."""
         if self._mine is not None and (node is None or node.data != self._mine):
             now = "now free" if node is None else f"now held by {_holder(node)}"
-            raise Busy(f"the session with ZooKeeper ended, which released its lock ({now}). Nothing more is written")
+            raise Busy(f"the ZooKeeper session ended, so its lock was released ({now}). Nothing more is written")
 
     def _taken(self, data: bytes, *, take_over: bool) -> bytes:
         """Take the lock. Without `take_over`, raises Busy if another process holds the lock and may be alive."""

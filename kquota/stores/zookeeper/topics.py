@@ -80,7 +80,7 @@ def requested(node: Node | None) -> dict[TopicPartition, Replicas]:
                 raise ValueError("an entry of partitions is not an object")
             topic, number = entry.get("topic"), entry.get("partition")
             if not isinstance(topic, str) or wrong_topic_name(topic) or not _is_number(number):
-                raise ValueError("an entry of partitions names no partition")
+                raise ValueError("an entry of partitions does not name a partition")
             found[TopicPartition(topic, int(str(number)))] = brokers(entry.get("replicas"), "replicas")
         return found
     except ValueError as error:
