@@ -53,7 +53,7 @@ class OffsetsAnswer:
 
 
 class _Header(RequestHeader, init=False):  # type: ignore[misc,call-arg]
-    """A header for a request whose answer `_Answered` decodes."""
+    """The header of a request. `_Answered` decodes the answer to this request."""
 
     def get_response_class(self) -> Any:
         return _Answered(self.request_api_version)

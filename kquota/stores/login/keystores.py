@@ -149,7 +149,7 @@ def _inline_key(found: InlinePem, where: str) -> PrivateKeyTypes:
 
 
 def _located(found: Mapping[str, str], store: str, where: str) -> tuple[Path, bytes, bool] | None:
-    """Return the file of a store, its bytes, and whether they are PEM. None without a location."""
+    """Return the file of a store, its bytes, and whether they are PEM, or None without a location."""
     location, declared = found.get(f"{store}.location"), found.get(f"{store}.type", "").upper()
     if declared and declared not in _TYPES:
         raise Invalid(f"{where}: {store}.type={declared}: kquota reads {' and '.join(_TYPES[:2])}")

@@ -70,7 +70,7 @@ class Shared(Protocol):
         """
 
     def flush(self) -> None:
-        """Write every run whose `put` the record has delayed."""
+        """Write every run that `put` has not yet written."""
 
 
 class Unshared:

@@ -84,7 +84,7 @@ class Log(Protocol):
     def offer(self, entries: Sequence[Entry]) -> None:
         """Send the entries once, without reading them back, and ignore the answer.
 
-        Only for entries that are not essential. The log must not be used afterwards.
+        Use this only for entries that are not essential, and do not use the log afterwards.
         """
 
 

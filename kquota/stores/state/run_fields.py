@@ -271,6 +271,6 @@ _FIELDS: Final[Mapping[str, _Codec]] = {
 _IF_ANY: Final = ("paused", "broker_rates", "limits", "course")
 """The fields that `written` leaves out if they have no value."""
 _SINCE_3: Final = ("owner", "reason", "crowded", *_IF_ANY)
-"""The fields that a journal of version 2 does not have. The first journals of version 3 also lack `_IF_ANY`."""
+"""Fields that a version 2 journal does not have. The first journals of version 3 also lack the fields of `_IF_ANY`."""
 
 assert set(_FIELDS) | {"stamp"} == {field.name for field in fields(Run)}
