@@ -56,7 +56,7 @@ def following(sequence: int) -> int:
 
 
 def encode(entries: Sequence[Entry], sequence: int, nonce: bytes) -> bytes:
-    """Encode the entries as one batch. Its first record has this sequence, and each record has the nonce in a header."""
+    """Encode the entries as one batch. The first record has this sequence. Each record has the nonce in a header."""
     builder = DefaultRecordBatchBuilder(
         magic=_MAGIC,
         compression_type=DefaultRecordBatch.CODEC_NONE,
