@@ -105,7 +105,7 @@ class MemoryCluster:
             if setting in self.broken:
                 errors[setting] = self.broken[setting]
             elif self._reachable(setting):
-                errors[setting] = Unreachable(f"broker {setting.name} is registered as alive, but did not answer")
+                errors[setting] = Unreachable(f"broker {setting.name} is registered, but did not answer")
             else:
                 self.writes += 1
                 self.write(setting, value)

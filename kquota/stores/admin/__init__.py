@@ -15,13 +15,13 @@ _HOMES: Final = {
     "ListGroupsRequest": "kafka.protocol.admin.groups",
     "OffsetFetchRequest": "kafka.protocol.consumer.group",
 }
-"""The module that defines each name that kafka-python's connection manager imports from a package."""
+"""The modules that define the names that kafka-python's connection manager imports from its packages."""
 
 
 def _execute_late(name: str) -> None:
     """Register a package of kafka-python, but execute it only when code reads a name from it.
 
-    `import kafka` also imports its consumer, producer and admin client, and the packages of messages read the schemas
+    `import kafka` also imports its consumer, producer and admin client, and the packages of messages load the schemas
     of 60 requests. These imports take a third of the time of a short command, and kquota needs hardly any of them.
     """
     spec = find_spec(name)

@@ -35,14 +35,14 @@ class Manager(PatientManager):
 
     def __init__(self, net: NetworkSelector, **settings: Any) -> None:
         self.ended = Future()
-        """A future that is done when the start has succeeded or failed."""
+        """A future that is done when the bootstrap has succeeded or failed."""
         self.failure: BaseException | None = None
         """The error that best explains the failure, or None."""
         super().__init__(net, **settings)
 
     def get_connection(self, node_id: Any, *arguments: Any, **keywords: Any) -> Any:
-        """Return a connection, as PatientManager does. Until the start has ended, also watch for errors before and
-        after the first answer.
+        """Return a connection, as PatientManager does. Until the bootstrap has ended, also watch for errors before
+        and after the first answer.
         """
         connection = super().get_connection(node_id, *arguments, **keywords)
         if not self.ended.is_done:
@@ -95,7 +95,7 @@ def first(
     give_up: float,
     kind: type[Manager] = Manager,
 ) -> tuple[Manager, BaseException | None]:
-    """Connect a manager to the first server that answers. Return the manager, and the error if the start failed.
+    """Connect a manager to the first server that answers. Return the manager, and the error if the bootstrap failed.
 
     `failed` explains the error. Each server gets a share of the remaining time. After a refused login or certificate,
     kquota tries no other server.
@@ -115,7 +115,7 @@ def first(
 
 
 def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseException | None:
-    """Wait until the server reports the brokers of the cluster. Return None, or the error if it does not."""
+    """Wait until the server reports the brokers or controllers. Return None, or the error that prevented this."""
 
     async def started() -> None:
         done = manager.bootstrap_async(int(seconds * 1000))
@@ -143,7 +143,7 @@ def _is_final(error: BaseException) -> bool:
 def failed(
     error: BaseException, bootstrap_server: str, protocol: str, seconds: float, names: ArgumentNames
 ) -> KquotaError:
-    """Return the error that explains why no broker was reached, and which argument to change."""
+    """Return the error that explains why no server was reached, and which argument to change."""
     option = names.command_config
     where = f"Kafka at {bootstrap_server}"
     if isinstance(error, KquotaError):

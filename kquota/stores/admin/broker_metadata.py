@@ -25,7 +25,7 @@ class WireSight:
         self._wire = wire
 
     def behind(self, wanted: Mapping[str, int]) -> int:
-        """Return the number of brokers that do not show the `wanted` topics, including brokers that do not answer."""
+        """Also count the brokers that do not answer."""
         named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in wanted]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=1)
         answers = self._wire.ask_each(dict.fromkeys(self._wire.brokers(), request))
@@ -33,7 +33,7 @@ class WireSight:
 
 
 def fenced(wire: Wire) -> frozenset[BrokerId]:
-    """Return the brokers that are registered but not alive. Releases before Kafka 4.0 do not report them."""
+    """Return the fenced brokers. The set is empty before Kafka 4.0, which does not report them."""
     request = DescribeClusterRequest(include_fenced_brokers=True, min_version=_WITH_FENCED)
     try:
         answer = wire.ask(request)
@@ -48,7 +48,7 @@ def _shows(answer: Any, wanted: Mapping[str, int]) -> bool:
 
 
 def _led(topic: Any) -> int:
-    """Return the number of partitions that have a leader, or -1 after a permanent error."""
+    """Return the number of partitions with a leader, 0 after an error of `_NOT_YET`, or -1 after another error."""
     if topic.error_code:
         return 0 if topic.error_code in _NOT_YET else -1
     return sum(partition.leader_id >= 0 and not partition.error_code for partition in topic.partitions or ())

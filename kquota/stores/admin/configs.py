@@ -45,9 +45,9 @@ _SHOW: Final[Mapping[Kind, NextStep]] = {
 class WireConfigs:
     """The configs of resources through the Admin API. Implements `Configs`.
 
-    kquota asks each broker for its own configs and loggers, and the first broker that answers for all other configs.
-    Once that broker has shown a new value, it never shows the previous value again. Another broker may still show the
-    previous value.
+    kquota asks each broker for its own configs and loggers. For all other configs, kquota asks the first broker that
+    answers. Once that broker has shown a new value, it never shows the previous value again. Another broker may still
+    show the previous value.
     """
 
     def __init__(self, wire: Wire, must_hold: Callable[[], None] = lambda: None) -> None:
@@ -146,8 +146,8 @@ class WireConfigs:
         return found
 
     def _by_broker(self, resources: Iterable[Resource]) -> dict[BrokerId, list[Resource]]:
-        """Group the resources by the broker to ask. Dead brokers are left out. Raises Unreachable if no other broker is
-        left to ask.
+        """Group the resources by the broker to ask. Dead brokers are left out. Raises Unreachable if no broker is left
+        to ask for shared resources.
         """
         alive = self._wire.brokers()
         reader = next((broker for broker in alive if broker not in self._silent), None)
@@ -162,7 +162,7 @@ class WireConfigs:
 
 
 def _rounds(resources: Collection[Resource]) -> Iterator[list[Resource]]:
-    """Yield the resources of each round of requests. A request can contain only one broker or the broker default."""
+    """Yield the resources of each round of requests: brokers, groups of shared resources, and the broker default."""
     for kind in RESOURCES:
         if those := [resource for resource in resources if resource.kind == kind and resource.of_broker]:
             yield those
@@ -230,7 +230,7 @@ def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaErro
 
 
 def _maybe_written(resource: Resource) -> tuple[str, NextStep | StepFor]:
-    """Return the end of an error message about a write that may have been made."""
+    """Return the end of an error message about a change that may have been written."""
     step: NextStep | StepFor = NextStep.SHOW_BROKER_DEFAULTS
     if resource.name is not DEFAULT:
         step = StepFor(_SHOW[resource.kind], str(resource.name))

@@ -35,7 +35,7 @@ _LARGEST_ANSWER: Final = 512 * 2**20  # kafka-python's default of 1 MB is too sm
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class LiveBroker:
-    """A live broker from metadata."""
+    """A live broker, as the metadata describes it."""
 
     id: BrokerId
     host: str
@@ -62,8 +62,8 @@ class Wire:
         """Connect to the first address in `bootstrap` (host:port, separated by commas) that answers.
 
         `security` has kafka-python's settings (`login.settings`). `throttled` is called before each wait for a broker
-        that throttles this client (KIP-219). `names` are the names of the arguments in errors. Raises Unreachable after
-        at most `deadline` seconds (or default.api.timeout.ms of `security`), and at once if every address refuses the
+        that throttles this client (KIP-219). Errors use the argument names in `names`. Raises Unreachable after at most
+        `deadline` seconds (or default.api.timeout.ms of `security`), and at once if every address refuses the
         connection or if TLS fails. Raises Refused if the login is refused, and Invalid for a malformed address.
         """
         # Normally, nothing is logged, because kafka-python's warnings are for its developers, and kquota reports the
@@ -152,7 +152,7 @@ class Wire:
         return self._oldest
 
     def metadata(self, topics: list[str] | None, broker: BrokerId | None = None, seconds: float | None = None) -> Any:
-        """Return a new MetadataResponse for `topics`, or for all (None). Also updates `brokers` and `controller`.
+        """Return a new MetadataResponse for `topics` (None: all topics). Also updates `brokers` and `controller`.
 
         `broker` and `seconds` are the same as for `ask`.
         """

@@ -27,8 +27,8 @@ _CONTROLLERS: Final = 2
 """The endpoint type of controllers in DescribeCluster."""
 _METADATA_VERSION: Final = 9
 _FIND_SECONDS: Final = 4.0
-"""The time limit of the search in seconds. The limit is short, because a broker that finds no controller holds
-requests that it must forward.
+"""The time limit in seconds of each request that looks for controllers. The limit is short, because a broker that finds
+no controller holds requests that it must forward.
 """
 _ACTIVE_SECONDS: Final = 8.0
 _POLL_SECONDS: Final = 0.1
@@ -39,15 +39,15 @@ _Topic = DescribeQuorumRequest.TopicData
 
 
 class ControllerMetadata(ClusterMetadata):  # type: ignore[misc]
-    """kafka-python's metadata, with the controllers in place of the brokers."""
+    """kafka-python's metadata, with the controllers instead of the brokers."""
 
     def metadata_request(self) -> Any:
-        """Return the request for the controllers, in place of the request for the brokers."""
+        """Return a request for the controllers instead of the brokers."""
         return DescribeClusterRequest(endpoint_type=_CONTROLLERS, min_version=1)
 
     def update_metadata(self, metadata: Any) -> None:
-        """Update the metadata, as ClusterMetadata does. An answer without an active controller is an error, so that
-        kafka-python asks again.
+        """Update the metadata, as ClusterMetadata does. Raises KafkaError for an error in the answer, and for an answer
+        without an active controller, so that kafka-python asks again.
         """
         error: Exception | None = None
         if metadata.error_code:
@@ -96,7 +96,7 @@ class ControllerWire(Wire):
     MANAGER = ControllerManager
 
     def refresh(self) -> None:
-        """Read again which controller is the active one. Keep the last answer if no controller answers."""
+        """Read again which controller is the active one. Keep the previous answer if this fails."""
         with contextlib.suppress(kafka_errors.KafkaError, Unreachable):
             answer = self.ask(self._manager.cluster.metadata_request(), None, _FIND_SECONDS)
             self._manager.cluster.update_metadata(answer)
@@ -133,7 +133,7 @@ def reported(wire: Wire) -> str | None:
 
 
 def must_be_active(wire: Wire) -> None:
-    """Raise Unreachable if no controller answers the brokers of a KRaft cluster, because kquota then cannot write.
+    """Raise Unreachable if the brokers of a KRaft cluster reach no active controller. Without one, no write succeeds.
 
     kquota checks this once for each connection, because a broker without a controller holds a write for its whole
     time-out.

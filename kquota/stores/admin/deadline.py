@@ -1,4 +1,4 @@
-"""The time limit of one call to the record's log, for all requests of the call together."""
+"""The time limit of one call to the log of the shared record. All requests of the call share this limit."""
 
 from __future__ import annotations
 

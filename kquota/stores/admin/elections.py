@@ -26,7 +26,7 @@ class WireElections:
         self._wire = wire
 
     def partitions(self) -> Mapping[TopicPartition, Partition]:
-        # Read the moves before the partitions, because a replica of a move that ends in between would look out of sync.
+        # Read the moves before the partitions. Otherwise, a replica of a move that ends in between looks out of sync.
         running = moving(self._wire)
         found = {
             TopicPartition(topic.name, state.partition_index): state

@@ -1,4 +1,4 @@
-"""A real client (librdkafka) that loads a scratch topic and measures how often brokers throttle the client."""
+"""A real client (librdkafka) that loads a scratch topic and measures its throughput and its throttle times."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from kquota.terms import BrokerId
 _OnProgress = Callable[[float], None]
 _POLL: Final = 0.02
 _AT_ONCE: Final = 500
-"""The maximum number of messages that one call takes from librdkafka."""
+"""The maximum number of records that one call takes from librdkafka."""
 _MOST_RECORD: Final = 50_000
 _RECORDS_A_FETCH: Final = 8
-"""The number of records in a fetch. Each record is its own batch, because a client cannot use a batch that a fetch
+"""The number of records in a fetch. Each batch has only one record, because a client cannot use a batch that a fetch
 contains only in part.
 """
 _LEAST_FILLED: Final = 2_000
@@ -53,7 +53,7 @@ minutes.
 
 
 class RdkafkaClient:
-    """Implements `ProbeClient`. `settings` is the login as librdkafka's settings (`rdkafka.settings`)."""
+    """Implements `ProbeClient`. `settings` has the login in librdkafka's format (`rdkafka.settings`)."""
 
     def __init__(self, bootstrap: str, settings: Mapping[str, Any], client_id: str) -> None:
         self._settings = {

@@ -50,7 +50,7 @@ class WireLogDirs:
         racks, names = self.brokers(), _Names()
         found = []
         for some in _together(brokers):
-            # Each broker gets its own request, because a request object keeps the version for its first broker.
+            # Each broker gets its own request, because a request object keeps the API version of the first broker.
             answers = self._answers({broker: DescribeLogDirsRequest(topics=wanted) for broker in some})
             for broker in some:
                 answer = answers.pop(broker)
@@ -133,7 +133,7 @@ _States: TypeAlias = Mapping[str, Mapping[int, _State]]
 def _by_broker(
     log_dirs: Iterable[LogDir], wanted: Callable[[Replica], bool]
 ) -> Mapping[BrokerId, Mapping[str, Sequence[int]]]:
-    """Return the partitions of the wanted replicas of each broker, by topic. A broker can have none."""
+    """Return the partitions of the wanted replicas of each broker, by topic. Includes brokers without any."""
     found: dict[BrokerId, defaultdict[str, list[int]]] = {}
     for log_dir in log_dirs:
         of_broker = found.setdefault(log_dir.broker, defaultdict(list))
@@ -172,7 +172,7 @@ _order: Final = attrgetter("partition_index", "is_future_key")
 
 
 def _together(brokers: Collection[BrokerId]) -> Iterator[Sequence[BrokerId]]:
-    """Yield groups of brokers to ask at the same time. The answers of all brokers would need too much memory."""
+    """Yield groups of brokers to ask at the same time. All answers together would need too much memory."""
     each = list(brokers)
     for first in range(0, len(each), _AT_ONCE):
         yield each[first : first + _AT_ONCE]

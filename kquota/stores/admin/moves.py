@@ -56,9 +56,9 @@ class WireMoves(WireSettings):
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
         """Submit the moves in one request. On a ZooKeeper cluster, only the controller accepts this request.
 
-        KRaft cannot replace a running move with a target that adds nothing or removes nothing, because it keeps the old
-        list of adding or removing replicas (4.3.1: [1,2] -> [1,3] and back left 3 in both lists forever). kquota
-        therefore first cancels the running move with a separate request.
+        KRaft cannot replace a running move with a target that adds nothing or removes nothing, because the controller
+        keeps the old list of adding or removing replicas (4.3.1: [1,2] -> [1,3] and back left 3 in both lists forever).
+        kquota therefore first cancels the running move with a separate request.
         """
         running = moving(self._wire)
         replaced = [
@@ -102,7 +102,7 @@ def _partition(state: Any, move: Any | None) -> PartitionReplicas:
     """
     leader = BrokerId(state.leader_id) if state.leader_id >= 0 else None
     if move is None:
-        # The ids are not converted to BrokerId, because a snapshot of a large cluster has 100,000 partitions.
+        # Converting the ids to BrokerId would be too slow for a large cluster, which has 100,000 partitions.
         return PartitionReplicas(replicas=tuple(state.replica_nodes), leader=leader, isr=tuple(state.isr_nodes))
     return PartitionReplicas(
         replicas=tuple(move.replicas),

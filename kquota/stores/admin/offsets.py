@@ -53,7 +53,7 @@ class OffsetsAnswer:
 
 
 class _Header(RequestHeader, init=False):  # type: ignore[misc,call-arg]
-    """A header for a request whose answer `_Answered` decodes."""
+    """The header of a request. `_Answered` decodes the answer to this request."""
 
     def get_response_class(self) -> Any:
         return _Answered(self.request_api_version)
@@ -132,7 +132,7 @@ def _decoded(data: bytes, *, flexible: bool) -> OffsetsAnswer:
         found[name] = {number: offset for number, error, _, offset, _ in entries if error == 0 and offset >= 0}
         if flexible:
             if data[at] or data[first + _ANSWER_ENTRY.size : at : entry.size].strip(_NO_TAGS):
-                raise ValueError("an offset has tagged fields, which no version up to 11 has")
+                raise ValueError("the answer has tagged fields, but no version up to 11 has any")
             at += 1
     return OffsetsAnswer(throttle_time_ms=throttled, offsets=found)
 

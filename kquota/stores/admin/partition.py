@@ -27,9 +27,9 @@ _OUT_OF_RANGE: Final = 1
 _TOO_LARGE: Final = (10, 18)
 NO_LEADER_YET: Final = 5
 _MAYBE_APPENDED: Final = (-1, 7, 13, 20, 56)
-"""Answers after which the batch may be in the log: internal errors, a time-out, too few replicas after the append."""
+"""Error codes after which the batch may be in the log, for example a time-out, or too few replicas after the append."""
 _PASSING: Final = (*_MAYBE_APPENDED, ABSENT, NO_LEADER_YET, 6, 9, 19, 74, 75, 78, 100, 103)
-"""Answers after which another attempt can help, for example because the partition is new or its leader has changed."""
+"""Error codes after which another attempt can help, for example because the partition is new."""
 
 _ABSENT_SECONDS: Final = 3.0
 """The seconds after which a missing topic counts as deleted, because a broker may not know a new topic yet."""
@@ -45,7 +45,7 @@ _Answer = TypeVar("_Answer", int, "Fetched")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """The records from `offset`: the requested offset, or the first offset in the log if that one is out of range.
+    """The records from `offset`: the requested offset, or the first offset in the log after OFFSET_OUT_OF_RANGE.
 
     `start` is the first offset in the log, and `end` is the high watermark.
     """
@@ -61,7 +61,7 @@ class Produced:
     """The answer to one batch.
 
     `code` is 0 for an acknowledgement, and None without an answer. `offset` is the offset of the acknowledged batch,
-    which can be another host's batch with the same sequence. `maybe` is True if the batch may be in the log.
+    which can be another host's batch with the same sequence, or -1. `maybe` is True if the batch may be in the log.
     """
 
     code: int | None
@@ -76,7 +76,7 @@ class Produced:
 
 
 def leader(topic: Any) -> BrokerId | None:
-    """Return the leader of the first partition in an answer to Metadata, or None without a leader."""
+    """Return the leader of the first partition of a topic from Metadata, or None without a leader or partitions."""
     found = topic.partitions[0].leader_id if topic.partitions else -1
     return None if found < 0 else BrokerId(found)
 
@@ -92,7 +92,7 @@ class PartitionLog:
         self._absent_since: float | None = None
 
     def fetch(self, offset: int, deadline: Deadline) -> Fetched:
-        """Return committed records from `offset`. The data can be empty although the log has more records.
+        """Return committed records from `offset`. The data can be empty even if the log has more records.
 
         Verifies the topic's id. Raises Unreachable at the deadline, and Refused or Forbidden if another attempt cannot
         help.
@@ -100,7 +100,7 @@ class PartitionLog:
         return self._asked(lambda broker: self._fetched(broker, offset, deadline), deadline)
 
     def produce(self, batch: bytes, deadline: Deadline) -> Produced:
-        """Send the batch once. Raises nothing, because `Produced` also describes failures."""
+        """Send the batch once. A failed write raises nothing, because `Produced` also describes failures."""
         if self._leader is None:
             return Produced(code=None, reason=f"{self._prefix}{_NO_LEADER}", maybe=False)
         try:
@@ -122,7 +122,7 @@ class PartitionLog:
         )
 
     def refusal(self, code: int | None, reason: str) -> Refused:
-        """Return the error for an answer that another attempt does not change."""
+        """Return the error for an answer that another attempt cannot change."""
         if code == FORBIDDEN:
             return Forbidden(f"{reason}. This user needs READ and WRITE on the topic")
         if code in _TOO_LARGE:
@@ -160,8 +160,8 @@ class PartitionLog:
             return self._passing(answer.error_code)
         found = next((one for topic in answer.responses for one in topic.partitions), None)
         if found is None:
-            # A throttled fetch has no partitions. A broker never sends a batch larger than the quota allows in 10 s.
-            return f"broker {broker} throttles this client, whose consumer_byte_rate or request_percentage is too low"
+            # A throttled fetch returns no partitions. The broker never sends a batch that exceeds 10 s of the quota.
+            return f"broker {broker} throttles this client: its consumer_byte_rate or request_percentage is too low"
         if found.error_code == _OUT_OF_RANGE:
             start = self._asked(lambda leader: self._first_offset(leader, deadline), deadline)
             return self._words(_OUT_OF_RANGE) if start == offset else self._fetched(broker, start, deadline)

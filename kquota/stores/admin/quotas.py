@@ -57,7 +57,7 @@ class WireQuotas:
         return self._described(DescribeClientQuotasRequest(components=[], strict=False))
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        """Return limits, and credentials with their iterations. The Admin API has no credentials before Kafka 2.7."""
+        """Return limits, and the iterations of credentials (none for the default user, and none before Kafka 2.7)."""
         return self.describe(Filter(user=name)), {} if name is DEFAULT else self._scram(name)
 
     def must_accept_credentials(self) -> None:

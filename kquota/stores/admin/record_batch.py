@@ -56,7 +56,7 @@ def following(sequence: int) -> int:
 
 
 def encode(entries: Sequence[Entry], sequence: int, nonce: bytes) -> bytes:
-    """Encode the entries as one batch whose first record has this sequence. Each record has the nonce in a header."""
+    """Encode the entries as one batch. The first record has this sequence. Each record has the nonce in a header."""
     builder = DefaultRecordBatchBuilder(
         magic=_MAGIC,
         compression_type=DefaultRecordBatch.CODEC_NONE,
@@ -95,7 +95,7 @@ def _old(offset: int) -> Batch:
 
 
 def _batch(data: memoryview) -> Batch:
-    # The checksum is not verified, because the broker has verified it, and TCP has its own checksum.
+    # The checksum is not verified, because the broker has verified it, and TCP also uses checksums.
     found = DefaultRecordBatch(data)
     ours = found.producer_id == PRODUCER_ID and not found.is_control_batch
     items, nonce = _items(found) if ours else ((), None)

@@ -25,12 +25,12 @@ SOURCES: Final[Mapping[int, str]] = {
 UNKNOWN_TOPIC: Final = 3
 FORBIDDEN: Final = (29, 31)
 MAYBE_WRITTEN: Final = (-1, 7)
-"""Errors after which the write may have been made: the server's internal error, and its time-out."""
+"""Error codes after which the change may have been written: UNKNOWN_SERVER_ERROR and REQUEST_TIMED_OUT."""
 
 WireResource: TypeAlias = tuple[int, str]
 """A resource in a request: the code of its type, and its name. The broker default has the empty name."""
 Operation: TypeAlias = tuple[int, str | None]
-"""An operation on a value: SET, DELETE, APPEND or SUBTRACT, with the value."""
+"""SET, DELETE, APPEND or SUBTRACT, and the value (None for DELETE)."""
 
 
 def on_the_wire(resource: Resource) -> WireResource:
@@ -45,7 +45,7 @@ def code_of(kind: Kind) -> int:
 
 
 def own_source(resource: Resource) -> int:
-    """Return the code of this resource's own source. Its values have precedence over those of all other sources."""
+    """Return the code of the source for values that are set on this resource. These values override all others."""
     wire = _WIRE[resource.kind]
     default = wire.default_source if isinstance(resource.name, Default) else None
     return (default or wire.source).code

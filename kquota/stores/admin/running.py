@@ -59,9 +59,9 @@ def ask_controller(
 
     `moved` returns True for the answer of a broker that is not the controller. A broker that finds no controller holds
     the request, so `seconds` can limit the wait as in `Wire.ask`. If the broker is not the controller, or does not
-    accept connections, kquota reads the metadata again and asks the broker that is now named there: another live broker
-    on KRaft, the new controller on ZooKeeper. After 10 s, kquota returns the last answer, or raises the last error.
-    Raises the same errors as `Wire.ask`.
+    accept connections, kquota reads the metadata again and asks the broker that the metadata now names: another live
+    broker on KRaft, or the new controller on ZooKeeper. After 10 s, kquota returns the last answer, or raises the last
+    error. Raises the same errors as `Wire.ask`.
     """
     is_moved = _is_moved if moved is None else moved
     give_up = time.monotonic() + CONNECT_SECONDS

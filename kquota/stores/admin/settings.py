@@ -74,7 +74,7 @@ class WireSettings(WireConfigs):
         sent: dict[Setting, Operation] = {}
         for setting, value in values.items():
             if BrokerId(int(setting.name)) in alive:
-                errors[setting] = Unreachable(f"broker {setting.name} is registered as alive, but did not answer")
+                errors[setting] = Unreachable(f"broker {setting.name} is registered, but did not answer")
             else:
                 sent[setting] = (DELETE, None) if value is None else (SET, value)
         keys = _keys(sent)

@@ -36,7 +36,7 @@ _SETTINGS: Final = {
 def small_writes(bootstrap: str, settings: Mapping[str, Any], topic: str, partitions: int) -> Iterator[TimedWrites]:
     """Open the client, and drop its unanswered writes at the end of the context.
 
-    `settings` is the login as librdkafka's settings.
+    `settings` has the login in librdkafka's format.
     """
     found = TimedWrites({**settings, **QUIET, **_SETTINGS, "bootstrap.servers": bootstrap}, topic, partitions)
     with purged(found.producer):

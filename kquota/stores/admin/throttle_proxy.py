@@ -1,7 +1,7 @@
 """A proxy on localhost between a client and the brokers. It records how the client reacts to throttle times (KIP-219).
 
 The proxy replaces the addresses of brokers in responses with its own, so that every connection goes through it. It
-lowers the versions of the APIs that have addresses to versions that it can read. All other bytes pass unchanged.
+lowers the versions of APIs with addresses to versions that it can read. All other bytes pass unchanged.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class _Joined:
 
 
 def _decoded(key: int, version: int, frame: bytes) -> Any | None:
-    """Return the response, or None if its class is unknown or it is an error without fields."""
+    """Return the response, or None if its class is unknown or it is an ApiVersions error."""
     of = ResponseClassRegistry.get_response_class(RequestHeader(request_api_key=key, request_api_version=version))
     if of is None:
         return None

@@ -31,10 +31,10 @@ class WireLog:
     """Implements `Log`.
 
     Each append is one batch. Its sequence follows the last batch that the caller has read, so the broker rejects the
-    batch of a caller that has not read all batches. There are exceptions: the broker acknowledges a batch with the
-    sequence of one of the last five (KIP-98), and accepts any batch after it has dropped the producer id, which it does
-    after a day without writes. Therefore, every append reads the log back, and succeeds if the first new batch is its
-    own. A random nonce identifies the batch of this process.
+    batch of a caller that has not read all batches. There are two exceptions. The broker acknowledges a batch
+    with the sequence of one of the last five (KIP-98). It also accepts any batch after it has dropped the producer id,
+    which it does after a day without writes. Therefore, every append reads the log back, and succeeds only if its batch
+    is the first new one. A random nonce identifies the batch of this process.
     """
 
     def __init__(self, partition: PartitionLog, wire: Wire, seconds: float) -> None:
@@ -50,7 +50,7 @@ class WireLog:
         self.foreign = 0
         """The number of ignored records: of other producers, without a text key, or in an unsupported codec."""
         self.truncated = False
-        """True if records were deleted from the log, by DeleteRecords or by an unclean leader election."""
+        """True if records were deleted from the log, by DeleteRecords, retention or an unclean leader election."""
 
     @property
     def identity(self) -> str:
@@ -104,8 +104,8 @@ class WireLog:
         """Accept the append if the first new batch is from this process. Otherwise raise Stale, or Unknown if the batch
         of this process may also be in the log.
 
-        A first batch with another sequence is not the batch that was appended first, because compaction removed that
-        batch, or the broker had dropped the producer id.
+        A first batch with another sequence does not show which host appended first, because compaction may have removed
+        an earlier batch, or the broker may have dropped the producer id.
         """
         first, *others = self._unseen
         if first.nonce == nonce:
@@ -163,10 +163,11 @@ class WireLog:
 
 
 def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
-    """Return the record's log, or None if the topic does not exist. Sends one request.
+    """Return the log of the shared record, or None if the topic does not exist. Sends one request.
 
-    Each call of the log ends after `seconds`. Raises Forbidden without a permission, whether or not the topic exists,
-    Refused for several partitions, a cluster without topic ids (before Kafka 2.8) or another error, and Unreachable.
+    Each call of the log ends after `seconds`. Raises Forbidden without a permission, even if the topic does not exist.
+    Raises Refused for several partitions, a cluster without topic ids (before Kafka 2.8) or another error. Raises
+    Unreachable without an answer.
     """
     (found,) = wire.metadata([name]).topics
     if found.error_code == ABSENT:
@@ -175,7 +176,7 @@ def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
         reason = f"topic {name}: the broker answered {kafka_error(found.error_code, None)}"
         raise PartitionLog(wire, name, UUID(int=0), None).refusal(found.error_code, reason)
     if not found.topic_id.int:
-        raise Refused(f"topic {name}: it has no id. The shared record needs Kafka 2.8 on every broker")
+        raise Refused(f"topic {name}: it has no id. The shared record needs Kafka 2.8 or newer on every broker")
     if len(found.partitions) > 1:
         raise Refused(f"topic {name}: it has {len(found.partitions)} partitions, and the shared record needs one")
     return WireLog(PartitionLog(wire, name, found.topic_id, leader(found)), wire, seconds)

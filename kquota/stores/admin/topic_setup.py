@@ -1,4 +1,4 @@
-"""Creates, describes, checks and deletes the record's topic."""
+"""Creates, describes, checks and deletes the topic of the shared record."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ _Grown = CreatePartitionsRequest.CreatePartitionsTopic
 class WireTopics:
     """Topics that the controller creates, grows and deletes.
 
-    With `validate_only`, the controller only checks creations and growths, but makes deletions, because Kafka has no
-    check for them.
+    With `validate_only`, the controller only checks creations and growths. It still makes deletions, because Kafka
+    cannot check them.
     """
 
     def __init__(self, wire: Wire, *, validate_only: bool = False) -> None:
@@ -63,7 +63,7 @@ class WireTopics:
         wanted = None if names is None else sorted(names)
         if wanted == []:
             return ()
-        # Read the moves before the partitions, because a replica of a move that ends in between would look out of sync.
+        # Read the moves before the partitions. Otherwise, a replica of a move that ends in between looks out of sync.
         moving = self._moving() if moves else {}
         described = [topic for topic in self._wire.metadata(wanted).topics if not topic.error_code]
         if self._wire.oldest() >= _TELLS_ELR:

@@ -105,7 +105,7 @@ def identity(found: Mapping[str, str], prefix: str, where: str) -> Identity | No
 
 
 def holds_bare_key(found: Identity) -> bool:
-    """Return True if the file contains a key that may be unencrypted."""
+    """Return True if this is a PEM file with a key that may be unencrypted."""
     return isinstance(found, PemFile) and any(
         mark in bounded.file_bytes(found.path, bounded.STORE) for mark in _BARE_KEY
     )
@@ -149,7 +149,7 @@ def _inline_key(found: InlinePem, where: str) -> PrivateKeyTypes:
 
 
 def _located(found: Mapping[str, str], store: str, where: str) -> tuple[Path, bytes, bool] | None:
-    """Return the file of a store, its bytes, and whether they are PEM. None without a location."""
+    """Return the file of a store, its bytes, and whether they are PEM, or None without a location."""
     location, declared = found.get(f"{store}.location"), found.get(f"{store}.type", "").upper()
     if declared and declared not in _TYPES:
         raise Invalid(f"{where}: {store}.type={declared}: kquota reads {' and '.join(_TYPES[:2])}")

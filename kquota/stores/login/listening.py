@@ -1,4 +1,4 @@
-"""Checks whether a server accepts connections and uses TLS, before a client library waits for it for a long time.
+"""Checks whether a server accepts connections and uses TLS, before a client library begins a long wait.
 
 This module also explains a failed TLS handshake to an operator.
 """
@@ -119,7 +119,7 @@ def _unverified(error: ssl.SSLCertVerificationError) -> str:
 
 
 def speaks_tls(servers: Sequence[tuple[str, int]]) -> bool:
-    """Return True if one of the first two servers answers a TLS handshake. A client without TLS cannot use it.
+    """Return True if one of the first two servers answers a TLS handshake. A client without TLS cannot use that server.
 
     Sends no data after the handshake.
     """

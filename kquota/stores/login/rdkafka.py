@@ -22,7 +22,7 @@ _TUNING: Final = {
     "send.buffer.bytes": "socket.send.buffer.bytes",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
 }
-"""librdkafka has no setting for the rest of `TUNING`. Calls have time-outs in place of default.api.timeout.ms."""
+"""librdkafka has no setting for the rest of `TUNING`. Each call has a time-out instead of default.api.timeout.ms."""
 _LEAST: Final = {"socket.timeout.ms": 10, "socket.connection.setup.timeout.ms": 1000, "metadata.max.age.ms": 1}
 
 

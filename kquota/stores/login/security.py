@@ -109,7 +109,7 @@ class Security:
     tuning: Mapping[str, int] = field(default_factory=dict)
 
     def context(self) -> ssl.SSLContext:
-        """Return the SSL context for `tls`. Raises Invalid if a store cannot be used."""
+        """Return the SSL context for `tls`, which must not be None. Raises Invalid if a store cannot be used."""
         assert self.tls is not None
         return context(self.tls, self.where)
 

@@ -72,7 +72,7 @@ def _answer(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> d
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: object) -> None:
-        """Follow no redirect, because it would send the secret to another server."""
+        """Do not follow the redirect, because that would send the secret to another server."""
 
 
 def _posted(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> bytes:
@@ -121,7 +121,7 @@ def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
 
 
 def _reason(error: Any) -> str:
-    """Return a blank and the provider's error code if it looks like an OAuth code (RFC 6749), or an empty text."""
+    """Return a blank and the provider's error code, or an empty text if this is not an OAuth code (RFC 6749)."""
     try:
         code = json.loads(error.read(_MOST)).get("error", "")
     except (OSError, HTTPException, ValueError, RecursionError, AttributeError):

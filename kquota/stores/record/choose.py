@@ -30,7 +30,7 @@ TOPIC: Final = "__kquota_runs"
 NONE: Final = "none"
 """The value that selects only the journals of this host. It is given instead of a topic name."""
 MARKER: Final = "/kquota/record"
-"""On a cluster with ZooKeeper, this znode names the topic, so that commands over ZooKeeper find it."""
+"""The znode that names the topic on a cluster with ZooKeeper, so that commands over ZooKeeper find the topic."""
 _ZOOKEEPER: Final = "zookeeper.connect"
 _RECORD: Final = Parameter("record")
 _USE_ZOOKEEPER: Final = (". Use ", Parameter("zookeeper"))
@@ -63,14 +63,14 @@ class Choice:
 
     @property
     def topic(self) -> str:
-        """The topic's name."""
+        """The name of the chosen topic or of the default topic. It is not used if `name` is NONE."""
         return self.name or TOPIC
 
 
 def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[Remembered], Znodes]) -> Shared:
-    """Return the topic's record if it exists, otherwise the znodes if this host has open runs there, else `Unshared`.
+    """Return the record in the topic if the topic exists, or in the znodes if this host has open runs there.
 
-    Also returns `Unshared` for NONE, and for a topic that this user may not see. `znodes` opens a session with the
+    Otherwise, and for NONE or a topic that this user may not see, returns `Unshared`. `znodes` opens a session with the
     ZooKeeper that this host remembers. Raises Refused for a chosen topic that neither exists nor was used by this host,
     and if the command writes and cannot read a record that this host has used. With `cautious`, also raises the errors
     of `zookeeper_of`.
@@ -92,7 +92,7 @@ def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[
 
 
 def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callable[[], Wire]) -> Shared:
-    """Return the znodes, or the topic that the marker znode names. `wire` connects to the brokers for the topic.
+    """Return the record in the znodes, or in the topic that the marker znode names. `wire` connects to the brokers.
 
     Like `over_brokers`, returns `Unshared` for NONE and for a topic that this user may not see. Raises Refused if the
     marker is not valid or does not name the chosen topic, and if the topic does not exist or cannot be reached.

@@ -22,7 +22,7 @@ BEAT_SECONDS: Final = 5.0
 WRITE_SECONDS: Final = LEASE_SECONDS / 2
 """The seconds after its last confirmed beat in which a holder may write to the cluster."""
 _MOST: Final = 2**53
-"""The upper bound of a valid term or beat. kquota cannot reach it, because both grow only by one."""
+"""The upper bound of a valid term or beat. kquota never reaches it, because both grow by one at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class Sighting:
     """The time at which this host first saw the current state of a lock. A small file keeps it between commands.
 
     A file that is damaged, or older than the last start of the machine, is ignored. If the system has no boot id, as on
-    macOS, or the file cannot be written, only this process has the time.
+    macOS, or the file cannot be written, only this process knows the time.
     """
 
     def __init__(self, path: Path, clock: LeaseClock) -> None:

@@ -112,7 +112,7 @@ class RecordedRuns:
 
     @property
     def late_seconds(self) -> float:
-        """Seconds in which a write of the previous lock holder can still reach a broker."""
+        """The seconds for which a write of the previous lock holder can still reach a broker."""
         return self._shared.late_seconds
 
     def writer(self) -> str | None:
@@ -130,7 +130,7 @@ class RecordedRuns:
         self._write(run, 1)
 
     def update(self, run: Run) -> None:
-        """Write the next version of a run if it is needed: the run changed, another process wrote the last version, or
+        """Write the next version of a run if necessary: the run changed, another process wrote the last version, or
         this host has no journal of the run.
 
         After this write, a version that the previous process wrote only to its own journal cannot become current (see

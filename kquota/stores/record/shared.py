@@ -13,7 +13,7 @@ from kquota.stores.state.journal import Kept
 from kquota.stores.state.process import Holder
 
 ZOOKEEPER: Final = "zookeeper"
-"""The name in journals for the record in the znodes of their own cluster."""
+"""The name that journals use for the record in the znodes of the cluster."""
 MAYBE_LOST: Final = (Unreachable, Unknown, Incomplete)
 """The errors that a lost session can cause. Another kquota may then have taken over."""
 
@@ -53,7 +53,7 @@ class Shared(Protocol):
 
     @property
     def late_seconds(self) -> float:
-        """Seconds in which a write of the previous lock holder can still reach a broker."""
+        """The seconds for which a write of the previous lock holder can still reach a broker."""
 
     def keep_alive(self) -> None:
         """Call this while a command waits, to show that the holder is alive. Raises Busy like `put`."""
@@ -65,10 +65,12 @@ class Shared(Protocol):
         """
 
     def put(self, run: Run) -> None:
-        """Write this version of a run. Raises Busy if another kquota has taken over."""
+        """Write this version of a run. Raises Busy if another kquota has taken over, and Refused for a run that is too
+        large.
+        """
 
     def flush(self) -> None:
-        """Write every run whose `put` the record has delayed."""
+        """Write every run that `put` has not yet written."""
 
 
 class Unshared:

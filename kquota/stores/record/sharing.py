@@ -52,7 +52,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """The shared record of one cluster: its creation, examination and deletion.
+    """Creates, examines and deletes the shared record of one cluster.
 
     `znodes` is None if the caller did not name the ZooKeeper. `files` are the journals of this host.
     """
@@ -175,7 +175,7 @@ def _must_be_over(topic: str, still: Sequence[str]) -> None:
     if still:
         names = ", ".join(sorted(still))
         raise Refused(
-            f"topic {topic}: runs are open ({names}). End these runs first. ",
+            f"topic {topic}: runs are open or unreadable ({names}). End these runs first. ",
             NextStep.SHOW_MOVES,
             " and ",
             NextStep.SHOW_THROTTLES,
@@ -213,7 +213,7 @@ def _mark(znodes: Znodes, topic: str, identity: str) -> None:
     if node is not None:
         write = SetData(path=MARKER, data=data, version=node.version)
     if not znodes.committed([write]):
-        raise Refused(f"ZooKeeper: {MARKER} has just been written by another kquota. Try again")
+        raise Refused(f"ZooKeeper: another kquota has just written {MARKER}. Try again")
 
 
 def _unmark(znodes: Znodes | None) -> bool:

@@ -19,7 +19,7 @@ FORMAT: Final = 1
 LARGE: Final = 20_000
 """A field with more bytes of JSON becomes a part, because a part is written once and not with every version."""
 LARGEST: Final = 100 * 2**20
-"""The largest field, in bytes. A plan of a million partitions has 90 MB, so anything larger is not a run."""
+"""The largest field, in bytes. A plan of a million partitions has 90 MB, so a larger field is not valid."""
 LARGEST_PARTS: Final = 4 * LARGEST
 """The largest total size, in bytes, of the parts of one run before compression."""
 LARGEST_SHEET: Final = 900_000
@@ -33,7 +33,7 @@ _NOTHING: Final = {
     "topic_ids": {},
     "handed_over": {},
 }
-"""The empty values of the fields of an ended run that are slow to read and rarely needed."""
+"""Empty values for the fields that are slow to read and, in an ended run, rarely needed."""
 
 
 _WHOLE: Final = ("course",)

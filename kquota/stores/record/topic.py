@@ -33,8 +33,7 @@ _ENDED: Final = 50
 """The number of newest ended runs to keep, so that other hosts and reports can read them."""
 _LOOK_SECONDS: Final = 1.0
 _FRESH_SECONDS: Final = 1.0
-"""Seconds for which the lock holder reuses its last reading, because no other kquota appends while it holds the lock.
-"""
+"""The seconds for which the lock holder reuses its last reading, because no other kquota appends in the meantime."""
 
 
 class TopicRecord:
@@ -221,7 +220,7 @@ class TopicRecord:
         if self._waiting is None or before not in ("", found.mark):
             raise LockHeld(
                 f"{found.holder} holds the lock of this cluster. Try again later. "
-                f"If it has died, the lock is free in {left:.0f} s",
+                f"If that process is dead, the lock is free in {left:.0f} s",
                 lock=found,
                 left=left,
             )

@@ -1,4 +1,4 @@
-"""The shared record in the cluster's own ZooKeeper: /kquota/runs/<id>, written in one transaction with the throttle.
+"""The shared record in the cluster's ZooKeeper: /kquota/runs/<id>, written in one transaction with the throttle.
 
 /kquota/lock is ephemeral and names the process that writes. A new lock always has version 0, so each holder also
 increments the version of /kquota. This version and the versions of the runs' znodes are the fencing tokens.
@@ -80,10 +80,10 @@ class ZnodeLock:
         """Raise Busy if this process took the lock and `node` is not its lock."""
         if self._mine is not None and (node is None or node.data != self._mine):
             now = "now free" if node is None else f"now held by {_holder(node)}"
-            raise Busy(f"the session with ZooKeeper ended, which released its lock ({now}). Nothing more is written")
+            raise Busy(f"the ZooKeeper session ended, so its lock was released ({now}). Nothing more is written")
 
     def _taken(self, data: bytes, *, take_over: bool) -> bytes:
-        """Take the lock, also from a process of this machine that has ended while its session is still open."""
+        """Take the lock. Without `take_over`, raises Busy if another process holds the lock and may be alive."""
         for _ in range(_TRIES):
             nodes = self._znodes.read_all([ROOT, LOCK])  # /kquota is read first, because a later holder changes it
             root, node = nodes[ROOT], nodes[LOCK]
@@ -163,7 +163,7 @@ class ZnodeRecord:
         self._lock.check(self._znodes.read(LOCK))
 
     def keep_alive(self) -> None:
-        """Do nothing, because the client keeps the session alive."""
+        """Do nothing, because kazoo keeps the session alive."""
 
     def runs(self, *, whole: bool = False) -> Mapping[str, Run]:
         paths = {name: f"{_RUNS}/{name}" for name in self._znodes.children(_RUNS)}

@@ -46,7 +46,7 @@ def _alive(folder: Path) -> Iterator[None]:
 
 def _clear(parent: Path) -> None:
     for left in parent.glob(f"{_PREFIX}*"):
-        # The open fails for a folder of another user, or for one that has just been deleted.
+        # Opening the file fails in a folder of another user, or in a folder that has just been deleted.
         with contextlib.suppress(OSError), (left / _ALIVE).open("r+") as file:
             if left.lstat().st_uid == os.getuid() and not left.is_symlink():
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

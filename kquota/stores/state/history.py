@@ -175,7 +175,7 @@ def key_of(path: Path) -> SnapshotKey:
 
 
 def _lying(directory: Path) -> list[Path]:
-    """Return the snapshots in a folder, without unfinished ones, whose names begin with a dot."""
+    """Return the complete snapshots in a folder. The names of unfinished ones begin with a dot."""
     with looking_at(directory):
         return sorted(p for p in directory.iterdir() if p.name.endswith(_SNAPSHOTS) and not p.name.startswith("."))
 

@@ -18,8 +18,8 @@ from kquota.reassign.run import Owner, Run, Stamp
 from kquota.stores.state import run_fields
 
 VERSION: Final = 3
-"""The version of the format. Version 1 was one document, replaced as a whole. The lines of version 2 have no stamps,
-but kquota still reads them.
+"""The version of the format. Version 1 was one document, which each write replaced. The lines of version 2 have no
+stamps, but kquota still reads them.
 """
 _UNSTAMPED: Final = 2
 _BY_HAND: Final = (". Run ", NextStep.SHOW_THROTTLES, " to see which throttles are set, then move this file away")

@@ -21,7 +21,7 @@ CLOCK_MONOTONIC stops then on Linux, but not on macOS, which has no CLOCK_BOOTTI
 
 
 def now() -> float:
-    """Return the seconds since a fixed moment. The value never decreases."""
+    """Return the seconds since a fixed moment. The value does not decrease until the machine restarts."""
     return time.clock_gettime(_CLOCK)
 
 
@@ -84,7 +84,7 @@ class Log(Protocol):
     def offer(self, entries: Sequence[Entry]) -> None:
         """Send the entries once, without reading them back, and ignore the answer.
 
-        Only for entries that are not essential. The log must not be used afterwards.
+        Use this only for entries that are not essential, and do not use the log afterwards.
         """
 
 

@@ -1,6 +1,7 @@
 """The past moves of a cluster, and the latest estimates for it: two small JSON files next to the runs.
 
-Both only improve an estimate. A file that is missing, damaged or from a newer kquota therefore counts as empty.
+kquota uses these files only to improve an estimate. A file that is missing, damaged or from a newer kquota therefore
+counts as empty.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _T = TypeVar("_T")
 class PastMovesFile:
     """`root`/<cluster id>/past_moves.json and estimates.json. Only their owner can read them.
 
-    The lock of the cluster protects past_moves.json. No lock protects estimates.json, so its last writer wins.
+    The lock of the cluster protects past_moves.json. No lock protects estimates.json, so the last write wins.
     """
 
     def __init__(self, root: Path, cluster_id: str) -> None:

@@ -32,8 +32,8 @@ class Holder:
     """The process that holds a lock, and its command.
 
     `machine` identifies one boot of one machine and one container on it, because containers can have the same host
-    name and process ids. It is None if the system does not report it. `started` distinguishes a process from a later
-    one with the same id.
+    name and process ids. `machine` is None if the system does not report these ids. `started` distinguishes a process
+    from a later one with the same id.
     """
 
     owner: Owner

@@ -37,9 +37,9 @@ _LONGEST_PRIOR: Final = 1_000_000
 """The longest prior value, in characters. Kafka 3.9.1 stores longer lists than it can describe."""
 _HIGHEST_VERSION: Final = 2**31
 _MOST_SHARED: Final = 10_000
-"""The number of different entries of throttled lists from which no more of them share memory."""
+"""After this many different entries of throttled lists, further entries do not share memory."""
 _MOST_ENTRIES: Final = LONGEST_VALUE // len("0:1,")
-"""The maximum number of entries of a throttled list. The decoder counts the memory of a longer list."""
+"""The maximum number of entries of a throttled list. A longer list counts toward the decoder's memory limit."""
 NOT_A_RUN: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, Invalid)
 """The errors that this codec raises for input that kquota did not write."""
 
@@ -271,6 +271,6 @@ _FIELDS: Final[Mapping[str, _Codec]] = {
 _IF_ANY: Final = ("paused", "broker_rates", "limits", "course")
 """The fields that `written` leaves out if they have no value."""
 _SINCE_3: Final = ("owner", "reason", "crowded", *_IF_ANY)
-"""The fields that a journal of version 2 does not have. The first journals of version 3 lack those of `_IF_ANY`."""
+"""Fields that a version 2 journal does not have. The first journals of version 3 also lack the fields of `_IF_ANY`."""
 
 assert set(_FIELDS) | {"stamp"} == {field.name for field in fields(Run)}

@@ -74,7 +74,7 @@ class RunFiles:
             yield
 
     def every(self, unread: dict[str, str] | None = None) -> dict[str, Kept]:
-        """Return every run, including ended ones, because kquota never deletes a journal.
+        """Return every run, including ended ones, because kquota keeps their journals.
 
         A journal with a truncated first line is left out, because its run never began. Raises Refused if the folder or
         a journal cannot be read, or if a newer kquota wrote a journal. If `unread` is given, it receives the id and the
@@ -96,7 +96,8 @@ class RunFiles:
     def write(self, run: Run, record: str | None, version: int) -> Run:
         """Append the changes of a run, or the whole run if it has no journal on this host. Returns the stamped run.
 
-        Raises Busy if the version is 1 and the run already has a journal, Refused if the journal cannot be written.
+        Raises Busy if another file has this path, or if the version is 1 and the run already has a journal. Raises
+        Refused if the journal cannot be written.
         """
         path = self._path(run.id)
         stamp = Stamp(version=version, by=me(), at=datetime.now(UTC).replace(microsecond=0), record=record)

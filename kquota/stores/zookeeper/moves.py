@@ -58,7 +58,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         self._brokers = znodes.names.bootstrap_server
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
-        """Return the snapshot, including the moves that were submitted through the Admin API (Kafka 2.4).
+        """Return the snapshot, including the moves that were submitted through the Admin API (since Kafka 2.4).
 
         A topic whose znode Kafka did not write is left out, and a leader that cannot be read is unknown. kquota warns
         once about each. Raises Refused if /admin/reassign_partitions cannot be read.
@@ -132,7 +132,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return _SUBMISSION_BYTES
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
-        """Return min.insync.replicas of the topics, or 1 for a topic without its own value.
+        """Return min.insync.replicas of the topics, or 1 for a topic that does not set it.
 
         ZooKeeper does not have the brokers' static configs. Raises Refused for a value that is not a number.
         """
@@ -141,11 +141,11 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return {topic: _minimum(topic, config) for topic, config in found.items()}
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """Create the znode that the controller reads once and deletes when its last move has ended.
+        """Create the znode that the controller reads once and deletes when the last move has ended.
 
         Waits until the brokers have had time to apply earlier config changes, because ZooKeeper does not report when
-        brokers apply a change. A move that starts earlier starts without its throttle (3 MB at 20 kB/s were copied at
-        once).
+        brokers apply a change. Without this wait, a move starts without its throttle (3 MB were copied at once at a
+        rate of 20 kB/s).
         """
         if None in targets.values():
             raise Refused(f"Kafka does not accept a cancellation over ZooKeeper (KIP-236). Use {self._brokers}")

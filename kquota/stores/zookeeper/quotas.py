@@ -34,7 +34,7 @@ _NO_ROOM: Final = (
 class ZooKeeperQuotas:
     """Client quotas in `/config/users`, `/config/clients` and `/config/ips`.
 
-    `unreadable` is called at each reading, with a note about every znode and value that kquota leaves out. Brokers
+    `unreadable` is called on each read, with a note about every znode and value that kquota leaves out. Brokers
     cannot read these either, except znodes whose names Kafka would write differently.
     """
 
@@ -212,8 +212,8 @@ class ZooKeeperQuotas:
         return [] if wanted is None else [wanted]
 
     def _decoded(self, nodes: Iterable[str], parent: str) -> list[Name]:
-        """Return the names in znodes. A znode that kquota would not write for its name is left out, because a change
-        would write another znode.
+        """Return the names that znodes encode, without invalid names. A znode that kquota would write differently is
+        left out, because a change would write another znode.
         """
         names: list[Name] = []
         kind = parent.rpartition("/")[2]
@@ -257,7 +257,7 @@ def _is_ipv6(name: str) -> bool:
 
 
 def _registered(node: Node | None) -> int:
-    """Return the version of a broker's own znode, or 0 if it cannot be read."""
+    """Return the version of a broker's registration, or 0 if it cannot be read."""
     try:
         version = bounded.json_object(node.data).get("version") if node is not None else 0
     except ValueError:

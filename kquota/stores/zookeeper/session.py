@@ -18,7 +18,7 @@ from kquota.stores.login.arguments import Access, ArgumentNames
 from kquota.stores.login.listening import addresses
 
 _PROBE_AFTER: Final = 1.0
-"""Seconds after which a silent server is probed for TLS."""
+"""The seconds after which kquota checks whether a silent server uses TLS."""
 _POLL_SECONDS: Final = 0.05
 _IN_VAIN: Final = 3
 
@@ -35,8 +35,8 @@ def started(connect: str, access: Access, deadline: float) -> KazooClient:
         from kquota.stores.login.tls import context  # imported here: only TLS needs cryptography
 
         handler = _TlsHandler(context(access.tls, access.tls_where), deadline / len(servers))
-    # Never call kazoo's retry(), because it continues in a new session, but a write must not. The servers keep their
-    # order, because the first one has accepted a connection.
+    # Never call kazoo's retry(), because it repeats a request in a new session, and a write must not be repeated. The
+    # servers keep their order, because the first one has accepted a connection.
     client = KazooClient(
         hosts=connect, timeout=deadline, handler=handler, sasl_options=_sasl(access), randomize_hosts=False
     )
@@ -110,7 +110,7 @@ class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
     """
 
     def __init__(self, context: ssl.SSLContext, patience: float) -> None:
-        """`patience` is the maximum number of seconds that one server may use of the deadline."""
+        """`patience` is the time limit in seconds for the connection to one server."""
         super().__init__()
         self._patience = patience
         self.failure: OSError | None = None

@@ -1,8 +1,8 @@
 """Partitions and running moves in ZooKeeper's znodes (KIP-455).
 
 A move that was submitted over ZooKeeper is in /admin/reassign_partitions. A move that was submitted through the Admin
-API is only in the znode of its topic. Since Kafka 2.4, that znode also has the progress of the controller. kquota
-checks the type of each value, because other tools can write these znodes.
+API is only in the znode of its topic. Since Kafka 2.4, that znode also lists the replicas that a move adds and
+removes. kquota checks the type of each value, because other tools can write these znodes.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def requested(node: Node | None) -> dict[TopicPartition, Replicas]:
                 raise ValueError("an entry of partitions is not an object")
             topic, number = entry.get("topic"), entry.get("partition")
             if not isinstance(topic, str) or wrong_topic_name(topic) or not _is_number(number):
-                raise ValueError("an entry of partitions names no partition")
+                raise ValueError("an entry of partitions does not name a partition")
             found[TopicPartition(topic, int(str(number)))] = brokers(entry.get("replicas"), "replicas")
         return found
     except ValueError as error:

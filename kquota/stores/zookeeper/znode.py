@@ -33,7 +33,7 @@ class Node:
 class Create:
     """Create a znode. `Znodes.commit` chooses its ACL.
 
-    With `sequence`, ZooKeeper appends a number to the path. An `ephemeral` znode ends with the session.
+    With `sequence`, ZooKeeper appends a number to the path. It deletes an `ephemeral` znode when the session ends.
     """
 
     path: str
@@ -116,7 +116,7 @@ def config_written(path: str, node: Node | None, config: Mapping[str, str]) -> O
 
 
 def size(operations: Sequence[Operation]) -> int:
-    """Estimate the bytes of a transaction. Each operation counts 100 more for the framing and an ACL of usual size."""
+    """Estimate the bytes of a transaction. Each operation counts 100 bytes more for the framing and a typical ACL."""
     return sum(len(operation.path) + len(operation.data) + 100 for operation in operations)
 
 

@@ -68,9 +68,9 @@ class Znodes:
     def __init__(self, connect: str, access: Access | None = None, deadline: float = CONNECT_SECONDS) -> None:
         """Connect to `host:port[,host:port][/chroot]`, and read `cluster_id` (None if ZooKeeper does not have it).
 
-        Raises Unreachable after `deadline` seconds, and Invalid for a malformed address or an unusable key store or
-        trust store. Raises Refused if this is not the ZooKeeper of a Kafka cluster, if the cluster is on KRaft or
-        migrating to it, or if the login is refused.
+        Raises Unreachable after at most `deadline` seconds, and Invalid for a malformed address or an unusable store.
+        Raises Refused if this is not the ZooKeeper of a Kafka cluster, if the cluster is on KRaft or migrating to it,
+        or if the login is refused.
         """
         # Silence the logger, because kazoo logs every request at level DEBUG, including digest passwords.
         logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
@@ -140,8 +140,8 @@ class Znodes:
         or for a config that Kafka did not write.
 
         `known` replaces the first reading: a znode that is missing in `known` counts as nonexistent. `known` may be
-        stale, because the write checks the versions. A znode of quotas that becomes empty is deleted, with its parents
-        if they become empty, as brokers do (KAFKA-14285). `also` returns more operations for the transaction, and is
+        stale, because the write checks the versions. A quota znode that becomes empty is deleted, with its parents if
+        they become empty, as brokers do (KAFKA-14285). `also` returns more operations for the transaction, and is
         called for each attempt.
         """
         for attempt in range(MERGE_ATTEMPTS):
@@ -165,7 +165,7 @@ class Znodes:
         return config_in(self.read(f"/config/{entity_path}"), entity_path)
 
     def committed(self, operations: Sequence[Operation]) -> bool:
-        """Commit the operations. Return False, with nothing done, if a version or the existence of a znode differs."""
+        """Commit the operations. Return False, with nothing done, if the znodes are not in the expected state."""
         try:
             self.commit(operations)
         except _CONFLICTS:
@@ -285,7 +285,7 @@ class Znodes:
         if found[LIVE_BROKERS] is None or found[NOTIFICATIONS] is None:
             raise Refused(
                 f"ZooKeeper at {self._connect} is not the ZooKeeper of a Kafka cluster "
-                f"(no {LIVE_BROKERS} and {NOTIFICATIONS}). "
+                f"(it needs both {LIVE_BROKERS} and {NOTIFICATIONS}). "
                 "Check the address and its chroot. Nothing was created"
             )
         controller = found["/controller"]
