@@ -188,7 +188,7 @@ def planned(load: Load, explained: Explanation) -> LoadPlanned:
 
 
 def probed(load: Load, explained: Explanation, readings: Sequence[Reading]) -> Probed:
-    """Return the answer after the load. The exit code is 0 if the client got the explained throughput, otherwise 8."""
+    """Return the answer after the load. The exit code is 0 if the result matches the explanation, otherwise 8."""
     result = verdict.worst([verdict.of(load, one) for one in readings])
     return Probed(
         probe=_probe(load, explained),
@@ -300,5 +300,5 @@ def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
 
 
 def _three(rate: float) -> str:
-    """Format a rate with three significant digits. From 99.5, it is a whole number, never in the form 1.42e+03."""
+    """Format a rate with three significant digits. 99.5 or more is shown as a whole number, never as 1.42e+03."""
     return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"
