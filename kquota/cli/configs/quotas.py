@@ -72,7 +72,8 @@ def must_be_quotas(keys: Iterable[str], entity_types: Collection[str], option: s
 def alter(at: world.Where, entities: Named, change: QuotaChange, *, dry_run: bool) -> AlteredQuotas | Unwritten:
     """Write the change and wait until it is visible. A dry run makes the same checks, but writes nothing.
 
-    Raises Refused for a key that the brokers are too old for, and Unseen if the change does not become visible in time.
+    Raises Invalid for an entity that cannot have a quota on this connection, Refused for a key that the brokers are too
+    old for, and Unseen if the change does not become visible in time.
     """
     if change.add:
         world.must_carry(at, change.entity)

@@ -28,7 +28,7 @@ class ConfigSynonym(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(Part):
-    """A config. The `value` of a `sensitive` config is None."""
+    """A config. `value` is None if the config is `sensitive`, or if the broker does not report the value."""
 
     key: str
     value: str | None

@@ -27,7 +27,7 @@ HEADINGS: Final = {
     "--conf": "Spark, for --compact",
     "--output": "Output",
 }
-"""The first option of each part of the help, and its heading."""
+"""The heading of each part of the help, by the first option of the part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

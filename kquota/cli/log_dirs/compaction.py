@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def compacted(directory: Path, engine: Engine) -> Lines:
     """Compact the new snapshots in `directory`, and return all snapshots that can be deleted.
 
-    Raises Invalid for a folder that does not exist, or has no snapshot.
+    Raises Invalid for a folder that does not exist or contains no snapshot, and Busy if another kquota is compacting
+    the folder.
     """
     if not directory.is_dir():
         raise Invalid(f"--compact {directory}: the folder does not exist")
