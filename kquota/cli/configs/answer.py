@@ -124,7 +124,7 @@ def admin_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
 
 
 def zookeeper_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
-    """Yield the lines of --describe over --zookeeper. Unlike Kafka's tool, kquota does not print SCRAM salts and keys."""
+    """Yield the lines of --describe over --zookeeper. Unlike Kafka's tool, kquota never prints SCRAM salts and keys."""
     credentials = {Entity(user=user): mechanisms for user, mechanisms in scram.items()}
     for entity in sorted({*found, *credentials}, key=Entity.order):
         pairs = [f"{mechanism}={HIDDEN}" for mechanism in credentials.get(entity, ())]

@@ -58,7 +58,7 @@ def limits(pairs: Mapping[str, str], entity_types: Collection[str], option: str)
 def must_be_quotas(keys: Iterable[str], entity_types: Collection[str], option: str, done: str) -> None:
     """Raise Invalid for a key that is not a quota of `entity_types`.
 
-    The message starts with `option`. `done` is its verb, for example `added`.
+    The message starts with `option` and contains the verb `done`, for example `added`.
     """
     allowed = quotas_of(entity_types)
     if unknown := [key for key in keys if key not in allowed]:

@@ -63,7 +63,7 @@ class AdvisedTotal(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizedLimit(Part):
-    """A limit without measured use that changes with the number of brokers."""
+    """A limit that changes with the number of brokers, for an entity without measured use."""
 
     entity: Entity = spread()
     key: str

@@ -45,7 +45,7 @@ class ClientPlanned(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BehaviorShown(Part):
-    """The figures of the client, as JSON."""
+    """The figures of the client, for the JSON document."""
 
     requests: int
     responses_throttled: int

@@ -204,7 +204,7 @@ def _removed(who: ProbeLogins, made: Made) -> Iterator[None]:
 def _remove_older(stage: ProbeCluster) -> Found:
     """Remove the topics of older probes whose time is over, and report them on stderr.
 
-    Return all topics whose names have the form of a probe's topic.
+    Return all topics whose names have the form of a probe's topic name.
     """
     found, names = probe.remove_older(stage)
     if names:
