@@ -384,14 +384,14 @@ O	kquota topics	--yes	once	flag	Do not ask for confirmation
 O	kquota topics	--output	once	text|json|tsv	Format of stdout
 O	kquota topics	--zookeeper	once	free	
 O	kquota topics	--help	once	flag	Show this message and exit
-C	kquota leader-election	Elect preferred leaders like kafka-leader-election, also in batches with a health check
+C	kquota leader-election	Elect leaders like kafka-leader-election, also in batches with a health check
 O	kquota leader-election	--bootstrap-server	once	free	Kafka brokers
 O	kquota leader-election	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota leader-election	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota leader-election	--election-type	once	preferred|unclean	preferred: the first replica becomes the leader
 O	kquota leader-election	--topic	once	topics	Topic of the partition; needs --partition
 O	kquota leader-election	--partition	once	free	Partition of the topic
-O	kquota leader-election	--path-to-json-file	once	files	The file of partitions: {"partitions":[{"topic":"foo","partition":1}]}
+O	kquota leader-election	--path-to-json-file	once	files	JSON file of partitions: {"partitions":[{"topic":"foo","partition":1}]}
 O	kquota leader-election	--all-topic-partitions	once	flag	Every partition that needs an election of this type
 O	kquota leader-election	--batch	once	free	Maximum number of partitions in one request
 O	kquota leader-election	--pause	once	free	With --batch: time between two batches, for example 5s

@@ -66,7 +66,9 @@ def read(file: Path, *, prune: bool, form: QuotaFormat = QuotaFormat.kquota) -> 
         for line in found.unreadable:
             world.warn(f"{name}: ignored: {line}")
     if prune and found.owns is None:
-        raise Invalid("--prune needs `owns: [patterns]` in the document. The patterns name the entities to prune")
+        raise Invalid(
+            "--prune needs `owns: [patterns]` in the document. The patterns name the entities that kquota may prune"
+        )
     for entity, limits in found.limits.items():
         if isinstance(entity.ip, str) and limits and not is_ip_or_host(entity.ip):
             raise Invalid(

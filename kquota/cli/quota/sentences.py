@@ -36,7 +36,7 @@ def headline(answer: KeyAnswer, cluster: Capacity) -> str:
     if cluster.ignores(answer.key):
         return f"{answer.key}: unlimited, because these brokers do not support it"
     if answer.limit is None:
-        return f"{answer.key}: unlimited, because no applicable level is set"
+        return f"{answer.key}: unlimited, because no applicable limit is set"
     won = answer.winner
     where = "for the cluster" if answer.row.model is Model.BUCKET else "per broker"
     source = (
@@ -72,7 +72,7 @@ def wrapped(head: str, line: str, indent: str = _INDENT) -> Iterator[str]:
 
 
 _MOST_NAMED: Final = 5
-_NO_BROKERS: Final = "only brokers report it, over --bootstrap-server and with the right to DescribeConfigs"
+_NO_BROKERS: Final = "kquota needs --bootstrap-server and a user with the right to DescribeConfigs"
 EXEMPT: Final = (
     "never counted: fetches of followers, WriteTxnMarkers, requests between brokers and the controller (they need"
     " ClusterAction), and producing with acks=0"

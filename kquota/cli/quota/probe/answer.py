@@ -20,7 +20,7 @@ from kquota.terms import BrokerId
 
 _SAYS: Final[Mapping[Verdict, str]] = {
     Verdict.AS_EXPLAINED: "As expected, within 10 %.",
-    Verdict.NOT_REACHED: "As expected: the client got the rate that it asked for, and did not reach its quota.",
+    Verdict.NOT_REACHED: "As expected: the client did not reach its quota, and no broker throttled it.",
     Verdict.MORE: "More than the quota allows. The brokers may be too old for this quota, or a"
     " client.quota.callback.class may apply another limit.",
     Verdict.LESS: "Less than the quota allows, and throttled. Other clients may use the same bucket,"
@@ -273,7 +273,7 @@ def _conclusion(load: Load, found: Verdict) -> str:
         )
     if load.kind is Kind.PRODUCE and found is Verdict.NOT_REACHED and load.limit is not None:
         least = human_rate(load.limit * len(load.leaders))
-        return f"{_SAYS[found]} To reach it, give --produce more than {least}."
+        return f"{_SAYS[found]} To reach the quota, give --produce more than {least}."
     return _SAYS[found]
 
 

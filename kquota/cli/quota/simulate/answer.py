@@ -21,7 +21,7 @@ from kquota.simulate.trace import TraceStream
 from kquota.terms import SAMPLE_MS
 
 UNFINISHED: Final = (
-    "under this quota the load takes more than 30 days, or a fetch never gets an answer. Check the unit of the quota "
+    "under this quota the load takes more than 30 days, or a fetch never gets any data. Check the unit of the quota "
     "and the length of the load"
 )
 _UNKNOWN: Final = "unknown, because the load is shorter than three quota windows"
