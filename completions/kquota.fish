@@ -724,7 +724,7 @@ O	kquota quota apply	--change	once	free	Apply without confirmation, and only if 
 O	kquota quota apply	--dry-run	once	flag	Print the changes, without sending them
 O	kquota quota apply	--output	once	text|json	Format of stdout
 O	kquota quota apply	--help	once	flag	Show this message and exit
-C	kquota quota explain	Explain which quota limits a client and why, which clients share it, and what it allows on this cluster
+C	kquota quota explain	Explain which quota limits a client and why, which clients share the quota, and how much it allows
 O	kquota quota explain	--bootstrap-server	once	free	Kafka brokers
 O	kquota quota explain	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota quota explain	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml

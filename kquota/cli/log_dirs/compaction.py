@@ -45,7 +45,7 @@ def compacted(directory: Path, engine: Engine) -> Lines:
             f"still have all snapshots, you can instead delete {directory / 'rolled'} and run the same command again"
         )
     free = local_files.spent_snapshots(directory, found.held)
-    note = f"compacted snapshots that can be deleted: {len(free)} (all except the newest)"
+    note = f"compacted snapshots that can be deleted: {len(free)} (all except the newest of each cluster)"
     return Lines(lines=tuple(map(str, free)), notes=(note,) if free else ())
 
 

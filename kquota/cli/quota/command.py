@@ -133,7 +133,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainOptions:
-    """Explain which quota limits a client and why, which clients share it, and what it allows on this cluster."""
+    """Explain which quota limits a client and why, which clients share the quota, and how much it allows."""
 
     connection: Unrecorded
     user: Annotated[

@@ -125,7 +125,8 @@ def _why(answer: KeyAnswer, explained: Explanation) -> Iterator[str]:
     if answer.limit is not None and not (math.isfinite(answer.limit) and answer.limit > 0):
         yield from wrapped(
             "warning",
-            "this limit is not a valid rate, so brokers do not enforce it as a rate. Set a valid rate, or remove it",
+            "this limit is not a valid rate, so brokers do not enforce it as a rate. Set a valid rate, or remove the "
+            "limit",
         )
     elif answer.limit is not None:
         yield from wrapped("cluster", _in_the_cluster(answer, cluster))

@@ -53,7 +53,7 @@ class RecordShared(Answer):
 
 
 def share(options: ShareOptions) -> RecordShared:
-    """Create the topic, or check an existing topic.
+    """Create the topic, or check an existing topic, and record the open runs of this host in the topic.
 
     Raises Refused if the cluster cannot have a record, Busy while another command writes to the record, and Incomplete
     if kquota created the topic but cannot use it.
