@@ -765,7 +765,7 @@ O	kquota quota advise	--prometheus	once	free	Prometheus server that scrapes the 
 O	kquota quota advise	--trace	many	files	File or glob of requests, in the format of `quota simulate`
 O	kquota quota advise	--window	once	free	Time span of the readings to use, up to the newest one
 O	kquota quota advise	--step	once	free	Time between two readings from --prometheus
-O	kquota quota advise	--compact	once	flag	Also compact the snapshots into Parquet, with one row per client and day
+O	kquota quota advise	--compact	once	flag	Also compact the snapshots into Parquet, with one row per client, key, broker and day
 O	kquota quota advise	--percentile	once	free	Percentage of time for which the use must stay below the limit, before head room is added
 O	kquota quota advise	--head-room	once	free	Percentage to add to the use, for growth
 O	kquota quota advise	--key	many	free	Key to limit
@@ -808,7 +808,7 @@ O	kquota quota probe	--cluster	once	clusters	Cluster in ~/.config/kquota/config.
 O	kquota quota probe	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota probe	--produce	once	free	Write at this total rate to all brokers, for example 20MB/s
 O	kquota quota probe	--consume	once	flag	Read faster than the quota allows
-O	kquota quota probe	--requests	once	flag	Send small requests, one after the other
+O	kquota quota probe	--requests	once	flag	Send small requests as fast as possible
 O	kquota quota probe	--create-topics	once	flag	Create and delete topics faster than the quota allows
 O	kquota quota probe	--find-limit	once	flag	Measure how many mutations per second the controller sustains, and suggest a controller_mutation_rate (KIP-599)
 O	kquota quota probe	--client-command	once	free	Start your own client through a proxy, and report whether it honors throttle times (KIP-219)

@@ -68,7 +68,7 @@ def _config(entry: Entry) -> Config:
 class DescribedConfigs(Answer):
     """Configs of resources. `everything` is True if static and default configs are included.
 
-    `absent` is the requested resource if it does not exist, and None otherwise.
+    `absent` is the requested resource if it does not exist or is a broker that is not alive, and None otherwise.
     """
 
     HEADER = ("type", "name", "key", "value", "source", "sensitive")

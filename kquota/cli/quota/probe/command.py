@@ -47,7 +47,7 @@ class ProbeOptions(WritingOptions):
         typer.Option("--produce", metavar="RATE", help="Write at this total rate to all brokers, for example 20MB/s."),
     ] = None
     consume: Annotated[bool, typer.Option("--consume", help="Read faster than the quota allows.")] = False
-    requests: Annotated[bool, typer.Option("--requests", help="Send small requests, one after the other.")] = False
+    requests: Annotated[bool, typer.Option("--requests", help="Send small requests as fast as possible.")] = False
     create_topics: Annotated[
         bool, typer.Option("--create-topics", help="Create and delete topics faster than the quota allows.")
     ] = False
