@@ -384,14 +384,14 @@ O	kquota topics	--yes	once	flag	Do not ask for confirmation
 O	kquota topics	--output	once	text|json|tsv	Format of stdout
 O	kquota topics	--zookeeper	once	free	
 O	kquota topics	--help	once	flag	Show this message and exit
-C	kquota leader-election	Elect preferred leaders like kafka-leader-election, also in batches with a health check
+C	kquota leader-election	Elect leaders like kafka-leader-election, also in batches with a health check
 O	kquota leader-election	--bootstrap-server	once	free	Kafka brokers
 O	kquota leader-election	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota leader-election	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota leader-election	--election-type	once	preferred|unclean	preferred: the first replica becomes the leader
 O	kquota leader-election	--topic	once	topics	Topic of the partition; needs --partition
 O	kquota leader-election	--partition	once	free	Partition of the topic
-O	kquota leader-election	--path-to-json-file	once	files	The file of partitions: {"partitions":[{"topic":"foo","partition":1}]}
+O	kquota leader-election	--path-to-json-file	once	files	JSON file of partitions: {"partitions":[{"topic":"foo","partition":1}]}
 O	kquota leader-election	--all-topic-partitions	once	flag	Every partition that needs an election of this type
 O	kquota leader-election	--batch	once	free	Maximum number of partitions in one request
 O	kquota leader-election	--pause	once	free	With --batch: time between two batches, for example 5s
@@ -724,7 +724,7 @@ O	kquota quota apply	--change	once	free	Apply without confirmation, and only if 
 O	kquota quota apply	--dry-run	once	flag	Print the changes, without sending them
 O	kquota quota apply	--output	once	text|json	Format of stdout
 O	kquota quota apply	--help	once	flag	Show this message and exit
-C	kquota quota explain	Explain which quota limits a client and why, which clients share it, and what it allows on this cluster
+C	kquota quota explain	Explain which quota limits a client and why, which clients share the quota, and how much it allows
 O	kquota quota explain	--bootstrap-server	once	free	Kafka brokers
 O	kquota quota explain	--zookeeper	once	free	Kafka'\''s ZooKeeper
 O	kquota quota explain	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
@@ -765,7 +765,7 @@ O	kquota quota advise	--prometheus	once	free	Prometheus server that scrapes the 
 O	kquota quota advise	--trace	many	files	File or glob of requests, in the format of `quota simulate`
 O	kquota quota advise	--window	once	free	Time span of the readings to use, up to the newest one
 O	kquota quota advise	--step	once	free	Time between two readings from --prometheus
-O	kquota quota advise	--compact	once	flag	Also compact the snapshots into Parquet, with one row per client and day
+O	kquota quota advise	--compact	once	flag	Also compact the snapshots into Parquet, with one row per client, key, broker and day
 O	kquota quota advise	--percentile	once	free	Percentage of time for which the use must stay below the limit, before head room is added
 O	kquota quota advise	--head-room	once	free	Percentage to add to the use, for growth
 O	kquota quota advise	--key	many	free	Key to limit
@@ -808,7 +808,7 @@ O	kquota quota probe	--cluster	once	clusters	Cluster in ~/.config/kquota/config.
 O	kquota quota probe	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota probe	--produce	once	free	Write at this total rate to all brokers, for example 20MB/s
 O	kquota quota probe	--consume	once	flag	Read faster than the quota allows
-O	kquota quota probe	--requests	once	flag	Send small requests, one after the other
+O	kquota quota probe	--requests	once	flag	Send small requests as fast as possible
 O	kquota quota probe	--create-topics	once	flag	Create and delete topics faster than the quota allows
 O	kquota quota probe	--find-limit	once	flag	Measure how many mutations per second the controller sustains, and suggest a controller_mutation_rate (KIP-599)
 O	kquota quota probe	--client-command	once	free	Start your own client through a proxy, and report whether it honors throttle times (KIP-219)

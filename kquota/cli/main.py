@@ -40,7 +40,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "configs": "Set and show quotas, and the configs of topics, brokers and other entities, like kafka-configs.",
     "reassign-partitions": "Move partitions under a throttle, and restore every throttle exactly as it was.",
     "topics": "Create, grow and delete topics under a mutation quota; list and describe them.",
-    "leader-election": "Elect preferred leaders like kafka-leader-election, also in batches with a health check.",
+    "leader-election": "Elect leaders like kafka-leader-election, also in batches with a health check.",
     "log-dirs": "Show replica sizes like kafka-log-dirs, and record them in a history.",
     "move": "Plan, estimate, run, watch, adjust, resume, undo and report on partition moves.",
     "throttle": "Show, set, restore and clean up replication throttles.",

@@ -172,7 +172,7 @@ def test_quotas_without_findings_exit_0(messy: str) -> None:
     assert nothing == Ran(0, "no findings among 0 limits of 0 entities\n", "")
     unlimited = kquota("quota", "explain", "--user", "alice", "--zookeeper", messy)
     assert (unlimited.code, unlimited.err) == (0, "")
-    assert unlimited.out.count("unlimited, because no applicable level is set") == 4
+    assert unlimited.out.count("unlimited, because no applicable limit is set") == 4
 
 
 @pytest.mark.kafka

@@ -124,7 +124,7 @@ def admin_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
 
 
 def zookeeper_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
-    """Yield the lines of --describe over --zookeeper. Unlike Kafka's tool, kquota prints no SCRAM salts and keys."""
+    """Yield the lines of --describe over --zookeeper. Unlike Kafka's tool, kquota never prints SCRAM salts and keys."""
     credentials = {Entity(user=user): mechanisms for user, mechanisms in scram.items()}
     for entity in sorted({*found, *credentials}, key=Entity.order):
         pairs = [f"{mechanism}={HIDDEN}" for mechanism in credentials.get(entity, ())]
@@ -148,8 +148,8 @@ def entity_words(entity: Entity) -> str:
 
 
 def java_double(value: float) -> str:
-    """Format a number like Java's Double.toString: always with a decimal point, and with an exponent from 10^7 and
-    below 10^-3.
+    """Format a number like Java's Double.toString: always with a decimal point, and with an exponent if its absolute
+    value is at least 10^7 or less than 10^-3.
 
     >>> java_double(1024.0), java_double(10_000_000.0), java_double(12.5), java_double(math.inf)
     ('1024.0', '1.0E7', '12.5', 'Infinity')

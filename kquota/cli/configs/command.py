@@ -73,7 +73,7 @@ class ConfigsOptions(WritingOptions):
     """Set and show quotas, and the configs of topics, brokers and other entities, like kafka-configs."""
 
     # kquota does not read `force`, which exists only because kafka-configs has --force. It also does not read the
-    # fields of the --*-defaults options, because EntityCommand parses these options as names.
+    # fields of --entity-default and the --*-defaults options, because EntityCommand parses these options as names.
     connection: ThroughControllers
     alter: Annotated[bool, flag("alter", "Change the configs of one entity.")] = False
     describe: Annotated[bool, flag("describe", "Show the configs of entities.")] = False

@@ -21,8 +21,8 @@ Named: TypeAlias = Mapping[str, Name | Every]
 def named(types: Sequence[str], names: Sequence[str], short: Mapping[str, str | None]) -> Named:
     """Return the entities that the options name. `short` has the values of the short forms by entity type.
 
-    kquota resolves host names here, but connects to no cluster. Raises Invalid, in Kafka's words where Kafka has them,
-    for options that do not name valid entities.
+    kquota resolves host names here, but does not connect to a cluster. Raises Invalid, in Kafka's words where Kafka has
+    them, for options that do not name valid entities.
     """
     given = _in_kafkas_order({kind: name for kind, name in short.items() if name is not None})
     if given and (types or names):

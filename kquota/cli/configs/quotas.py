@@ -58,7 +58,7 @@ def limits(pairs: Mapping[str, str], entity_types: Collection[str], option: str)
 def must_be_quotas(keys: Iterable[str], entity_types: Collection[str], option: str, done: str) -> None:
     """Raise Invalid for a key that is not a quota of `entity_types`.
 
-    The message starts with `option`. `done` is its verb, for example `added`.
+    The message starts with `option` and contains the verb `done`, for example `added`.
     """
     allowed = quotas_of(entity_types)
     if unknown := [key for key in keys if key not in allowed]:
@@ -72,7 +72,8 @@ def must_be_quotas(keys: Iterable[str], entity_types: Collection[str], option: s
 def alter(at: world.Where, entities: Named, change: QuotaChange, *, dry_run: bool) -> AlteredQuotas | Unwritten:
     """Write the change and wait until it is visible. A dry run makes the same checks, but writes nothing.
 
-    Raises Refused for a key that the brokers are too old for, and Unseen if the change does not become visible in time.
+    Raises Invalid for an entity that cannot have a quota on this connection, Refused for a key that the brokers are too
+    old for, and Unseen if the change does not become visible in time.
     """
     if change.add:
         world.must_carry(at, change.entity)

@@ -28,7 +28,7 @@ class ConfigSynonym(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(Part):
-    """A config. The `value` of a `sensitive` config is None."""
+    """A config. `value` is None if the config is `sensitive`, or if the broker does not report the value."""
 
     key: str
     value: str | None
@@ -68,7 +68,7 @@ def _config(entry: Entry) -> Config:
 class DescribedConfigs(Answer):
     """Configs of resources. `everything` is True if static and default configs are included.
 
-    `absent` is the requested resource if it does not exist, and None otherwise.
+    `absent` is the requested resource if it does not exist or is a broker that is not alive, and None otherwise.
     """
 
     HEADER = ("type", "name", "key", "value", "source", "sensitive")

@@ -139,7 +139,7 @@ def _is_unread(at: world.Where, resource: Resource) -> bool:
 
 
 def _unwritten(configs: Configs, change: ConfigChange, *, unread: bool) -> Unwritten:
-    """Return the answer of a dry run, after the checks of a write (no checks if kquota cannot read the configs)."""
+    """Make the checks of a write (none if kquota cannot read the configs), and return the answer of a dry run."""
     if not unread:
         actions.ready(configs, change)
     secret = change.resource.kind == BROKERS

@@ -52,7 +52,7 @@ def request(entities: Named, add: Mapping[str, str], delete: tuple[str, ...], op
     """Return the credentials that the options request. `option` is the option that contains `add`.
 
     Raises Invalid, in Kafka's words where Kafka has them, for an unknown mechanism, quotas in the same command, a
-    mechanism that is both added and deleted, the default user, two different passwords, and the same errors as
+    mechanism that is both added and deleted, the default user, and two different passwords. Also raises the errors of
     `credential`.
     """
     if others := [key for key in (*add, *delete) if key not in MECHANISMS]:
@@ -76,8 +76,8 @@ def credential(mechanism: str, text: str, option: str) -> tuple[int, str | None]
     """Return the iterations and the password in a text such as `iterations=8192,password=…`.
 
     Without iterations in the text, the default of kafka-configs applies. Without a password, the second value is None.
-    Raises Invalid, in Kafka's words where Kafka has them, for text that is not a credential, naming `option`, and for
-    iterations that brokers refuse.
+    Raises Invalid, in Kafka's words where Kafka has them, for text that is not a credential, and for iterations that
+    brokers refuse. `option` is the option that contains the text.
     """
     found = _CREDENTIAL.fullmatch(text)
     if found is None:
@@ -147,7 +147,9 @@ def password_in(file: Path) -> str:
 
 
 def _typed(user: str) -> str:
-    """Ask twice for the password on the terminal, without showing it."""
+    """Ask twice for the password on the terminal, without showing it. Raises Invalid without a terminal, for a password
+    that is not valid, and if the two passwords differ.
+    """
     if not has_terminal():
         raise Invalid(f"SCRAM credentials need a password, and there is no terminal to ask for it. {_HOW}")
     password = getpass.getpass(f"kquota: new password of user {user!r}: ")

@@ -27,12 +27,12 @@ HEADINGS: Final = {
     "--batch": "Batches",
     "--dry-run": "Dry run and output",
 }
-"""The first option of each part of the help, and its heading."""
+"""The heading of each part of the help, by the first option of the part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderElectionOptions(WritingOptions):
-    """Elect preferred leaders like kafka-leader-election, also in batches with a health check."""
+    """Elect leaders like kafka-leader-election, also in batches with a health check."""
 
     connection: ThroughBrokers
 
@@ -51,7 +51,7 @@ class LeaderElectionOptions(WritingOptions):
     ] = None
     path_to_json_file: Annotated[
         Path | None,
-        value("path-to-json-file", "FILE", 'The file of partitions: {"partitions":[{"topic":"foo","partition":1}]}.'),
+        value("path-to-json-file", "FILE", 'JSON file of partitions: {"partitions":[{"topic":"foo","partition":1}]}.'),
     ] = None
     all_topic_partitions: Annotated[
         bool, flag("all-topic-partitions", "Every partition that needs an election of this type.")

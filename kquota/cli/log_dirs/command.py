@@ -14,7 +14,8 @@ from kquota.cli.engine_options import Conf, Debug
 from kquota.cli.options import Output, OutputFormat
 
 EPILOG: Final = """The name of a snapshot file contains its cluster and its time, so the snapshots of a cron job can
-share one folder. --compact prints the compacted snapshots that you can delete: all except the newest.
+share one folder. --compact prints the compacted snapshots that you can delete: all except the
+newest of each cluster.
 
 Examples:
   kquota log-dirs --bootstrap-server localhost:9092 --describe --topic-list orders,payments
@@ -27,7 +28,7 @@ HEADINGS: Final = {
     "--conf": "Spark, for --compact",
     "--output": "Output",
 }
-"""The first option of each part of the help, and its heading."""
+"""The heading of each part of the help, by the first option of the part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def compacted(directory: Path, engine: Engine) -> Lines:
     """Compact the new snapshots in `directory`, and return all snapshots that can be deleted.
 
-    Raises Invalid for a folder that does not exist, or has no snapshot.
+    Raises Invalid for a folder that does not exist or contains no snapshot, and Busy if another kquota is compacting
+    the folder.
     """
     if not directory.is_dir():
         raise Invalid(f"--compact {directory}: the folder does not exist")
@@ -44,7 +45,7 @@ def compacted(directory: Path, engine: Engine) -> Lines:
             f"still have all snapshots, you can instead delete {directory / 'rolled'} and run the same command again"
         )
     free = local_files.spent_snapshots(directory, found.held)
-    note = f"compacted snapshots that can be deleted: {len(free)} (all except the newest)"
+    note = f"compacted snapshots that can be deleted: {len(free)} (all except the newest of each cluster)"
     return Lines(lines=tuple(map(str, free)), notes=(note,) if free else ())
 
 

@@ -1,4 +1,4 @@
-"""`kquota log-dirs`: print the log dirs that brokers report, or write them as a snapshot."""
+"""`kquota log-dirs`: print the log dirs that brokers report, write them as a snapshot, or compact snapshots."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _log_dirs(found: Iterable[LogDir]) -> list[dict[str, object]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLogDirs(Part):
-    """One broker with its log dirs. A broker without log dirs is included."""
+    """One broker with its log dirs. `log_dirs` is empty if the answer contains no log dir of the broker."""
 
     broker: BrokerId
     log_dirs: list[LogDir] = key("logDirs", _log_dirs)

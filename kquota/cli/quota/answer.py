@@ -155,7 +155,7 @@ def _shown(name: str, value: Value) -> str:
 
 
 def bare(value: Value) -> str | None:
-    """Format a value as it is sent to the cluster."""
+    """Format a value as it is sent to the cluster. Return None if it is not set."""
     return plain(value) if isinstance(value, float) else value
 
 
@@ -174,7 +174,7 @@ class Unsent(Reviewed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityUndone(Part):
-    """An entity that was not changed, or whose result is unknown."""
+    """An entity that was not changed, or that may not have been changed, and the reason."""
 
     entity: Entity | Resource = spread()
     why: str
@@ -182,8 +182,9 @@ class EntityUndone(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied(Answer):
-    """The entities that were changed, and the entities that were not. `confirmed` is True if the operator already saw
-    the changes at the prompt. The text then does not repeat the changes.
+    """The changed entities, and in `undone` the entities that were not changed or may not have been changed.
+
+    `confirmed` is True if the operator already saw the changes at the prompt. The text then does not repeat them.
     """
 
     INDENT = 2
@@ -209,8 +210,8 @@ def unsent(found: Difference) -> Unsent:
 
 
 def applied(found: Difference, undone: Mapping[Entity | Resource, str], *, confirmed: bool) -> Applied:
-    """Return the answer after the change. `undone` has the reason for each entity that was not changed or whose result
-    is unknown.
+    """Return the answer after the change. `undone` has the reason for each entity that was not changed or may not have
+    been changed.
     """
     done = [change for change in found.changes if change.entity not in undone]
     note = f"{counted(len(done), 'entity')} changed"

@@ -31,9 +31,9 @@ class QuotaFormat(StrEnum):
     rpk = "rpk"
 
 
-EXPORT_EPILOG: Final = """The document is YAML, or JSON with --output json. After `quota apply`,
-`quota export` prints the same document, byte for byte. With --format, kquota warns about each quota that the format of
-the other tool cannot hold, and exits with 8.
+EXPORT_EPILOG: Final = """The document is YAML, or JSON with --output json. If you apply an exported
+document, the next `quota export` prints the same document, byte for byte. With --format, kquota warns about each quota
+that the format of the other tool cannot hold, and then exits with 8.
 
 Examples:
   kquota quota export --bootstrap-server localhost:9092 > quotas.yaml
@@ -133,7 +133,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainOptions:
-    """Explain which quota limits a client and why, which clients share it, and what it allows on this cluster."""
+    """Explain which quota limits a client and why, which clients share the quota, and how much it allows."""
 
     connection: Unrecorded
     user: Annotated[

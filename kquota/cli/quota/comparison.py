@@ -52,7 +52,11 @@ def opened(
 
 
 def read(file: Path, *, prune: bool, form: QuotaFormat = QuotaFormat.kquota) -> Document:
-    """Read the document in a file. Raises Invalid for a document that is not valid, or that --prune cannot use."""
+    """Read the document in a file.
+
+    Raises Invalid for a format that kquota does not read, for a document that is not valid, and for `prune` without
+    `owns:` in the document.
+    """
     if prune and form is not QuotaFormat.kquota:
         raise Invalid(f"--prune works only with kquota's own documents, because --format {form} has no `owns:`")
     parse = interchange.reader(form)
@@ -62,7 +66,9 @@ def read(file: Path, *, prune: bool, form: QuotaFormat = QuotaFormat.kquota) -> 
         for line in found.unreadable:
             world.warn(f"{name}: ignored: {line}")
     if prune and found.owns is None:
-        raise Invalid("--prune needs `owns: [patterns]` in the document. The patterns name the entities to prune")
+        raise Invalid(
+            "--prune needs `owns: [patterns]` in the document. The patterns name the entities that kquota may prune"
+        )
     for entity, limits in found.limits.items():
         if isinstance(entity.ip, str) and limits and not is_ip_or_host(entity.ip):
             raise Invalid(
@@ -136,8 +142,8 @@ def _warnings_of_throttles(configs: Configs, throttlings: Iterable[Throttling]) 
 def write_throttles(configs: Configs, throttlings: Sequence[Throttling]) -> dict[Resource, str]:
     """Write each change independently, and read it back.
 
-    Return the reason for each resource that was not changed or whose state is unknown. After Unreachable, kquota does
-    not send the remaining changes.
+    Return the reason for each resource that was not changed or may not have been changed. After Unreachable, kquota
+    does not send the remaining changes.
     """
     undone: dict[Resource, str] = {}
     for place, throttling in enumerate(throttlings):
@@ -152,8 +158,9 @@ def write_throttles(configs: Configs, throttlings: Sequence[Throttling]) -> dict
 
 
 def _held(resource: Resource, entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the throttles that are set on this resource itself. Kafka 4.3.1 still reports a deleted rate, but without
-    a synonym.
+    """Return the throttles that are set on this resource itself, not inherited from defaults.
+
+    A broker's rate without a synonym is left out, because Kafka 4.3.1 still reports deleted rates in this form.
     """
     return {
         entry.key: entry.value

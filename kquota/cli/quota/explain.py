@@ -1,5 +1,5 @@
-"""`kquota quota explain`: the limit of each key for one client and the level that sets it, or findings about all
-quotas.
+"""`kquota quota explain`: the limit of each key for a client or an IP and the level that sets it, or findings about
+all quotas.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kquota.quota_keys import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketShown(Part):
-    """The identity that has a bucket, and a description of the clients that share it."""
+    """The identity that has a bucket, and a description of the clients that share the bucket."""
 
     per: Per
     shared_by: str | None
@@ -55,9 +55,10 @@ class CapacityShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyShown(Part):
-    """The limit of one key. A figure that is None is unlimited if `unlimited` is true, and unknown otherwise.
+    """The limit of one key. None for `limit`, `cluster` or `burst` means unlimited if `unlimited` is true, and unknown
+    otherwise.
 
-    The `burst` of request_percentage is always None, because kquota does not calculate it.
+    For request_percentage, `burst` and `burst_seconds` are always None, because kquota does not calculate them.
     """
 
     key: str
@@ -151,7 +152,8 @@ def _capacity(cluster: Capacity) -> Mapping[str, int | None] | None:
 def run(options: ExplainOptions) -> Answer:
     """Run the command.
 
-    Raises Invalid if the options name neither a client nor an IP, or name one of them together with --all.
+    Raises Invalid if no client, IP or --all is given, for --all together with a client or an IP, for an empty user, and
+    for an invalid IP.
     """
     user, client_id, ip = options.user, options.client_id, options.ip
     if options.all_:
@@ -185,7 +187,7 @@ def _client(user: str | None, client_id: str | None, ip: str | None) -> Client |
 
 def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[Quotas, Capacity]:
     """Read all quotas, and the settings that determine their effect. `unreadable` receives a message for each value
-    that cannot be read.
+    that cannot be read. If the brokers refuse to show their settings, kquota warns and treats the settings as unknown.
     """
     with world.quotas(at, unreadable) as port:
         quotas, release = port.everything(), port.release()

@@ -73,7 +73,8 @@ def diff(options: DiffOptions) -> Reviewed:
 
 
 def apply(options: ApplyOptions) -> Answer:
-    """Apply the document. Raises Refused if the change is not the reviewed one, or is not confirmed.
+    """Apply the document. Raises Refused if the change is not the reviewed one, is not confirmed, affects a protected
+    entity, or would be ignored by the brokers.
 
     Raises Invalid for an invalid hash or document, and if there is no terminal for the confirmation. Raises Conflict if
     the quotas changed before the confirmation.
@@ -111,7 +112,10 @@ def _diff_command(options: ApplyOptions) -> str:
 
 
 def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
-    """Ask for confirmation. Raises Refused without a confirmation, Conflict if the quotas changed before it."""
+    """Ask for confirmation.
+
+    Raises Refused if the operator does not confirm, and Conflict if the quotas changed before the confirmation.
+    """
     for one in changed(found.changes[: confirmation.MOST_SHOWN]):
         for line in one.lines():
             print(printable(line), file=sys.stderr)
@@ -126,7 +130,7 @@ def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
 def _write(cluster: QuotaCluster, found: Difference) -> Mapping[Entity | Resource, str]:
     """Write the quotas, then the throttles.
 
-    Return the reason for each entity that was not changed or whose state is unknown.
+    Return the reason for each entity that was not changed or may not have been changed.
     """
     count = len(found.replacements)
     with sending(count) as sent:

@@ -36,7 +36,7 @@ def headline(answer: KeyAnswer, cluster: Capacity) -> str:
     if cluster.ignores(answer.key):
         return f"{answer.key}: unlimited, because these brokers do not support it"
     if answer.limit is None:
-        return f"{answer.key}: unlimited, because no applicable level is set"
+        return f"{answer.key}: unlimited, because no applicable limit is set"
     won = answer.winner
     where = "for the cluster" if answer.row.model is Model.BUCKET else "per broker"
     source = (
@@ -72,7 +72,7 @@ def wrapped(head: str, line: str, indent: str = _INDENT) -> Iterator[str]:
 
 
 _MOST_NAMED: Final = 5
-_NO_BROKERS: Final = "only brokers report it, over --bootstrap-server and with the right to DescribeConfigs"
+_NO_BROKERS: Final = "kquota needs --bootstrap-server and a user with the right to DescribeConfigs"
 EXEMPT: Final = (
     "never counted: fetches of followers, WriteTxnMarkers, requests between brokers and the controller (they need"
     " ClusterAction), and producing with acks=0"
@@ -125,7 +125,8 @@ def _why(answer: KeyAnswer, explained: Explanation) -> Iterator[str]:
     if answer.limit is not None and not (math.isfinite(answer.limit) and answer.limit > 0):
         yield from wrapped(
             "warning",
-            "this limit is not a valid rate, so brokers do not enforce it as a rate. Set a valid rate, or remove it",
+            "this limit is not a valid rate, so brokers do not enforce it as a rate. Set a valid rate, or remove the "
+            "limit",
         )
     elif answer.limit is not None:
         yield from wrapped("cluster", _in_the_cluster(answer, cluster))

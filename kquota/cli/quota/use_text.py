@@ -8,7 +8,7 @@ from kquota.quota_keys import QUOTA_KEYS, Model
 
 
 def bucket_name(user: str | None, client_id: str | None) -> str:
-    """Return the names by which a broker counts a client."""
+    """Return the user and the client-id of a bucket as text. A part that is None is left out."""
     names = (("user", user), ("client-id", client_id))
     return " ".join(f"{kind} {name!r}" for kind, name in names if name is not None)
 

@@ -19,8 +19,8 @@ EPILOG: Final = """Examples:
 
 SHARE_EPILOG: Final = """\
 The topic is compacted and has one partition. On three or more brokers, it has three replicas.
-On a cluster with ZooKeeper, also give --zookeeper. After that, every kquota that can read the topic
-records its runs there.
+On a cluster with ZooKeeper, also give --zookeeper. After `record share`, every kquota that can read
+the topic records its runs there.
 
 Examples:
   kquota record share --bootstrap-server localhost:9092 --dry-run

@@ -53,7 +53,11 @@ class RecordShared(Answer):
 
 
 def share(options: ShareOptions) -> RecordShared:
-    """Create the topic, or check an existing topic. Raises Refused if the cluster cannot have a record."""
+    """Create the topic, or check an existing topic, and record the open runs of this host in the topic.
+
+    Raises Refused if the cluster cannot have a record, Busy while another command writes to the record, and Incomplete
+    if kquota created the topic but cannot use it.
+    """
     with world.record(options.connection, options.state_dir) as at:
         wanted = at.plan()
         if not options.dry_run:
@@ -160,7 +164,9 @@ def _condition(found: Condition) -> RecordCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordUnshared(Answer):
-    """The topic of the shared record. `deleted` is False if the topic did not exist."""
+    """The topic of the shared record. `deleted` is False if there was nothing to delete. In a dry run, it is True if
+    kquota would delete the topic.
+    """
 
     ASCII = True
 
@@ -180,8 +186,8 @@ class RecordUnshared(Answer):
 def unshare(options: UnshareOptions) -> RecordUnshared:
     """Delete the topic.
 
-    Raises Refused while a run is open, or if the operator does not confirm. Raises Invalid if kquota must ask, but has
-    no terminal.
+    Raises Refused if a run is open or cannot be read, or if the operator does not confirm. Raises Busy while another
+    command writes to the record. Raises Invalid if kquota must ask, but there is no terminal.
     """
     asks = not (options.yes or options.dry_run)
     if asks:

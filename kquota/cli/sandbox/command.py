@@ -18,7 +18,8 @@ EPILOG: Final = """Examples:
 Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="Name of the sandbox.")]
 
 
-UP_EPILOG: Final = """kquota downloads a Kafka release (40 MB) before its first start. ZooKeeper needs no download.
+UP_EPILOG: Final = """kquota downloads a Kafka release (40 MB) before it starts the release for the first time.
+ZooKeeper needs no download.
 
 Examples:
   kquota sandbox up
@@ -71,8 +72,8 @@ class SandboxStatusOptions:
 
 
 ENV_EPILOG: Final = """\
-The variables are KQUOTA_BOOTSTRAP_SERVER, KQUOTA_ZOOKEEPER and KQUOTA_METRICS. kquota leaves out a variable if the
-sandbox does not run that server. With the variables set, you can leave out the cluster options.
+The variables are KQUOTA_BOOTSTRAP_SERVER, KQUOTA_ZOOKEEPER and KQUOTA_METRICS. kquota prints only the
+variables for which the sandbox has an address. With the variables set, you can leave out the cluster options.
 Exit code 1: the sandbox is not running.
 
 Examples:

@@ -38,7 +38,9 @@ class ServerShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxShown(Part):
-    """A sandbox, and its addresses."""
+    """A sandbox and its addresses. `kafka` and `bootstrap` are None without brokers, `zookeeper` is None without
+    ZooKeeper, and `metrics` is None without exporters.
+    """
 
     name: str
     kafka: str | None

@@ -124,7 +124,9 @@ def _of(fate: Fate, outcomes: Sequence[TopicOutcome]) -> list[str]:
 
 
 def interrupted(outcomes: Sequence[TopicOutcome]) -> Iterator[str]:
-    """Yield the state of all topics, so that you can repeat the command with --if-not-exists or --if-exists."""
+    """Yield the state of the topics at the interrupt, so that you can repeat the command with --if-not-exists or
+    --if-exists.
+    """
     for fate, words in {
         Fate.DONE: "done",
         Fate.UNKNOWN: "sent, with an unknown result",

@@ -141,7 +141,10 @@ def _creations(options: TopicsOptions, filed: Sequence[Line], assigned: Assignme
 
 
 def _counts(options: TopicsOptions, filed: Sequence[Line]) -> dict[str, int]:
-    """Return the new number of partitions of each topic in the file. The key "" has the number of --partitions."""
+    """Return the new number of partitions of each topic in the file. The key "" has the value of --partitions.
+
+    Raises Invalid for a topic without a number of partitions.
+    """
     partitions = naming.count(options.partitions, "--partitions")
     if options.topic and partitions is None:
         raise Invalid('Missing required argument "[partitions]"')

@@ -63,7 +63,7 @@ class AdvisedTotal(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizedLimit(Part):
-    """A limit without measured use that changes with the number of brokers."""
+    """A limit that changes with the number of brokers, for an entity without measured use."""
 
     entity: Entity = spread()
     key: str
@@ -155,7 +155,7 @@ def change(one: Resized) -> ResizedLimit:
 def summary(found: Advised) -> Iterator[str]:
     """Yield the measured period, the total of each key, and notes about resized limits and throttled clients.
 
-    At most `_SHOWN` clients that the proposal would have throttled follow, the longest throttle time first.
+    Then yield at most `_SHOWN` clients that the proposed limits would have throttled, the longest throttle time first.
     """
     later = "" if found.brokers_later is None else f", for {found.brokers_later} brokers instead of {found.brokers}"
     yield f"measured from {found.begin:%Y-%m-%d %H:%M} to {found.end:%Y-%m-%d %H:%M} UTC{later}"

@@ -65,7 +65,9 @@ class AdviseOptions:
     ] = "5m"
     compact: Annotated[
         bool,
-        typer.Option("--compact", help="Also compact the snapshots into Parquet, with one row per client and day."),
+        typer.Option(
+            "--compact", help="Also compact the snapshots into Parquet, with one row per client, key, broker and day."
+        ),
     ] = False
 
     percentile: Annotated[

@@ -145,7 +145,7 @@ def prometheus(given: AdviseOptions) -> str:
 
 
 def trace_keys(trace: TraceFiles, given: Sequence[str] | None) -> list[str]:
-    """Return the keys for which a trace has a column. JSON lines can have every column.
+    """Return the requested keys for which a trace has a column. JSON lines have no header, so all keys are returned.
 
     The column `bytes` counts for producers, unless `given` has `consumer_byte_rate`.
 

@@ -20,7 +20,7 @@ from kquota.terms import BrokerId
 
 _SAYS: Final[Mapping[Verdict, str]] = {
     Verdict.AS_EXPLAINED: "As expected, within 10 %.",
-    Verdict.NOT_REACHED: "As expected: the client got the rate that it asked for, and did not reach its quota.",
+    Verdict.NOT_REACHED: "As expected: the client did not reach its quota, and no broker throttled it.",
     Verdict.MORE: "More than the quota allows. The brokers may be too old for this quota, or a"
     " client.quota.callback.class may apply another limit.",
     Verdict.LESS: "Less than the quota allows, and throttled. Other clients may use the same bucket,"
@@ -188,7 +188,7 @@ def planned(load: Load, explained: Explanation) -> LoadPlanned:
 
 
 def probed(load: Load, explained: Explanation, readings: Sequence[Reading]) -> Probed:
-    """Return the answer after the load. The exit code is 0 if the client got the explained throughput, otherwise 8."""
+    """Return the answer after the load. The exit code is 0 if the result matches the explanation, otherwise 8."""
     result = verdict.worst([verdict.of(load, one) for one in readings])
     return Probed(
         probe=_probe(load, explained),
@@ -273,7 +273,7 @@ def _conclusion(load: Load, found: Verdict) -> str:
         )
     if load.kind is Kind.PRODUCE and found is Verdict.NOT_REACHED and load.limit is not None:
         least = human_rate(load.limit * len(load.leaders))
-        return f"{_SAYS[found]} To reach it, give --produce more than {least}."
+        return f"{_SAYS[found]} To reach the quota, give --produce more than {least}."
     return _SAYS[found]
 
 
@@ -300,5 +300,5 @@ def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
 
 
 def _three(rate: float) -> str:
-    """Format a rate with three significant digits. From 99.5, it is a whole number, never in the form 1.42e+03."""
+    """Format a rate with three significant digits. 99.5 or more is shown as a whole number, never as 1.42e+03."""
     return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"

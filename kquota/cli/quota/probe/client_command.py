@@ -45,7 +45,7 @@ class ClientPlanned(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BehaviorShown(Part):
-    """The figures of the client, as JSON."""
+    """The figures of the client, for the JSON document."""
 
     requests: int
     responses_throttled: int
@@ -61,7 +61,7 @@ class BehaviorShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientJudged(Answer):
-    """The verdict on the client, and its figures."""
+    """The verdict on the client, and its figures. `client_exit_code` is None if kquota stopped the client."""
 
     INDENT = 2
 
@@ -108,10 +108,12 @@ def _conclusion(one: ClientBehavior, exit_code: int | None) -> str:
 
 
 def must_run(command: str) -> None:
-    """Raise Invalid for an unknown program, and for a command without {bootstrap}, which would not use the proxy."""
+    """Raise Invalid for a command without {bootstrap}, which would not use the proxy, for invalid quoting, and for an
+    unknown program.
+    """
     if BOOTSTRAP not in command:
         raise Invalid(
-            f"--client-command: {BOOTSTRAP} is missing ({command!r}). Give it in place of the broker's address"
+            f"--client-command: {BOOTSTRAP} is missing ({command!r}). Give it instead of the broker's address"
         )
     program = words(command, "", "")[0]
     if shutil.which(program) is None:
@@ -128,7 +130,7 @@ def must_be_plain(protocol: str) -> None:
 
 
 def words(command: str, bootstrap: str, topic: str) -> list[str]:
-    """Return the words of the command, with values in place of {bootstrap} and {topic}. No shell is used.
+    """Return the words of the command, with {bootstrap} and {topic} replaced by these values. No shell is used.
 
     Raises Invalid if the quoting of the command is not valid.
     """

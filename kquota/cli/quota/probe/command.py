@@ -18,9 +18,10 @@ EPILOG: Final = """The client loads its own topic, kquota-probe-..., with one pa
 removes this topic, also after an interrupt. If a probe was killed, its topic remains. The next probe or --clean-up
 removes it, but only after the end time in the name of the topic.
 
-Exit codes: 0 if the client got the rate that `kquota quota explain` shows, within 10 %; 8 if the client got more or
-less, or --clean-up kept a topic that may be in use. With --client-command: 0 if the client honors throttle times; 8
-if it sends requests during them; 1 if it failed, or kquota could not judge any throttle time.
+Exit codes: 0 if the client got the expected rate, within 10 %; 8 if it got more or less, if --find-limit found no
+limit to suggest, or if --clean-up kept a topic; 1 if a topic could not be removed. With --client-command: 0 if the
+client honors throttle times; 8 if it sends requests during them; 1 if it failed, or kquota could not judge any throttle
+time.
 
 Examples:
   kquota quota probe --bootstrap-server localhost:9092 --client-id billing --produce 20MB/s --dry-run
@@ -46,7 +47,7 @@ class ProbeOptions(WritingOptions):
         typer.Option("--produce", metavar="RATE", help="Write at this total rate to all brokers, for example 20MB/s."),
     ] = None
     consume: Annotated[bool, typer.Option("--consume", help="Read faster than the quota allows.")] = False
-    requests: Annotated[bool, typer.Option("--requests", help="Send small requests, one after the other.")] = False
+    requests: Annotated[bool, typer.Option("--requests", help="Send small requests as fast as possible.")] = False
     create_topics: Annotated[
         bool, typer.Option("--create-topics", help="Create and delete topics faster than the quota allows.")
     ] = False

@@ -52,7 +52,11 @@ class AskedLoad:
 
 
 def asked(given: ProbeOptions) -> AskedLoad:
-    """Parse the requested load. Raises Invalid unless exactly one load is given, and for an option without effect."""
+    """Parse the requested load.
+
+    Raises Invalid unless exactly one load is given, and for an option that is not valid or has no effect. Raises
+    Refused for more seconds than a probe may take.
+    """
     named = [name for name in _LOADS if getattr(given, name) not in (None, False)]
     if len(named) != 1:
         raise Invalid(

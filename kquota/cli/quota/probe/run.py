@@ -156,8 +156,9 @@ def _say_step(step: Step) -> None:
 
 
 def _clean_up(who: ProbeLogins, *, dry_run: bool) -> Answer:
-    """Remove the topics of killed probes. The exit code is 8 if a topic may still be in use, or only has the name of a
-    probe's topic.
+    """Remove the topics of killed probes. A dry run only lists them.
+
+    The exit code is 8 if a topic may still be in use, or has only the name of a probe's topic.
     """
     with who.stage() as stage:
         found = probe.older(stage) if dry_run else _remove_older(stage)
@@ -174,7 +175,7 @@ def _clean_up(who: ProbeLogins, *, dry_run: bool) -> Answer:
 
 @dataclass(slots=True)
 class Made:
-    """The topics of a probe. `names` has each topic before it is created. `left` is True if a removal failed."""
+    """The topics of a probe. `names` gets each name before the topic is created. `left` is True if a removal failed."""
 
     names: list[str] = field(default_factory=list)
     left: bool = False
@@ -203,7 +204,7 @@ def _removed(who: ProbeLogins, made: Made) -> Iterator[None]:
 def _remove_older(stage: ProbeCluster) -> Found:
     """Remove the topics of older probes whose time is over, and report them on stderr.
 
-    Return all topics whose names have the form of a probe's topic.
+    Return all topics whose names have the form of a probe's topic name.
     """
     found, names = probe.remove_older(stage)
     if names:

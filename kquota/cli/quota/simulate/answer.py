@@ -21,7 +21,7 @@ from kquota.simulate.trace import TraceStream
 from kquota.terms import SAMPLE_MS
 
 UNFINISHED: Final = (
-    "under this quota the load takes more than 30 days, or a fetch never gets an answer. Check the unit of the quota "
+    "under this quota the load takes more than 30 days, or a fetch never gets any data. Check the unit of the quota "
     "and the length of the load"
 )
 _UNKNOWN: Final = "unknown, because the load is shorter than three quota windows"
@@ -118,7 +118,7 @@ class Deployed(Answer):
 
 
 def deployed(found: Deploy, items: Sequence[int], held: Quotas, rate: float, model: str, *, sought: bool) -> Deployed:
-    """Return the answer for topics under a mutation rate. `model` is the arithmetic that calculated `found`."""
+    """Return the answer for topics under a mutation rate. `model` names the arithmetic that was used for `found`."""
     return Deployed(
         model=model,
         strict=held.strict,
@@ -165,7 +165,7 @@ class StreamShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traced(Answer):
-    """The clients of a trace. The text shows the clients with the longest waits first."""
+    """The clients of a trace. The text lists the delayed clients, those with the longest total wait first."""
 
     ASCII = True
 

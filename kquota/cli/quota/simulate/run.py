@@ -119,7 +119,7 @@ def _deployed(given: SimulateOptions, held: Quotas) -> Answer:
 
 
 def quota(model: Arithmetic, rate: float, samples: int) -> Admission:
-    """Return a mutation quota of this rate, in the arithmetic of the model. Every model has the same burst."""
+    """Return a mutation quota of this rate, with the arithmetic of the model. Every model has the same burst."""
     if model is Arithmetic.shipped:
         return Mutations(Bucket(rate=rate, samples=samples))
     return Draft(spread=Spread(model.value), rate=rate, samples=samples)
@@ -173,7 +173,7 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
     """Simulate a trace. kquota leaves out rows that are not valid, and reports them on stderr.
 
     Raises Invalid for files that are not a trace, for a trace without a valid row, and for a quota whose column is
-    missing from a header.
+    missing from the header.
     """
     where = engine(given.spark_master, given.spark_remote, given.conf)
     with local_files.workspace() as scratch:
