@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kquota.entity_types import BROKER_LOGGERS
-from kquota.errors import Invalid
+from kquota.errors import Conflict, Invalid
 from kquota.settings.resource import Entry, Resource, Setting
 from kquota.settings.throttled_lists import entries, merge
 from kquota.terms import EVERY_REPLICA
@@ -66,6 +66,11 @@ class Change:
     setting: Setting
     before: str | None
     after: str | None
+
+    def conflict(self, now: str | None) -> Conflict:
+        """Return the error for a setting whose value is `now`, and no longer `before`."""
+        is_now, was = ("not set" if value is None else repr(value) for value in (now, self.before))
+        return Conflict(f"{self.setting} is now {is_now}, but was {was} a moment ago")
 
     def seen_in(self, value: str | None) -> bool:
         """True if `value`, read after the write, shows this change. Other clients may have changed the same list."""

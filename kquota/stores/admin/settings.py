@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kquota.errors import Conflict, KquotaError, Refused, Unknown, Unreachable
+from kquota.errors import KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.port import Overwritten
 from kquota.settings.change import Change
 from kquota.settings.resource import TOPICS, Resource, Setting
@@ -120,7 +120,7 @@ class WireSettings(WireConfigs):
                     f"{setting} cannot be read, so it was not written. Check that the broker is running"
                 )
             elif now[setting] != change.before:
-                errors[setting] = Conflict(f"{setting} is now {now[setting]!r}, but was {change.before!r} a moment ago")
+                errors[setting] = change.conflict(now[setting])
             else:
                 ready[setting] = operation(change, incremental=incremental)
                 if change.after is None and ready[setting][0] == SUBTRACT:

@@ -156,7 +156,8 @@ class ZnodeRecord:
 
     def writer(self) -> Holder | None:
         node = self._znodes.read(LOCK)
-        return None if node is None else _holder(node)
+        found = None if node is None else _holder(node)
+        return None if found is None or found.dead else found
 
     def must_hold(self) -> None:
         self.flush()

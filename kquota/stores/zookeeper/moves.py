@@ -291,7 +291,7 @@ def _edit(changes: Sequence[Change], missing: Collection[Resource]) -> ConfigEdi
         for change in changes:
             setting, now = change.setting, before.get(change.setting.key)
             if now != change.before:
-                raise Conflict(f"{setting} is now {now!r}, but was {change.before!r} a moment ago")
+                raise change.conflict(now)
             if setting.resource in missing and change.after is not None:
                 raise Refused(f"{setting}: the topic does not exist. Nothing was written")
             if change.after is None:
