@@ -1,4 +1,4 @@
-"""`kquota move`: the options of `status`, `resume` and `abort`, and the registration of all its commands."""
+"""`kquota move`: the options of `status`, `resume` and `abort`, and the registration of every `move` command."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CordonShown(Part):
-    """The cordoned log dirs of one broker. If `whole` is true, the broker has no other log dir."""
+    """The cordoned log dirs of one broker. If `whole` is true, no log dir of the broker accepts new replicas."""
 
     broker: BrokerId
     log_dirs: tuple[str, ...]

@@ -71,7 +71,7 @@ def chosen(asked: Limits, works: Iterable[Work], enforcement: Enforcement = AS_S
         try:
             within = throttle_within(works, asked.deadline, enforcement)
         except Refused:
-            # A given throttle still has an estimate, which shows that the move misses the deadline.
+            # With a given throttle, kquota can still estimate the move, and show that it misses the deadline.
             if asked.throttle is None:
                 raise
     if asked.throttle is not None:

@@ -123,7 +123,7 @@ def estimate(
 ) -> Estimate:
     """Make the estimate from a move's sums, the operator's limits and the errors of past estimates.
 
-    `within` are the moves between log dirs of one broker, which another throttle limits. Raises Refused if no throttle
+    `within` are the moves between log dirs of one broker, which have a separate throttle. Raises Refused if no throttle
     is given and none is known to meet the deadline.
     """
     measured, busiest, live = found.measured, found.measured.max_bytes_in, inputs.source == CLUSTER
@@ -180,7 +180,7 @@ def _fetch(asked: Limits, enforcement: Enforcement, throttle: ByteRate, brokers:
 def _others(judged: Pace | Waves) -> tuple[Pace | Waves, ...]:
     """Estimate the same move under other throttles, from half to five times this throttle.
 
-    If the move never finishes with this throttle, the rate that the throttle must exceed replaces it.
+    If the move never finishes under this throttle, the others are multiples of the rate that a throttle must exceed.
     """
     least = (judged.least_throttle or 0) if judged.feasible is False else 0
     about = max(judged.throttle, int(least))

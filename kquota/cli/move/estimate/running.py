@@ -29,7 +29,7 @@ def running_document(found: MoveUnderWay | None) -> dict[str, object] | None:
 
 
 def running_lines(found: MoveUnderWay | None) -> Iterator[str]:
-    """Yield the state of the copies of the plan that are running."""
+    """Yield a line with the progress of the plan, if any of its partitions is already moving."""
     if found is None or not found.partitions:
         return
     yield f"Running      {running_words(found)}"

@@ -24,7 +24,7 @@ from kquota.placement.planned import BrokerChange, PartitionChange, Planned
 from kquota.terms import BrokerId
 
 FIRST: Final = 20
-"""Without --explain, at most this many moves, and this many partitions that do not reach the goal, are shown."""
+"""The maximum number of moves, and of partitions that do not reach the goal, that are shown without --explain."""
 _BROKERS: Final = 8
 _NAMED: Final = 5
 
@@ -42,9 +42,8 @@ def explain(
 ) -> None:
     """Print the explanation: the answer first, then the tables.
 
-    Unless `everything` is set, long tables are cut, and brokers without changes are left out.
-
-    `file` is the file that receives the plan from stdout, or None if there is no such file.
+    Unless `everything` is set, long lists are cut to `FIRST` entries, and brokers without changes are left out. `file`
+    is the file that receives the plan from stdout, or None if `plan_file` found none.
     """
     most = sys.maxsize if everything else FIRST
     for line in (*_answer(found), *_unknown(cluster, goal, found), *_remarks(cluster, goal, found, most)):

@@ -11,7 +11,7 @@ from kquota.cli.connection import Connection, names_a_cluster, where
 from kquota.measure import ByteRate, exact_rate
 
 NOBODY: Final = ("--bootstrap-server", "HOST:PORT")
-"""The placeholder for the cluster if all sizes come from files."""
+"""The placeholder for the address of the cluster if it is unknown, for example because all sizes come from files."""
 PIPED: Final = "PLAN.json"
 """The placeholder for the plan if it was read from a pipe."""
 

@@ -1,4 +1,7 @@
-"""The answer of `move plan --balance-log-dirs`: the plan and its rollback. The JSON also has the explained values."""
+"""The answer of `move plan --balance-log-dirs`: the plan and its rollback.
+
+The JSON also has the values of the explanation on stderr.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,10 @@ class ReplicasShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirPlanned(Part):
-    """A log dir before and after the moves. `closed` is the reason why the plan ignores the log dir, or None."""
+    """A log dir before and after the moves. `incoming` is the bytes to copy into it.
+
+    `closed` is the reason why the plan ignores the log dir, or None. `disk` is None if it is unknown.
+    """
 
     log_dir: str
     closed: str | None

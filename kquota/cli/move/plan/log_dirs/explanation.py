@@ -21,16 +21,17 @@ from kquota.placement.log_dir_balance import LogDirsPlanned
 from kquota.sizes.replica import Cordon
 
 FIRST: Final = 20
-"""The maximum number of rows of the table of moves without --explain."""
+"""The maximum number of moves that are shown without --explain."""
 _NAMED: Final = 5
 
 
 def explain_log_dirs(
     found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...], *, file: str | None, everything: bool
 ) -> None:
-    """Print the explanation: the answer first, then the tables. Long tables are cut unless `everything` is set.
+    """Print the explanation: the answer first, then the tables. `everything` shows all moves, not only the first
+    `FIRST`.
 
-    `file` is the file that receives the plan from stdout, or None if there is no such file.
+    `file` is the file that receives the plan from stdout, or None if `plan_file` found none.
     """
     most = sys.maxsize if everything else FIRST
     for line in (*_answer(found), *_remarks(found), *cordon_notes(cordons)):
