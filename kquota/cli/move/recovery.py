@@ -50,8 +50,8 @@ class Recovered(Answer):
 def resume(options: ResumeOptions) -> Recovered:
     """Continue the selected runs, by default all open runs.
 
-    Raises Invalid if both a run and a plan are given, and for a takeover without a terminal. Raises Refused if the
-    selected run is not open, if a check fails, and if the operator does not confirm a takeover.
+    Raises Invalid if both a run and a plan are given, for --gone over ZooKeeper, and for a takeover without a terminal.
+    Raises Refused if the selected run is not open, if a check fails, and if the operator does not confirm a takeover.
     """
     return _recover(options, "resume")
 
@@ -59,9 +59,9 @@ def resume(options: ResumeOptions) -> Recovered:
 def abort(options: AbortOptions) -> Recovered:
     """Undo the selected run, by default the only open run.
 
-    Raises Invalid if both a run and a plan are given, if several runs are open and none is selected, and for a takeover
-    without a terminal. Raises Refused if the selected run is not open, if a check fails, and if the operator does not
-    confirm.
+    Raises Invalid if both a run and a plan are given, if several runs are open and none is selected, for --gone over
+    ZooKeeper, and for a takeover without a terminal. Raises Refused if the selected run is not open, if a check fails,
+    and if the operator does not confirm.
     """
     return _recover(options, "abort")
 

@@ -52,8 +52,8 @@ def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The throttle of a move. `within` is the smallest throttle that meets the deadline, or None without a deadline, or
-    if no throttle is known to meet the deadline.
+    """The throttle of a move. `within` is the smallest throttle that meets the deadline. It is None without a deadline,
+    and if no throttle is known to meet the deadline.
     """
 
     throttle: ByteRate

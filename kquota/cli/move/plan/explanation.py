@@ -189,7 +189,7 @@ def _outside(goal: Goal, found: Planned) -> Iterator[str]:
 
 
 def _answer(found: Planned) -> Iterator[str]:
-    """Yield the cost of the plan, and the lower bound of the bytes that any plan must copy."""
+    """Yield the cost of the plan, and the lower bound on the bytes that any plan must copy."""
     if not found.changes:
         yield "nothing to do: no replica has to move for this goal, so there is no plan"
         return
@@ -207,7 +207,7 @@ def _answer(found: Planned) -> Iterator[str]:
 
 
 def _terms(least: Least) -> str:
-    """Return the largest term of the lower bound as text."""
+    """Return the largest term of the lower bound (see `Least`) as text."""
     if least.bytes == least.forced:
         return "new replicas for drain, replication factor or racks"
     if least.bytes == least.lack:

@@ -56,7 +56,7 @@ class RunSummary(Part):
 
     @property
     def who(self) -> str:
-        """The user who began the run and the host, or `not recorded`."""
+        """The user and host of the command that began the run, or `not recorded`."""
         return NOT_RECORDED if self.user is None else f"{self.user}@{self.host}"
 
     @property

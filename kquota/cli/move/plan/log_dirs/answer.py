@@ -22,7 +22,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirMoveShown(Part):
-    """A replica that moves to another log dir of its broker."""
+    """A replica that moves to another log dir of its broker. `size` is the bytes to copy."""
 
     partition: TopicPartition = spread()
     size: int
@@ -32,7 +32,7 @@ class LogDirMoveShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicasShown(Part):
-    """The replicas in a log dir, and their bytes."""
+    """The number of replicas in a log dir, and their bytes."""
 
     replicas: int
     bytes: int

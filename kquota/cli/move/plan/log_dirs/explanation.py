@@ -53,7 +53,7 @@ def explain_log_dirs(
 
 
 def _answer(found: LogDirsPlanned) -> Iterator[str]:
-    """Yield the cost of the plan, and the lower bound of the bytes that any plan must copy."""
+    """Yield the cost of the plan, and the lower bound on the bytes that any plan must copy."""
     if not found.moves:
         yield f"nothing to do: no replica of broker {found.broker} has to move, so there is no plan"
     else:
@@ -71,7 +71,9 @@ def _answer(found: LogDirsPlanned) -> Iterator[str]:
 
 
 def _remarks(found: LogDirsPlanned) -> Iterator[str]:
-    """Yield the band, log dirs that stay outside it, and the log dirs and replicas that the plan ignores."""
+    """Yield the band or the log dirs that stay outside it, the log dirs and replicas that the plan ignores, and log dirs
+    without a check of the disk space.
+    """
     band = found.band
     wanted = f"{human_bytes(band.low)} to {human_bytes(band.high)}, around a mean of {human_bytes(band.mean)}"
     outside = [change.path for change in found.dirs if change.closed is None and band.off(change.after)]
