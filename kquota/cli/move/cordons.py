@@ -33,6 +33,9 @@ def cordon_notes(cordons: Iterable[Cordon]) -> Iterator[str]:
     for each in cordons:
         names = few(each.log_dirs, _NAMED)
         if each.whole:
-            yield f"broker {each.broker}: all log dirs are cordoned ({names}), so move plan places no replica there"
+            yield (
+                f"broker {each.broker}: no log dir accepts new replicas (cordoned: {names}), so move plan places no "
+                "replica there"
+            )
         else:
             yield f"broker {each.broker}: new replicas go to other log dirs, because these are cordoned: {names}"

@@ -118,8 +118,8 @@ def _what(symptom: Symptom) -> str:
             return what + human_duration(symptom.seconds)
         case CaughtReplica():
             more = f" and {counted(symptom.more, 'more replica')}" if symptom.more else ""
-            what = f"{symptom.partition} on broker {symptom.broker}{more}: the replica is not moving, but it is out of "
-            return f"{what}sync, and the throttle limits it (KIP-352)"
+            what = f"{symptom.partition} on broker {symptom.broker}{more}: not moving, but "
+            return f"{what}out of sync and limited by the throttle (KIP-352)"
         case FullDisk():
             state = symptom.error or f"{size_or_unknown(symptom.usable)} free"
             what = f"broker {symptom.broker}: {symptom.log_dir} cannot take the copies ({state}, "
@@ -168,7 +168,7 @@ def _of_topic(command: str, partition: TopicPartition) -> str:
 
 def _starved(symptom: StarvedCopies) -> str:
     verb = "sends" if symptom.side.value == "leader" else "receives"
-    followers = f", {human_rate(symptom.followers)} of it to in-sync followers" if symptom.followers >= 1 else ""
+    followers = f", including {human_rate(symptom.followers)} to in-sync followers" if symptom.followers >= 1 else ""
     return (
         f"broker {symptom.broker} {verb} {human_rate(symptom.used)} of its {symptom.side.value} rate of "
         f"{human_rate(symptom.rate)}{followers}, and producers write {human_rate(symptom.written)} to the partitions "

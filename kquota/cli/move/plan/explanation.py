@@ -57,7 +57,7 @@ def explain(
         print(f"({counted(untouched, 'broker')} without changes not shown)\n" if untouched else "", file=sys.stderr)
         plan = shlex.quote(file or UNSAVED)
         estimate = suggested(f"move estimate --reassignment-json-file {plan} --throttle RATE")
-        say(f"next: {saving(file)}estimate the move, with a throttle in place of RATE: {estimate}")
+        say(f"next: {saving(file)}estimate the move (replace RATE with a throttle): {estimate}")
 
 
 def _show(lines: Sequence[str], more: int, what: str) -> None:
@@ -148,7 +148,10 @@ def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> I
     if any(copy.why is Why.BALANCE or copy.why is Why.ADD for change in found.changes for copy in change.copies):
         led = sum(change.leader_before != change.leader_after for change in found.changes)
         if led:
-            yield f"{counted(led, 'leader')} will move, because no follower could move instead or the broker is drained"
+            yield (
+                f"{counted(led, 'leader')} will move, because no follower could move instead, or because the broker is "
+                "drained"
+            )
 
 
 def _not_empty(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str]:
@@ -211,7 +214,7 @@ def _terms(least: Least) -> str:
     if least.bytes == least.forced:
         return "new replicas for drain, replication factor or racks"
     if least.bytes == least.lack:
-        return "bytes that brokers lack below the band"
+        return "bytes that brokers lack to reach the band"
     forced = f", and {human_bytes(least.forced)} of new replicas" if least.forced else ""
     return f"bytes that brokers hold above the band{forced}"
 

@@ -43,7 +43,7 @@ def explain_log_dirs(
     _show(_moves_table(found, most))
     _show(_log_dirs_table(found))
     print(file=sys.stderr)
-    chosen = ", with a throttle in place of RATE" if pace.throttle is None else ""
+    chosen = " (replace RATE with a throttle)" if pace.throttle is None else ""
     rate = "RATE" if pace.throttle is None else exact_rate(pace.throttle)
     plan = shlex.quote(file or UNSAVED)
     execute = suggested(
@@ -62,7 +62,7 @@ def _answer(found: LogDirsPlanned) -> Iterator[str]:
             f"{human_bytes(found.bytes)} ({found.bytes} bytes)"
         )
     if found.moves and found.ratio is not None:
-        term = "lack below" if found.least.bytes == found.least.lack else "hold above"
+        term = "lack to reach" if found.least.bytes == found.least.lack else "hold above"
         missed = ", because it does not reach the band" if found.ratio < 1 else ""
         yield (
             f"any plan must copy at least {human_bytes(found.least.bytes)} (bytes that log dirs {term} the band). "
@@ -71,8 +71,8 @@ def _answer(found: LogDirsPlanned) -> Iterator[str]:
 
 
 def _remarks(found: LogDirsPlanned) -> Iterator[str]:
-    """Yield the band or the log dirs that stay outside it, the log dirs and replicas that the plan ignores, and log dirs
-    without a check of the disk space.
+    """Yield the band or the log dirs that stay outside it, the log dirs and replicas that the plan ignores, and the log
+    dirs without a check of the disk space.
     """
     band = found.band
     wanted = f"{human_bytes(band.low)} to {human_bytes(band.high)}, around a mean of {human_bytes(band.mean)}"
