@@ -222,13 +222,13 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
         ),
         "warning: out-of-sync followers of moving partitions: {}. They use the throttle while they catch up, and the "
         "estimate does not include their bytes": measured.lagging,
-        "warning: followers of the plan's partitions that exist, but are out of sync: {}. The estimate does not "
-        "include the bytes that they lack"
+        "warning: out-of-sync followers in partitions that already have all replicas of the plan: {}. The estimate "
+        "does not include the bytes that they lack"
         f"{'' if live else '. If the move is running, an estimate with --bootstrap-server includes them'}": (
             measured.behind
         ),
-        "partitions of the plan without a known size: {}. Assumed: --assume-size for each, with the plan's first "
-        f"broker as the leader: {measured.assumed}": measured.assumed.partitions,
+        "partitions of the plan without a known size: {}. Assumed: --assume-size for each, and the plan's first "
+        f"broker as the leader. Partitions: {measured.assumed}": measured.assumed.partitions,
     }
     for line, count in counts.items():
         if count:

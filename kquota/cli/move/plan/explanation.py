@@ -54,7 +54,7 @@ def explain(
         touched = {broker: share for broker, share in found.brokers.items() if everything or _touched(share)}
         _show(_brokers_table(touched), 0, "")
         untouched = len(found.brokers) - len(touched)
-        print(f"({counted(untouched, 'broker')} without changes not shown)\n" if untouched else "", file=sys.stderr)
+        print(f"(not shown: {counted(untouched, 'broker')} without changes)\n" if untouched else "", file=sys.stderr)
         plan = shlex.quote(file or UNSAVED)
         estimate = suggested(f"move estimate --reassignment-json-file {plan} --throttle RATE")
         say(f"next: {saving(file)}estimate the move (replace RATE with a throttle): {estimate}")
@@ -74,7 +74,9 @@ def _unknown(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str
             "Give --disk SIZE (brokers report it from Kafka 3.3, and snapshots have it only for brokers with replicas)"
         )
     if unsized := [change.partition for change in found.changes if change.partition not in cluster.sizes]:
-        yield f"warning: the size of these partitions is unknown, and the plan counts it as 0: {few(unsized, _NAMED)}"
+        yield (
+            f"warning: the sizes of these partitions are unknown, so the plan counts them as 0: {few(unsized, _NAMED)}"
+        )
 
 
 def _moves_table(changes: Iterable[PartitionChange]) -> list[str]:
