@@ -431,7 +431,7 @@ O	kquota move plan	--topics	many	topics,	Move only these topics, repeatable
 O	kquota move plan	--brokers	once	brokers,	Place new replicas only on these brokers
 O	kquota move plan	--disk-limit	once	free	Highest disk usage of a broker that the plan may cause
 O	kquota move plan	--disk	once	free	Disk size of brokers that do not report it (before Kafka 3.3), for example 2TB
-O	kquota move plan	--history	many	files	Use sizes from the newest snapshot of a file or folder instead of the live sizes
+O	kquota move plan	--history	many	files	Use sizes from the newest snapshot in a file or folder instead of the live sizes
 O	kquota move plan	--replica-alter-log-dirs-throttle	once	free	Limit for copies between the log dirs of a broker, for example 50MB/s
 O	kquota move plan	--explain	once	flag	Show all moves on stderr, not only the first 20
 O	kquota move plan	--output	once	text|json	Format of stdout

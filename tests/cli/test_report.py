@@ -122,10 +122,10 @@ def test_disk_sizes_are_in_the_plot_or_next_to_it() -> None:
 
 def test_uncertainty_and_disk_space() -> None:
     alone = shown(Case(throttle="20MB/s", disk=200 * MB))
-    assert "(the error of the model only" in alone.text[""]
+    assert "(only the usual error of an estimate" in alone.text[""]
     assert "90 % band" in alone.text["Time against throttle"]
     busy = shown(Case(throttle="20MB/s", traffic=BytesIn(mean=3 * MB, low=MB, high=6 * MB, peak=12 * MB)))
-    assert "(the error of the model, and write rates from their 5th to their 95th percentile)" in busy.text[""]
+    assert "(the usual error of an estimate, and write rates from their 5th to their 95th percentile)" in busy.text[""]
     assert "Warning: leader 1: at the peak of its write rate (p99)" in busy.text[""]
     untold = "Disks are not checked on broker 3, because the sizes do not contain disk sizes."
     assert untold in busy.text["Brokers before and after"]

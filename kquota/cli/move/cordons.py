@@ -16,7 +16,7 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CordonShown(Part):
-    """The cordoned log dirs of one broker. If `whole` is true, the broker has no other log dir."""
+    """The cordoned log dirs of one broker. If `whole` is true, no log dir of the broker accepts new replicas."""
 
     broker: BrokerId
     log_dirs: tuple[str, ...]
@@ -33,6 +33,9 @@ def cordon_notes(cordons: Iterable[Cordon]) -> Iterator[str]:
     for each in cordons:
         names = few(each.log_dirs, _NAMED)
         if each.whole:
-            yield f"broker {each.broker}: all log dirs are cordoned ({names}), so move plan places no replica there"
+            yield (
+                f"broker {each.broker}: no log dir accepts new replicas (cordoned: {names}), so move plan places no "
+                "replica there"
+            )
         else:
             yield f"broker {each.broker}: new replicas go to other log dirs, because these are cordoned: {names}"

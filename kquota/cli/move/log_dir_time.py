@@ -25,7 +25,7 @@ BrokerSettings: TypeAlias = Mapping[BrokerId, Mapping[str, str | None]]
 class LogDirTimeShown(Part):
     """The copies between the log dirs of one broker, in bytes, bytes per second and seconds.
 
-    None means unknown, or for `throttle` also that no throttle is set.
+    None means unknown. `throttle` is also None if no throttle is set, and `expected_seconds` if the copies never end.
     """
 
     broker: int
@@ -55,7 +55,7 @@ def shown(pace: LogDirPace) -> LogDirTimeShown:
 
 
 def broker_settings(connection: Connection, works: Iterable[LogDirWork]) -> BrokerSettings:
-    """Return the configs of the brokers in `works`. If kquota cannot read them, warn and return no configs."""
+    """Return the configs of the brokers in `works`. If kquota cannot read the configs, warn and return none."""
     brokers = sorted({work.broker for work in works})
     try:
         with world.configs(world.where(connection)) as configs:
@@ -73,7 +73,7 @@ def broker_settings(connection: Connection, works: Iterable[LogDirWork]) -> Brok
 
 
 def paced(work: LogDirWork, throttle: int | None, settings: BrokerSettings) -> LogDirPace:
-    """Return the pace under the given throttle, otherwise under the throttle that is set on the broker."""
+    """Return the pace under `throttle` (bytes per second), or if it is None, under the throttle set on the broker."""
     own = settings.get(BrokerId(work.broker), {})
     return LogDirPace(
         work=work,
@@ -83,7 +83,7 @@ def paced(work: LogDirWork, throttle: int | None, settings: BrokerSettings) -> L
 
 
 def never(paces: Iterable[LogDirPace]) -> str | None:
-    """Return an error message for the first broker whose copies can never finish, or None if none is known."""
+    """Return an error message for the first broker whose copies can never finish, or None if there is none."""
     for pace in paces:
         if pace.feasible is False:
             (why,) = time_lines(pace)

@@ -50,8 +50,8 @@ class Recovered(Answer):
 def resume(options: ResumeOptions) -> Recovered:
     """Continue the selected runs, by default all open runs.
 
-    Raises Invalid if both a run and a plan are given, and for a takeover without a terminal. Raises Refused if the
-    selected run is not open, if a check fails, and if the operator does not confirm a takeover.
+    Raises Invalid if both a run and a plan are given, for --gone over ZooKeeper, and for a takeover without a terminal.
+    Raises Refused if the selected run is not open, if a check fails, and if the operator does not confirm a takeover.
     """
     return _recover(options, "resume")
 
@@ -59,9 +59,9 @@ def resume(options: ResumeOptions) -> Recovered:
 def abort(options: AbortOptions) -> Recovered:
     """Undo the selected run, by default the only open run.
 
-    Raises Invalid if both a run and a plan are given, if several runs are open and none is selected, and for a takeover
-    without a terminal. Raises Refused if the selected run is not open, if a check fails, and if the operator does not
-    confirm.
+    Raises Invalid if both a run and a plan are given, if several runs are open and none is selected, for --gone over
+    ZooKeeper, and for a takeover without a terminal. Raises Refused if the selected run is not open, if a check fails,
+    and if the operator does not confirm.
     """
     return _recover(options, "abort")
 
@@ -79,7 +79,7 @@ def _recover(options: RecoveryOptions, verb: str) -> Recovered:
     done: list[RunRecovered] = []
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
         for each in _chosen(stage.runs, options, verb):
-            # Read the record again, because a run that has just ended may have passed its rates on to this run.
+            # Read the record again, because the previous run may have ended and passed its rates on to this run.
             latest = [run for run in stage.runs.unfinished() if run.id == each.id]
             done += [_one(stage, run, options, verb) for run in lost_brokers.without(latest, lost, stage.cluster)]
         notes = [] if done else [f"no run is open: nothing to {verb}", *world.unseen(stage.runs.alone)]
@@ -92,8 +92,10 @@ def _recover(options: RecoveryOptions, verb: str) -> Recovered:
 
 
 def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequence[BrokerId]) -> None:
-    """Without --yes, ask before an abort on a terminal, and before every takeover of the lock. Raises Refused for any
-    answer except yes, Invalid for a takeover without a terminal.
+    """Without --yes, ask before an abort on a terminal, and before every takeover of the lock.
+
+    Raises Refused for any answer except yes, and if a check of a selected run fails. Raises Invalid for a takeover
+    without a terminal. Also raises the errors of `_chosen`.
     """
     asks = not options.yes and (options.take_over or (verb == "abort" and confirmation.has_terminal()))
     if not asks:
@@ -149,9 +151,9 @@ def _prepared(stage: move_stores.Stage, run: Run, options: RecoveryOptions, verb
 
 
 def _sizes(stage: move_stores.Stage, run: Run) -> Mapping[TopicPartition, int]:
-    """Return the sizes of the run's partitions if the run limits the bytes in flight, otherwise no sizes.
+    """Return the sizes of the run's partitions in bytes.
 
-    Over ZooKeeper, kquota cannot read sizes.
+    Returns no sizes if the run does not limit the bytes in flight, or over ZooKeeper, which does not store sizes.
     """
     if run.limits.in_flight is None or stage.log_dirs is None:
         return {}

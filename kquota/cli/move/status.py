@@ -34,7 +34,7 @@ class WriterShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRate(Part):
-    """A broker's rate that differs from the throttle of its run, in bytes per second."""
+    """The rate of one broker, in bytes per second, if it differs from the throttle of the run."""
 
     setting: Setting = spread()
     rate: ByteRate
@@ -45,7 +45,8 @@ class OpenRun(Part):
     """An open run. `done` is the number of its `partitions` that are in place.
 
     `throttle` is in bytes per second, or None without a throttle. `copied` and `left` are in bytes. `least_seconds` is
-    the lower bound of the time left, or None without a throttle. Otherwise, None means unknown or not recorded.
+    a lower bound on the time left, or None if a copy is not throttled or no copy is left. Otherwise, None means unknown
+    or not recorded.
     """
 
     run: str
@@ -96,7 +97,7 @@ class OpenRuns(Answer):
             yield from run.lines()
 
     def needs(self) -> Iterator[str]:
-        """Yield a warning for each run that was interrupted or whose throttle is left over, with the next command."""
+        """Yield a warning with the next command for each interrupted run and for each leftover throttle of a run."""
         for run in self.runs:
             if run.state is RunState.ENDED and run.holds_throttle:
                 verify = suggested("reassign-partitions --verify --all-runs")

@@ -1,1 +1,1 @@
-"""The view of running moves, for `move watch` and `reassign-partitions --execute --wait`."""
+"""The view of running moves, for `move watch`, `move adjust`, `move run` and `reassign-partitions --execute --wait`."""

@@ -41,7 +41,8 @@ class SlowestShown(Part):
 class DestinationShown(Part):
     """The copies of one move to one broker, in bytes, bytes per second and seconds. None means unknown.
 
-    `throttle` is also None if no throttle limits the copies, `seconds_left` if the copies make no progress.
+    `throttle` is also None if no throttle limits the copies, `seconds_left` if the copies make no progress, and
+    `slowest` if no copy is left.
     """
 
     broker: BrokerId
@@ -67,7 +68,8 @@ class DestinationShown(Part):
 class WatchedMoveShown(Part):
     """One move with its destinations. `elsewhere` counts partitions that ended without the replicas of the plan.
 
-    Amounts are in bytes, bytes per second and seconds. None means unknown.
+    Amounts are in bytes, bytes per second and seconds. None means unknown. `run` is None if no run is recorded here,
+    and `seconds_left` is also None if copies make no progress. A negative `drift` means earlier than expected.
     """
 
     run: str | None
@@ -233,7 +235,10 @@ def answer(
 
 
 def _named(symptom: object, plan: str | None, runs: list[str]) -> MoveNamed:
-    """Return the move of a symptom: the move of the symptom's own run, otherwise of the only watched run."""
+    """Return how commands select the move of a symptom: by its run, and by the file of the plan.
+
+    For a symptom without the field `run`, use the only watched run, if there is exactly one.
+    """
     own = getattr(symptom, "run", None)
     return MoveNamed(run=own or (runs[0] if len(runs) == 1 and not hasattr(symptom, "run") else None), plan=plan)
 

@@ -49,13 +49,13 @@ class SymptomShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveNamed:
-    """How suggested commands select the move: by its run, or by the file of its plan. Both may be unknown."""
+    """How suggested commands select a move: by its run, or by the file of its plan. Each is None if it is unknown."""
 
     run: str | None
     plan: str | None
 
     def step(self, command: str, *more: str) -> str:
-        """Return a command that selects the move by its run, otherwise by its plan (PLAN if it is unknown)."""
+        """Return a command that selects the move by its run, otherwise by its plan (`PLAN` if the file is unknown)."""
         if self.run is not None:
             return suggested(" ".join((command, "--run", self.run, *more)))
         return suggested(" ".join((command, "--reassignment-json-file", shlex.quote(self.plan or "PLAN"), *more)))
@@ -67,7 +67,7 @@ class MoveNamed:
 
 
 def shown(symptom: Symptom, named: MoveNamed) -> SymptomShown:
-    """Return a symptom as text. Its `values` have the names of the symptom's fields."""
+    """Return a symptom as text and values. The keys of `values` are the names of the symptom's fields."""
     return SymptomShown(
         finding=_NAMES[type(symptom)], what=_what(symptom), do=_do(symptom, named), values=_values(symptom)
     )
@@ -118,8 +118,8 @@ def _what(symptom: Symptom) -> str:
             return what + human_duration(symptom.seconds)
         case CaughtReplica():
             more = f" and {counted(symptom.more, 'more replica')}" if symptom.more else ""
-            what = f"{symptom.partition} on broker {symptom.broker}{more}: the replica is not moving, but it is out of "
-            return f"{what}sync, and the throttle limits it (KIP-352)"
+            what = f"{symptom.partition} on broker {symptom.broker}{more}: not moving, but "
+            return f"{what}out of sync and limited by the throttle (KIP-352)"
         case FullDisk():
             state = symptom.error or f"{size_or_unknown(symptom.usable)} free"
             what = f"broker {symptom.broker}: {symptom.log_dir} cannot take the copies ({state}, "
@@ -168,7 +168,7 @@ def _of_topic(command: str, partition: TopicPartition) -> str:
 
 def _starved(symptom: StarvedCopies) -> str:
     verb = "sends" if symptom.side.value == "leader" else "receives"
-    followers = f", {human_rate(symptom.followers)} of it to in-sync followers" if symptom.followers >= 1 else ""
+    followers = f", including {human_rate(symptom.followers)} to in-sync followers" if symptom.followers >= 1 else ""
     return (
         f"broker {symptom.broker} {verb} {human_rate(symptom.used)} of its {symptom.side.value} rate of "
         f"{human_rate(symptom.rate)}{followers}, and producers write {human_rate(symptom.written)} to the partitions "
@@ -177,9 +177,9 @@ def _starved(symptom: StarvedCopies) -> str:
 
 
 def _raise(symptom: StarvedCopies, named: MoveNamed) -> str:
-    """Return a command that sets twice the rate, or twice the follower traffic and writes if their sum is higher.
+    """Return a command that doubles the rate, or sets twice the sum of follower traffic and writes if that is higher.
 
-    The rate is rounded to two digits. For an unknown move, return `throttle show`.
+    The new rate is rounded to two digits. For an unknown move, return `throttle show`.
     """
     enough = max(symptom.rate, symptom.followers + symptom.written) * 2
     rate = exact_rate(ByteRate(int(f"{enough:.1e}".partition("e")[0].replace(".", "")) * 10 ** max(0, _digits(enough))))

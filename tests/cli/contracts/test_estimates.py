@@ -100,7 +100,7 @@ CORDONS = {
     "all log dirs of the destination": (
         Cordon(broker=BrokerId(3), log_dirs=("/a", "/b"), whole=True),
         [
-            "broker 3: all log dirs are cordoned (/a, /b), so move plan places no replica there",
+            "broker 3: no log dir accepts new replicas (cordoned: /a, /b), so move plan places no replica there",
             "warning: the plan places 1 replica in cordoned log dirs: broker 3",
         ],
     ),

@@ -68,7 +68,9 @@ class AdjustOptions(WritingOptions):
     reassignment_json_file: PlanOfRun = None
     broker: Annotated[
         list[str] | None,
-        typer.Option("--broker", metavar="ID,…", help="Set RATE only on these brokers.  [default: all of the move]"),
+        typer.Option(
+            "--broker", metavar="ID,…", help="Set RATE only on these brokers.  [default: all brokers of the move]"
+        ),
     ] = None
     leader: OnlyLeaders = False
     follower: OnlyFollowers = False

@@ -31,7 +31,11 @@ from kquota.watch.observation import MoveWatch, WatchPorts
 
 
 def run(options: AdjustOptions) -> Answer | Generator[Answer]:
-    """Change the throttle. Raises Invalid for options that do not fit together, Refused without an open run."""
+    """Change the throttle.
+
+    Raises Invalid for an invalid value, for options that do not fit together, and if several runs are open but none is
+    selected. Raises Refused if the run is not open, and if a check fails.
+    """
     ways = {
         "RATE": options.rate is not None,
         **options.pacing.ways,
@@ -109,7 +113,10 @@ def _with_even_rates(run: Run, rate: ByteRate, even: Mapping[BrokerId, ByteRate]
 
 
 def _pause(options: AdjustOptions) -> ThrottleSet:
-    """Pause or continue the run. A second pause changes no rate. Raises Refused for --continue without a pause."""
+    """Pause or continue the run. A second pause changes no rate.
+
+    Raises Refused for --continue without a pause, and the errors of `_open_run`.
+    """
     hold = move_stores.Hold(doing="move adjust")
     with move_stores.throttling(world.where(options.connection), options.state_dir, hold) as ports:
         found = _open_run(ports.runs, options)

@@ -68,7 +68,9 @@ class GivenInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateSource:
-    """A source of write rates: its kind, its name if it is a file, and its brokers, or None for all brokers."""
+    """A source of write rates. `name` is the file or history, or None for rates on the command line and measured rates.
+    `brokers` is None if the source is not limited to some brokers.
+    """
 
     kind: str
     name: str | None = None
@@ -290,7 +292,7 @@ def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collecti
 
 
 def dead_among(wanted: Collection[int], brokers: Collection[int]) -> None:
-    """Raise Refused if the plan names brokers that are not alive."""
+    """Raise Refused if the brokers of the plan (`wanted`) include dead brokers. `brokers` are the live brokers."""
     if dead := sorted(set(wanted) - set(brokers)):
         alive = joined(sorted(brokers))
         raise Refused(f"the plan names dead brokers: {joined(dead)}. Live brokers: {alive}")

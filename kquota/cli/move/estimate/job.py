@@ -39,9 +39,9 @@ _PACKED: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calculated:
-    """A move's sums, the known write rates of brokers with their percentiles, and the moves `within` a broker.
+    """A move's sums, and the known write rates of brokers with their percentiles.
 
-    `running` is None if it is unknown which moves are running.
+    `running` is None if it is unknown which moves are running. `within` has the moves between log dirs of one broker.
     """
 
     measured: Measured

@@ -52,8 +52,8 @@ def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The throttle of a move. `within` is the smallest throttle that meets the deadline, or None without a deadline, or
-    if no throttle is known to meet the deadline.
+    """The throttle of a move. `within` is the smallest throttle that meets the deadline. It is None without a deadline,
+    and if no throttle is known to meet the deadline.
     """
 
     throttle: ByteRate
@@ -71,7 +71,7 @@ def chosen(asked: Limits, works: Iterable[Work], enforcement: Enforcement = AS_S
         try:
             within = throttle_within(works, asked.deadline, enforcement)
         except Refused:
-            # A given throttle still has an estimate, which shows that the move misses the deadline.
+            # With a given throttle, kquota can still estimate the move, and show that it misses the deadline.
             if asked.throttle is None:
                 raise
     if asked.throttle is not None:

@@ -28,10 +28,10 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """The outlook of a move: the 90 % band of its time, the leaders whose p99 write rate alone could prevent its end,
-    the disks, and the waves.
+    """The outlook of a move: the 90 % band of its time, the disks, and the waves.
 
-    `band` is None if there is no expected time, `waves` if the whole move starts at once. `volumes` describes the disks
+    `band` is None if there is no expected time, `waves` if the whole move starts at once. `at_peak` has the leaders
+    whose write rate, at its 99th percentile, could alone keep the move from finishing. `volumes` describes the disks
     now, `rooms` the disks at the end of the move.
     """
 

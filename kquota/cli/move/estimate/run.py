@@ -123,7 +123,7 @@ def estimate(
 ) -> Estimate:
     """Make the estimate from a move's sums, the operator's limits and the errors of past estimates.
 
-    `within` are the moves between log dirs of one broker, which another throttle limits. Raises Refused if no throttle
+    `within` are the moves between log dirs of one broker, which have a separate throttle. Raises Refused if no throttle
     is given and none is known to meet the deadline.
     """
     measured, busiest, live = found.measured, found.measured.max_bytes_in, inputs.source == CLUSTER
@@ -180,7 +180,7 @@ def _fetch(asked: Limits, enforcement: Enforcement, throttle: ByteRate, brokers:
 def _others(judged: Pace | Waves) -> tuple[Pace | Waves, ...]:
     """Estimate the same move under other throttles, from half to five times this throttle.
 
-    If the move never finishes with this throttle, the rate that the throttle must exceed replaces it.
+    If the move never finishes under this throttle, the others are multiples of the rate that a throttle must exceed.
     """
     least = (judged.least_throttle or 0) if judged.feasible is False else 0
     about = max(judged.throttle, int(least))
@@ -222,13 +222,13 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
         ),
         "warning: out-of-sync followers of moving partitions: {}. They use the throttle while they catch up, and the "
         "estimate does not include their bytes": measured.lagging,
-        "warning: followers of the plan's partitions that exist, but are out of sync: {}. The estimate does not "
-        "include the bytes that they lack"
+        "warning: out-of-sync followers in partitions that already have all replicas of the plan: {}. The estimate "
+        "does not include the bytes that they lack"
         f"{'' if live else '. If the move is running, an estimate with --bootstrap-server includes them'}": (
             measured.behind
         ),
-        "partitions of the plan without a known size: {}. Assumed: --assume-size for each, with the plan's first "
-        f"broker as the leader: {measured.assumed}": measured.assumed.partitions,
+        "partitions of the plan without a known size: {}. Assumed: --assume-size for each, and the plan's first "
+        f"broker as the leader. Partitions: {measured.assumed}": measured.assumed.partitions,
     }
     for line, count in counts.items():
         if count:

@@ -29,7 +29,7 @@ def running_document(found: MoveUnderWay | None) -> dict[str, object] | None:
 
 
 def running_lines(found: MoveUnderWay | None) -> Iterator[str]:
-    """Yield the state of the copies of the plan that are running."""
+    """Yield a line with the progress of the plan, if any of its partitions is already moving."""
     if found is None or not found.partitions:
         return
     yield f"Running      {running_words(found)}"
@@ -59,12 +59,13 @@ def running_remarks(found: MoveUnderWay | None) -> Iterator[str]:
     if found.elsewhere:
         are = "is" if len(found.elsewhere) == 1 else "are"
         yield (
-            f"warning: {few(found.elsewhere, _NAMED)} {are} moving to other replicas than those of the plan. The "
-            "estimate is for this plan in place of that move. --execute refuses this plan without --force"
+            f"warning: {few(found.elsewhere, _NAMED)} {are} moving, but not to the replicas of the plan. The "
+            "estimate assumes that this plan replaces that move. --execute refuses this plan without --force"
         )
     if found.others:
         are = "is" if found.others == 1 else "are"
         yield (
             f"note: {counted(found.others, 'partition')} that the plan does not contain {are} also moving. If those "
-            "copies are throttled, they share the throttle of their brokers, and the estimate does not include that"
+            "copies are throttled, they share the throttle of their brokers, and the estimate does not include their "
+            "bytes"
         )

@@ -21,7 +21,10 @@ _NAMED: Final = 5
 
 
 def writes_from(rates: Sequence[RateSource]) -> str:
-    """Return the sources of the write rates. For each broker or partition, the first source with a rate is used."""
+    """Return the sources of the write rates as text, or `unknown` without a source.
+
+    For each broker or partition, the first source with a rate is used.
+    """
     if not rates:
         return UNKNOWN
     mixed = len(rates) > 1

@@ -143,7 +143,9 @@ def _can_finish(verdict: MoveVerdict) -> str:
 
 
 def time_lines(judged: Pace | Waves) -> Iterator[str]:
-    """Yield the terms of the expected time, and its lower bound. Yields nothing for a move that never finishes."""
+    """Yield the terms of the expected time, and its lower bound. Yields nothing if the move copies nothing or never
+    finishes.
+    """
     share = judged.bottleneck
     if share is None or judged.feasible is False:
         return

@@ -19,7 +19,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastShown(Part):
-    """The lower bound of the bytes that any plan must copy, and its terms, as in `Least`."""
+    """The lower bound on the bytes that any plan must copy, and its terms, as in `Least`."""
 
     bytes: int
     forced: int
@@ -108,7 +108,7 @@ class BrokerPlanned(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftShown(Part):
-    """A partition that does not move, or that does not reach the goal."""
+    """A partition that does not move, or does not reach the goal, and the reason."""
 
     partition: TopicPartition = spread()
     why: str

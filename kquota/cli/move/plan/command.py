@@ -99,7 +99,7 @@ class PlanOptions:
         typer.Option(
             "--history",
             metavar="PATH",
-            help="Use sizes from the newest snapshot of a file or folder instead of the live sizes.",
+            help="Use sizes from the newest snapshot in a file or folder instead of the live sizes.",
         ),
     ] = None
     replica_alter_log_dirs_throttle: LogDirThrottle = None

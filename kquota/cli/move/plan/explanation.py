@@ -24,7 +24,7 @@ from kquota.placement.planned import BrokerChange, PartitionChange, Planned
 from kquota.terms import BrokerId
 
 FIRST: Final = 20
-"""Without --explain, at most this many moves, and this many partitions that do not reach the goal, are shown."""
+"""The maximum number of moves, and of partitions that do not reach the goal, that are shown without --explain."""
 _BROKERS: Final = 8
 _NAMED: Final = 5
 
@@ -42,9 +42,8 @@ def explain(
 ) -> None:
     """Print the explanation: the answer first, then the tables.
 
-    Unless `everything` is set, long tables are cut, and brokers without changes are left out.
-
-    `file` is the file that receives the plan from stdout, or None if there is no such file.
+    Unless `everything` is set, long lists are cut to `FIRST` entries, and brokers without changes are left out. `file`
+    is the file that receives the plan from stdout, or None if `plan_file` found none.
     """
     most = sys.maxsize if everything else FIRST
     for line in (*_answer(found), *_unknown(cluster, goal, found), *_remarks(cluster, goal, found, most)):
@@ -55,10 +54,10 @@ def explain(
         touched = {broker: share for broker, share in found.brokers.items() if everything or _touched(share)}
         _show(_brokers_table(touched), 0, "")
         untouched = len(found.brokers) - len(touched)
-        print(f"({counted(untouched, 'broker')} without changes not shown)\n" if untouched else "", file=sys.stderr)
+        print(f"(not shown: {counted(untouched, 'broker')} without changes)\n" if untouched else "", file=sys.stderr)
         plan = shlex.quote(file or UNSAVED)
         estimate = suggested(f"move estimate --reassignment-json-file {plan} --throttle RATE")
-        say(f"next: {saving(file)}estimate the move, with a throttle in place of RATE: {estimate}")
+        say(f"next: {saving(file)}estimate the move (replace RATE with a throttle): {estimate}")
 
 
 def _show(lines: Sequence[str], more: int, what: str) -> None:
@@ -75,7 +74,9 @@ def _unknown(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str
             "Give --disk SIZE (brokers report it from Kafka 3.3, and snapshots have it only for brokers with replicas)"
         )
     if unsized := [change.partition for change in found.changes if change.partition not in cluster.sizes]:
-        yield f"warning: the size of these partitions is unknown, and the plan counts it as 0: {few(unsized, _NAMED)}"
+        yield (
+            f"warning: the sizes of these partitions are unknown, so the plan counts them as 0: {few(unsized, _NAMED)}"
+        )
 
 
 def _moves_table(changes: Iterable[PartitionChange]) -> list[str]:
@@ -149,7 +150,10 @@ def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> I
     if any(copy.why is Why.BALANCE or copy.why is Why.ADD for change in found.changes for copy in change.copies):
         led = sum(change.leader_before != change.leader_after for change in found.changes)
         if led:
-            yield f"{counted(led, 'leader')} will move, because no follower could move instead or the broker is drained"
+            yield (
+                f"{counted(led, 'leader')} will move, because no follower could move instead, or because the broker is "
+                "drained"
+            )
 
 
 def _not_empty(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str]:
@@ -190,7 +194,7 @@ def _outside(goal: Goal, found: Planned) -> Iterator[str]:
 
 
 def _answer(found: Planned) -> Iterator[str]:
-    """Yield the cost of the plan, and the lower bound of the bytes that any plan must copy."""
+    """Yield the cost of the plan, and the lower bound on the bytes that any plan must copy."""
     if not found.changes:
         yield "nothing to do: no replica has to move for this goal, so there is no plan"
         return
@@ -208,11 +212,11 @@ def _answer(found: Planned) -> Iterator[str]:
 
 
 def _terms(least: Least) -> str:
-    """Return the largest term of the lower bound as text."""
+    """Return the largest term of the lower bound (see `Least`) as text."""
     if least.bytes == least.forced:
         return "new replicas for drain, replication factor or racks"
     if least.bytes == least.lack:
-        return "bytes that brokers lack below the band"
+        return "bytes that brokers lack to reach the band"
     forced = f", and {human_bytes(least.forced)} of new replicas" if least.forced else ""
     return f"bytes that brokers hold above the band{forced}"
 

@@ -1,4 +1,4 @@
-"""The file to which `move plan` writes its plan, for the commands that its messages suggest."""
+"""The file that receives the plan from stdout of `move plan`. Messages name it in the commands that they suggest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from kquota.cli.options import Output
 
 UNSAVED: Final = "plan.json"
-"""The file in suggested commands if stdout is not a file with only the plan."""
+"""The file name in suggested commands if `plan_file` returns None."""
 _STDOUT: Final = 1
 
 

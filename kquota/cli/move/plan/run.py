@@ -46,8 +46,8 @@ _OF_BROKERS: Final = (
 def run(options: PlanOptions) -> MovePlan | LogDirPlan:
     """Return the plan, and explain it on stderr.
 
-    Raises Invalid without a goal and for options that do not fit together, Refused for a pattern that matches no
-    topic, and for an unknown or unusable broker.
+    Raises Invalid without a goal, for an invalid value, and for options that do not fit together. Raises Refused for a
+    pattern that matches no topic, for a topic that this user cannot describe, and for an unknown or unusable broker.
     """
     if options.balance_log_dirs is not None:
         return _within_broker(options, BrokerId(options.balance_log_dirs))
@@ -144,7 +144,7 @@ def _must_be_deleted(moves: MoveCluster, topics: Collection[str]) -> None:
 
 
 def _already_empty(at: world.Where, absent: frozenset[BrokerId]) -> frozenset[BrokerId]:
-    """Return the dead brokers among `absent`. These brokers have no replicas, so nothing is left to drain from them."""
+    """Return the dead brokers among `absent`, and report them. They have no replicas, so there is nothing to drain."""
     dead = absent & world.dead_brokers(at) if absent else frozenset()
     for broker in sorted(dead):
         say(f"broker {broker} is dead and has no replicas: nothing is left to drain from it")

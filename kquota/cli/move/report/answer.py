@@ -36,8 +36,8 @@ class RunSummary(Part):
     A `throttle` of None means no throttle. `ended`, `seconds` and `error` are also None while the run is open.
 
     `outcome` is `open`, `done`, `ended elsewhere` (the replicas were not those of the plan), `undone`, or `ended` if
-    the record does not show how. `error` is (actual - expected) / expected. It is None if no command saw the end of the
-    copies, because the recorded end can then be long after the copies.
+    the record does not show how the run ended. `error` is (actual - expected) / expected. It is also None for an undone
+    run, and if no command saw the end of the copies, because the recorded end can then be long after the copies.
     """
 
     run: str
@@ -56,18 +56,21 @@ class RunSummary(Part):
 
     @property
     def who(self) -> str:
-        """The user and the host that began the run."""
+        """The user and host of the command that began the run, or `not recorded`."""
         return NOT_RECORDED if self.user is None else f"{self.user}@{self.host}"
 
     @property
     def end_unseen(self) -> bool:
-        """True if the actual time is only an upper bound, because no command saw the end of the copies."""
+        """True if the actual time is only an upper bound, because no command saw the end of the copies.
+
+        False if the actual or the expected time is unknown, and for an undone run.
+        """
         known = None not in (self.seconds, self.expected)
         return known and self.error is None and self.outcome != UNDONE
 
     @property
     def deviation(self) -> str:
-        """The error in percent, as text."""
+        """The error in percent as text, or `unknown`."""
         return UNKNOWN if self.error is None else f"{self.error * 100:+.0f} %"
 
 
@@ -138,9 +141,10 @@ class ReadingReported(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeReported(Part):
-    """A change of the throttle, in bytes per second; None means no throttle. `by` or `reason` is None if not recorded.
+    """A change of the throttle, in bytes per second. A rate of None means no throttle.
 
-    `settings` has the changed rates if only some rates changed.
+    `by` and `reason` are None if they are not recorded. `settings` names the rates that changed, and is empty if all
+    rates changed.
     """
 
     time: datetime
@@ -174,7 +178,7 @@ class RunReport(Answer):
 
     @property
     def watched(self) -> bool:
-        """True if there are readings with bytes, so that throughput over time is known."""
+        """True if the throughput at any reading is known."""
         return any(one.rate is not None for one in self.readings)
 
     def text(self) -> Iterator[str]:

@@ -29,7 +29,7 @@ def write(path: Path, answer: RunReport) -> None:
 
 
 def page(answer: RunReport) -> str:
-    """Return the whole page. The same answer gives the same bytes."""
+    """Return the whole page. Equal answers give the same page."""
     both = [to for to in answer.brokers if to.expected is not None and to.seconds is not None]
     return (
         environment(__package__, [moment])

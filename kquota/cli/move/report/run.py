@@ -12,9 +12,10 @@ from kquota.reassign.run import Purpose
 
 
 def run(options: ReportOptions) -> RunsListed | RunReport:
-    """Report the run of a move, or list all such runs.
+    """Return the report of one run, or the list of recorded runs. Runs without a move are left out.
 
-    Raises Refused for a run that is unknown, unreadable or not of a move, and Invalid for --report without a run.
+    Raises Invalid for --report without a run or with an unusable path. Raises Refused for a run that is unknown,
+    unreadable or without a move, and if the page cannot be written.
     """
     if options.report is not None:
         if options.run is None:

@@ -17,8 +17,8 @@ waves, waits until they end, and restores the throttle. With --deadline, --betwe
 as the moves proceed, like `kquota move adjust`. If kquota is killed, the run stays on record: run the same
 command again, or `kquota move resume`, on any host that sees the record.
 
-Exit codes: 0 done, and the throttle is restored; 8 if a throttle is not restored yet; 1 refused, undone, or
-replicas are not those of the plan; 75 another kquota holds the lock.
+Exit codes: 0 if the move is done and the throttle is restored; 8 if a throttle is not restored yet; 1 if kquota
+refused or undid the move, or if replicas are not those of the plan; 75 if another kquota holds the lock.
 
 Examples:
   kquota move run plan.json --bootstrap-server localhost:9092 --throttle 50MB/s

@@ -61,7 +61,7 @@ class RunProgress:
             self._try(lambda: pace.after(found))
 
     def wait(self, seconds: float) -> None:
-        """Wait until the next step. `pace` may take measurements in the meantime."""
+        """Wait for `seconds` before the next step. `pace` may take measurements in the meantime."""
         pace = self.pace
         if pace is None or not self._try(lambda: pace.wait(seconds)):
             self._ports.clock.sleep(seconds)

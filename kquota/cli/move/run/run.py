@@ -58,7 +58,8 @@ class LeadersElected(Part):
 class MoveRan(Answer):
     """A whole move: its run (None if every partition was in place), its time, and the same fields as --verify.
 
-    `elections` is None if kquota requested no elections. `aborted` is the reason why kquota undid the move, or None.
+    `elections` is None without --elect-leaders, and if the move did not end with the replicas of the plan. `aborted` is
+    the reason why kquota undid the move, or None.
     """
 
     run: str | None

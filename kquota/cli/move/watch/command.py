@@ -13,8 +13,8 @@ from kquota.cli.options import Interval, Output, OutputFormat, StateDir
 
 EPILOG: Final = """Without PLAN and --run, kquota watches all open runs, and the moves that other tools started.
 
-Exit codes: 0 if the moves have ended; 8 if they are running (--once), or their throttle is still set: the last
-finding has the command that restores it; 1 if they have ended, but replicas are not those of the plan.
+Exit codes: 0 if the moves have ended; 8 if they are running (--once) or their throttle is still set; 1 if they have
+ended, but replicas are not those of the plan. If a throttle is still set, a finding has the command that restores it.
 
 Examples:
   kquota move watch --bootstrap-server localhost:9092

@@ -17,7 +17,8 @@ from kquota.watch.observation import MoveWatch
 def run(options: WatchOptions) -> Generator[MovesWatched]:
     """Watch a plan, a run, or every move.
 
-    Raises Invalid for a plan together with a run, Refused for a run that is not open.
+    Raises Invalid for a plan together with a run, and for an invalid plan or interval. Raises Refused for a run that is
+    not open.
     """
     interval = interval_seconds(options.interval)
     if options.plan is not None and options.run is not None:

@@ -11,7 +11,7 @@ from kquota.cli.connection import Connection, names_a_cluster, where
 from kquota.measure import ByteRate, exact_rate
 
 NOBODY: Final = ("--bootstrap-server", "HOST:PORT")
-"""The placeholder for the cluster if all sizes come from files."""
+"""The placeholder for the address of the cluster if it is unknown, for example because all sizes come from files."""
 PIPED: Final = "PLAN.json"
 """The placeholder for the plan if it was read from a pipe."""
 
@@ -39,8 +39,7 @@ def commands(options: tuple[str, ...], plan: str, throttle: ByteRate) -> tuple[t
         ("Start the move.", execute),
         ("Show the progress. Exit code 8: the run is open. Exit code 0: no run is open.", ("kquota move status", *at)),
         (
-            "Only if the move is too slow or affects clients: change the throttle. Write the new rate in place of "
-            f"{rate}.",
+            f"Only if the move is too slow or affects clients: change the throttle. Replace {rate} with the new rate.",
             ("kquota throttle set", *at, *of_plan, f"--throttle {rate}"),
         ),
         (

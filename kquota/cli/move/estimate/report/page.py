@@ -30,11 +30,11 @@ _FUNCTIONS: Final = (
     *(counted, may_fit, named_wave),
     *(running_words, time_lines, warnings, why_full, why_never, writes_from),
 )
-"""The functions that templates call, by the same names."""
+"""The functions that templates call by their Python names."""
 
 
 def page(ticket: Ticket) -> str:
-    """Return the whole page. The same ticket gives the same bytes."""
+    """Return the whole page. Equal tickets give the same page."""
     answer = ticket.answer
     moves = bool(answer.pace.shares)
     return (

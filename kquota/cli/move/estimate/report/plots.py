@@ -1,4 +1,4 @@
-"""The plots of a report: SVG with the colors and the font of the page. The same numbers give the same bytes."""
+"""The plots of a report: SVG with the colors and the font of the page. The same numbers give the same SVG."""
 
 from __future__ import annotations
 

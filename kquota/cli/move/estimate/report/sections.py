@@ -48,8 +48,8 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """Bytes on brokers before and after the move. The plot shows the `shown` brokers that change most, out of
-    `brokers`.
+    """Bytes on brokers before and after the move. The plot shows the `shown` brokers that change most, and `brokers` is
+    the number of all brokers.
 
     `least_disk` is the size of the smallest disk, or None if no size is known. `disks_outside` is true if the disks are
     too large for the plot.
@@ -87,8 +87,8 @@ class Times:
 
 
 def stored(ticket: Ticket) -> Stored:
-    """Return the plot of stored bytes, the number of brokers in it and in all, the size of the smallest disk, and
-    whether the disks are too large for the plot.
+    """Return the plot of stored bytes, the number of brokers in the plot and of all brokers, the size of the smallest
+    disk, and whether the disks are too large for the plot.
     """
     held, known = ticket.moved.held, disks(ticket.answer.outlook.volumes)
     shown = sorted(sorted(held, key=lambda h: -abs(h.after - h.before))[:_MOST], key=lambda h: h.broker)

@@ -1,4 +1,7 @@
-"""The answer of `move plan --balance-log-dirs`: the plan and its rollback. The JSON also has the explained values."""
+"""The answer of `move plan --balance-log-dirs`: the plan and its rollback.
+
+The JSON also has the values of the explanation on stderr.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirMoveShown(Part):
-    """A replica that moves to another log dir of its broker."""
+    """A replica that moves to another log dir of its broker. `size` is the bytes to copy."""
 
     partition: TopicPartition = spread()
     size: int
@@ -29,7 +32,7 @@ class LogDirMoveShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicasShown(Part):
-    """The replicas in a log dir, and their bytes."""
+    """The number of replicas in a log dir, and their bytes."""
 
     replicas: int
     bytes: int
@@ -37,7 +40,10 @@ class ReplicasShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirPlanned(Part):
-    """A log dir before and after the moves. `closed` is the reason why the plan ignores the log dir, or None."""
+    """A log dir before and after the moves. `incoming` is the bytes to copy into it.
+
+    `closed` is the reason why the plan ignores the log dir, or None. `disk` is None if it is unknown.
+    """
 
     log_dir: str
     closed: str | None

@@ -21,16 +21,17 @@ from kquota.placement.log_dir_balance import LogDirsPlanned
 from kquota.sizes.replica import Cordon
 
 FIRST: Final = 20
-"""The maximum number of rows of the table of moves without --explain."""
+"""The maximum number of moves that are shown without --explain."""
 _NAMED: Final = 5
 
 
 def explain_log_dirs(
     found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...], *, file: str | None, everything: bool
 ) -> None:
-    """Print the explanation: the answer first, then the tables. Long tables are cut unless `everything` is set.
+    """Print the explanation: the answer first, then the tables. `everything` shows all moves, not only the first
+    `FIRST`.
 
-    `file` is the file that receives the plan from stdout, or None if there is no such file.
+    `file` is the file that receives the plan from stdout, or None if `plan_file` found none.
     """
     most = sys.maxsize if everything else FIRST
     for line in (*_answer(found), *_remarks(found), *cordon_notes(cordons)):
@@ -42,7 +43,7 @@ def explain_log_dirs(
     _show(_moves_table(found, most))
     _show(_log_dirs_table(found))
     print(file=sys.stderr)
-    chosen = ", with a throttle in place of RATE" if pace.throttle is None else ""
+    chosen = " (replace RATE with a throttle)" if pace.throttle is None else ""
     rate = "RATE" if pace.throttle is None else exact_rate(pace.throttle)
     plan = shlex.quote(file or UNSAVED)
     execute = suggested(
@@ -52,7 +53,7 @@ def explain_log_dirs(
 
 
 def _answer(found: LogDirsPlanned) -> Iterator[str]:
-    """Yield the cost of the plan, and the lower bound of the bytes that any plan must copy."""
+    """Yield the cost of the plan, and the lower bound on the bytes that any plan must copy."""
     if not found.moves:
         yield f"nothing to do: no replica of broker {found.broker} has to move, so there is no plan"
     else:
@@ -61,7 +62,7 @@ def _answer(found: LogDirsPlanned) -> Iterator[str]:
             f"{human_bytes(found.bytes)} ({found.bytes} bytes)"
         )
     if found.moves and found.ratio is not None:
-        term = "lack below" if found.least.bytes == found.least.lack else "hold above"
+        term = "lack to reach" if found.least.bytes == found.least.lack else "hold above"
         missed = ", because it does not reach the band" if found.ratio < 1 else ""
         yield (
             f"any plan must copy at least {human_bytes(found.least.bytes)} (bytes that log dirs {term} the band). "
@@ -70,7 +71,9 @@ def _answer(found: LogDirsPlanned) -> Iterator[str]:
 
 
 def _remarks(found: LogDirsPlanned) -> Iterator[str]:
-    """Yield the band, log dirs that stay outside it, and the log dirs and replicas that the plan ignores."""
+    """Yield the band or the log dirs that stay outside it, the log dirs and replicas that the plan ignores, and the log
+    dirs without a check of the disk space.
+    """
     band = found.band
     wanted = f"{human_bytes(band.low)} to {human_bytes(band.high)}, around a mean of {human_bytes(band.mean)}"
     outside = [change.path for change in found.dirs if change.closed is None and band.off(change.after)]
