@@ -144,7 +144,7 @@ def _checked(path: Path, now: datetime) -> KeptMetrics | None:
 
 
 def previous(text: bytes, now: datetime) -> KeptMetrics | None:
-    """Return the values of an earlier file that the next file needs, or None if the file is damaged."""
+    """Return the values of a previous file that the next file needs, or None if the previous file is damaged."""
     try:
         families = list(text_string_to_metric_families(text.decode()))
     except Exception:  # noqa: BLE001 - the parser raises errors of many types for a damaged file

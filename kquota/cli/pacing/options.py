@@ -10,8 +10,8 @@ import typer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaceOptions:
-    """The rule that the throttle follows, and its bounds. At most one of `deadline`, `between` and `protect` may be
-    given.
+    """The rule that the throttle follows, and the bounds of the throttle. At most one of `deadline`, `between` and
+    `protect` may be given.
     """
 
     deadline: Annotated[

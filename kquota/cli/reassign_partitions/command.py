@@ -33,7 +33,7 @@ HEADINGS: Final = {
     "--additional": "Safety",
     "--state-dir": "Record and output",
 }
-"""The first option of each part of the help, and its heading."""
+"""The first option of each section of the help, with the heading of the section."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +173,7 @@ class ReassignOptions(WritingOptions):
 
     @property
     def time_limit(self) -> str | None:
-        """The limit for the whole command, which only --verify has. A bare number is milliseconds."""
+        """The time limit of the whole command, or None for all actions except --verify. A bare number is milliseconds."""
         if not self.verify or self.timeout is None:
             return None
         return f"{self.timeout}ms" if self.timeout.isdecimal() else self.timeout
