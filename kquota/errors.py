@@ -95,7 +95,7 @@ class QuotaViolatedException(KquotaError):
     """THROTTLING_QUOTA_EXCEEDED (89): the broker rejected a mutation (KIP-599).
 
     `throttle_time_ms` is how long the broker asks its client to wait, in milliseconds. If the error is raised for a
-    whole call, `results` has the error of each topic, or None for success.
+    whole call, `results` has the error of each topic, or None for success. Otherwise `results` is empty.
     """
 
     def __init__(

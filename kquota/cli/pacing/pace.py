@@ -38,7 +38,9 @@ class PaceRules:
     exporters: world.UsageReader | None
 
     def first(self, throttle: ByteRate | None) -> ByteRate:
-        """Return the throttle at the start of a move. Raises Invalid if neither the options nor `throttle` determine it."""
+        """Return the throttle at the start of a move. Raises Invalid if the options and `throttle` do not determine this
+        throttle, or contradict each other.
+        """
         if self.protects:
             return protection.bounds_of(throttle, self.bounds)[0]
         if self.days is not None:

@@ -1,4 +1,4 @@
-"""`reassign-partitions --verify --all-runs`: verify all open runs, and restore the throttles of moves that have ended."""
+"""`reassign-partitions --verify --all-runs`: verify all open runs, and restore throttles of moves that have ended."""
 
 from __future__ import annotations
 

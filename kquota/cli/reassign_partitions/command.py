@@ -173,7 +173,7 @@ class ReassignOptions(WritingOptions):
 
     @property
     def time_limit(self) -> str | None:
-        """The time limit of the whole command, or None for all actions except --verify. A bare number is milliseconds."""
+        """The time limit of the whole command. Only --verify has one. A bare number is milliseconds."""
         if not self.verify or self.timeout is None:
             return None
         return f"{self.timeout}ms" if self.timeout.isdecimal() else self.timeout
