@@ -38,8 +38,8 @@ class PaceRules:
     exporters: world.UsageReader | None
 
     def first(self, throttle: ByteRate | None) -> ByteRate:
-        """Return the throttle at the start of a move. Raises Invalid if the options and `throttle` do not determine this
-        throttle, or contradict each other.
+        """Return the throttle at the start of a move. Raises Invalid if the options and `throttle` do not determine
+        this throttle, or contradict each other.
         """
         if self.protects:
             return protection.bounds_of(throttle, self.bounds)[0]
