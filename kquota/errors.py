@@ -23,7 +23,7 @@ class NextStep(StrEnum):
     RESUME = "resuming"
     ABORT = "aborting"
     END_THROTTLE = "ending run"
-    EXAMINE_THROTTLES = "examine the throttles"
+    EXAMINE_THROTTLES = "examining the throttles"
     SHOW_THROTTLES = "showing the throttles"
     SHOW_MOVES = "showing the moves"
     SHOW_TOPIC = "showing topic"

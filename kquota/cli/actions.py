@@ -75,7 +75,7 @@ def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) 
     for option, rule in of_options.items():
         if asked[0] not in rule.actions and is_given(options, option):
             raise Invalid(
-                f'Option "[{option}]" can\'t be used with action "[{asked[0]}]": use it with {_listed(rule.actions)}'
+                f'Option "[{option}]" can\'t be used with action "[{asked[0]}]": it works with {_listed(rule.actions)}'
             )
     output = getattr(options, "output", None)
     if tables and asked[0] not in tables and output in TABLES:

@@ -244,7 +244,7 @@ def _of_named(name: str, given: Mapping[str, str], environment: Mapping[str, str
             raise Invalid(f"--cluster {name} and {_option(key)} name two clusters. Give only one of them")
         if found.get(key, value) != value:
             raise Invalid(
-                f"{_option(key)} contradicts config.toml. Leave it out, because --cluster {name} has {found[key]}"
+                f"{_option(key)} contradicts config.toml. Leave out the option: cluster {name} already has {found[key]}"
             )
     return found | dict(given), entry.confirm
 

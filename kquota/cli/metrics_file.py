@@ -136,7 +136,7 @@ def _checked(path: Path, now: datetime) -> KeptMetrics | None:
     if not text:
         return None
     if len(text) > _MOST_BYTES or not text.startswith(_MARK):
-        raise Invalid(f"--textfile {path}: already exists and has no metrics of kquota. Choose another file")
+        raise Invalid(f"--textfile {path}: already exists and contains no kquota metrics. Choose another file")
     found = previous(text, now)
     if found is None:
         world.warn(f"--textfile {path}: is damaged, so the time of the last success is unknown")

@@ -220,7 +220,7 @@ def _journals(root: Path, cluster_id: str) -> RecordedRuns:
     from kquota.stores.record.shared import Unshared
     from kquota.stores.state.runs import RunFiles
 
-    return RecordedRuns(RunFiles(root, cluster_id), Unshared("controllers serve no topics"), world.warn)
+    return RecordedRuns(RunFiles(root, cluster_id), Unshared("controllers do not serve topics"), world.warn)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

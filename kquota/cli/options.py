@@ -123,8 +123,8 @@ LogDirThrottle: TypeAlias = Annotated[
     typer.Option(
         "--replica-alter-log-dirs-throttle",
         metavar="RATE",
-        help="Limit for copies between the log dirs of a broker, for example 50MB/s.  [default: the limit of the "
-        "broker]",
+        help="Throttle rate for copies between the log dirs of a broker, for example 50MB/s.  [default: the rate of "
+        "the broker]",
     ),
 ]
 PlanOfRun: TypeAlias = Annotated[

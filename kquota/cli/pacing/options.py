@@ -52,7 +52,7 @@ class PaceOptions:
         typer.Option(
             "--metrics",
             metavar="URL,…",
-            help="With --protect: also follow the produce times and request throttle times that these Prometheus JMX "
+            help="With --protect: also react to the produce times and request throttle times that these Prometheus JMX "
             "exporters of the brokers report. [env: KQUOTA_METRICS]",
         ),
     ] = None

@@ -86,8 +86,8 @@ class ReassignOptions(WritingOptions):
         value(
             "throttle",
             "RATE",
-            "Rate limit for the copies that each broker sends and receives, for example 50MB/s. Without a unit: bytes "
-            "per second. "
+            "Throttle rate for the copies that each broker sends and receives, for example 50MB/s. Without a unit: "
+            "bytes per second. "
             "[default: no throttle]",
         ),
     ] = None
@@ -105,7 +105,7 @@ class ReassignOptions(WritingOptions):
         value(
             "replica-alter-log-dirs-throttle",
             "RATE",
-            "Rate limit for copies between the log dirs of a broker. --throttle does not limit these copies. "
+            "Throttle rate for copies between the log dirs of a broker. --throttle does not limit these copies. "
             "[default: no throttle]",
         ),
     ] = None
@@ -141,7 +141,7 @@ class ReassignOptions(WritingOptions):
         value(
             "timeout",
             "MS",
-            "How long to wait for moves between log dirs to start. For --verify: stop the command after this time with "
+            "Time to wait for moves between log dirs to start. For --verify: stop the command after this time with "
             "exit code 75. Without a unit: milliseconds. [default: 10s; --verify: no limit]",
         ),
     ] = None
