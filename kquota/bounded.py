@@ -26,7 +26,7 @@ STORE: Final = 8 * 2**20
 STATE: Final = 16 * 2**20
 """The largest size in bytes of a small file that kquota keeps next to the journals."""
 JOURNAL: Final = 512 * 2**20
-"""The largest size in bytes of a journal. The two plans of a million partitions have 200 MB."""
+"""The largest size in bytes of a journal. The two plans of a million partitions take 200 MB."""
 LINE: Final = 100_000
 """The largest size in bytes of a line in a snapshot. A row takes less than 2,000 bytes."""
 _EXPANSION: Final = 200

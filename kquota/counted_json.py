@@ -35,7 +35,7 @@ def decode(text: str, decoder: json.JSONDecoder, most: int) -> Any:
     """Return `decoder.decode(text)`. Raises TooMuchMemory if the values need more than `most` bytes, and the errors of
     the decoder.
 
-    If a hook of the decoder replaces an object by a value that is not an object, neither of the two counts.
+    If a hook of the decoder replaces an object with a value that is not an object, neither of the two counts.
     """
     return _Walk(text, decoder, most).document()
 
@@ -169,7 +169,7 @@ class _Walk:
 
 
 def _size(value: Any) -> int:
-    """Return the bytes of memory of a JSON value, or 0 for anything else."""
+    """Return the bytes of memory of a JSON value. true, false, null and all other objects count as 0."""
     if isinstance(value, str | float) or type(value) is int:
         return sys.getsizeof(value)
     if isinstance(value, list):

@@ -84,7 +84,7 @@ class Busy(KquotaError):
 
 
 class Unknown(KquotaError):
-    """A write was sent, but it is unknown whether it took effect."""
+    """A write was sent, but its effect is unknown."""
 
 
 class Unseen(Unknown):

@@ -39,8 +39,8 @@ TIMEOUT: Final = 60.0
 """The default of default.api.timeout.ms, in seconds."""
 _CONTROLLER_SECONDS: Final = 10.0
 _REPORTED_SECONDS: Final = 3.0
-"""The timeout in seconds for controllers whose addresses the brokers report. It is short, because this host may not be
-able to reach them.
+"""The timeout in seconds for controllers whose addresses the brokers report. It is short, because these controllers may be
+unreachable from this host.
 """
 _ANONYMOUS: Final = "ANONYMOUS"
 
@@ -382,7 +382,7 @@ def client(security: Security | None) -> Client | None:
 
 
 def user(security: Security | None) -> str | None:
-    """Return the user that brokers derive for a login, or None if only brokers know it.
+    """Return the user that brokers derive from a login, or None if only brokers know this user.
 
     Only the broker knows the rules that turn the name of a certificate, a token or a ticket into a principal.
     """

@@ -1,4 +1,4 @@
-"""Commands with several actions, like Kafka's tools. The user gives exactly one action, and each option works only
+"""Commands with several actions, like Kafka's tools. The user gives exactly one action, and many options work only
 with some actions.
 
 The options dataclass has a bool for each action. If an option works only with some actions, its annotation contains
@@ -24,8 +24,8 @@ class With:
     def __init__(
         self, *actions: str, required: bool = False, unless: str | None = None, zookeeper: bool = True
     ) -> None:
-        """With `required`, each action needs this option or the option `unless`. Without `zookeeper`, the option does
-        not work with --zookeeper.
+        """With `required`, each of these actions needs this option or the option `unless`. Without `zookeeper`, the option
+        does not work with --zookeeper.
         """
         self.actions = actions
         self.required = required

@@ -1,7 +1,7 @@
 """Names the cluster on stderr before a write, and asks for confirmation.
 
 Some commands ask after they have shown the change. If config.toml has `confirm = true` for the cluster, every command
-that writes asks. A confirmation needs a terminal, or --yes instead. The options of a command that writes are
+that writes asks. A confirmation needs a terminal, and --yes replaces it. The options of a command that writes are
 `WritingOptions`, and `cli.world` calls `names` for each connection, so no command has to call `names` itself.
 """
 

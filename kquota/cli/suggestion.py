@@ -43,8 +43,8 @@ def remember(options: Any) -> None:
 
 
 def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the whole command. `command` is the part after `kquota`, without connection options, for example `move
-    resume --run ID`.
+    """Return the whole command in backquotes. `command` is the part after `kquota`, without connection options, for
+    example `move resume --run ID`.
     """
     words = command.split(" ")
     commands = {one.name: one.callback for one in app_of(words[0]).registered_commands if one.callback is not None}

@@ -1,4 +1,4 @@
-"""Sets the throttle of an open run while its move is watched. `MovePace` is the interface of the rules for this."""
+"""Sets the throttle of an open run while its move is watched. `MovePace` is the interface of its rules."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class RunVerified(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllRunsVerified(Answer):
-    """The open runs of the cluster, oldest first."""
+    """The open runs of moves in the cluster, oldest first."""
 
     runs: tuple[RunVerified, ...]
 

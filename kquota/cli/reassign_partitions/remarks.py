@@ -135,7 +135,7 @@ def _of_others(found: Verification) -> Iterator[str]:
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """After Ctrl-C or a signal, print how to continue or undo the moves."""
+    """After Ctrl-C, SIGTERM or SIGHUP, print how to continue or undo the moves."""
     try:
         yield
     except KeyboardInterrupt:
