@@ -39,8 +39,8 @@ TIMEOUT: Final = 60.0
 """The default of default.api.timeout.ms, in seconds."""
 _CONTROLLER_SECONDS: Final = 10.0
 _REPORTED_SECONDS: Final = 3.0
-"""The timeout in seconds for controllers whose addresses the brokers report. It is short, because these controllers may be
-unreachable from this host.
+"""The timeout in seconds for controllers whose addresses the brokers report. It is short, because these controllers may
+be unreachable from this host.
 """
 _ANONYMOUS: Final = "ANONYMOUS"
 

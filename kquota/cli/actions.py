@@ -24,8 +24,8 @@ class With:
     def __init__(
         self, *actions: str, required: bool = False, unless: str | None = None, zookeeper: bool = True
     ) -> None:
-        """With `required`, each of these actions needs this option or the option `unless`. Without `zookeeper`, the option
-        does not work with --zookeeper.
+        """With `required`, each of these actions needs this option or the option `unless`. Without `zookeeper`, the
+        option does not work with --zookeeper.
         """
         self.actions = actions
         self.required = required
