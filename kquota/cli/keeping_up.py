@@ -1,4 +1,4 @@
-"""The check that every command makes before it sets a throttle: copies must be faster than the writes to them."""
+"""The check before a command sets a throttle without --force: copies must be faster than the writes to them."""
 
 from __future__ import annotations
 
