@@ -332,16 +332,16 @@ O	kquota reassign-partitions	--topics-to-move-json-file	once	files	For --generat
 O	kquota reassign-partitions	--broker-list	once	brokers,	For --generate, the brokers to place the topics on
 O	kquota reassign-partitions	--disable-rack-aware	once	flag	For --generate: ignore the racks of the brokers
 O	kquota reassign-partitions	--seed	once	free	For --generate: seed of an earlier proposal, to repeat it
-O	kquota reassign-partitions	--throttle	once	free	Rate limit for the copies that each broker sends and receives, for example 50MB/s
+O	kquota reassign-partitions	--throttle	once	free	Throttle rate for the copies that each broker sends and receives, for example 50MB/s
 O	kquota reassign-partitions	--replication-quota	once	free	KIP-73'\''s name for --throttle
 O	kquota reassign-partitions	--unthrottled	once	flag	Confirm that the copies need no throttle, so that kquota prints no note
-O	kquota reassign-partitions	--replica-alter-log-dirs-throttle	once	free	Rate limit for copies between the log dirs of a broker
+O	kquota reassign-partitions	--replica-alter-log-dirs-throttle	once	free	Throttle rate for copies between the log dirs of a broker
 O	kquota reassign-partitions	--throttle-whole-topics	once	flag	Throttle all replicas of a topic (*) if the list of its moving replicas is too long for a broker
 O	kquota reassign-partitions	--preserve-throttles	once	flag	Do not restore any throttle
 O	kquota reassign-partitions	--clear-all	once	flag	Clear all throttles, also those of other tools and users, as Kafka'\''s --verify does
 O	kquota reassign-partitions	--additional	once	flag	Start even if other moves are running in the cluster
 O	kquota reassign-partitions	--disallow-replication-factor-change	once	flag	Refuse a plan that changes a replication factor
-O	kquota reassign-partitions	--timeout	once	free	How long to wait for moves between log dirs to start
+O	kquota reassign-partitions	--timeout	once	free	Time to wait for moves between log dirs to start
 O	kquota reassign-partitions	--force	once	flag	Run the command even if a check refuses it as dangerous
 O	kquota reassign-partitions	--wait	once	flag	Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle
 O	kquota reassign-partitions	--reason	once	free	Reason for colleagues, shown by `kquota move status`
@@ -432,7 +432,7 @@ O	kquota move plan	--brokers	once	brokers,	Place new replicas only on these brok
 O	kquota move plan	--disk-limit	once	free	Highest disk usage of a broker that the plan may cause
 O	kquota move plan	--disk	once	free	Disk size of brokers that do not report it (before Kafka 3.3), for example 2TB
 O	kquota move plan	--history	many	files	Use sizes from the newest snapshot in a file or folder instead of the live sizes
-O	kquota move plan	--replica-alter-log-dirs-throttle	once	free	Limit for copies between the log dirs of a broker, for example 50MB/s
+O	kquota move plan	--replica-alter-log-dirs-throttle	once	free	Throttle rate for copies between the log dirs of a broker, for example 50MB/s
 O	kquota move plan	--explain	once	flag	Show all moves on stderr, not only the first 20
 O	kquota move plan	--output	once	text|json	Format of stdout
 O	kquota move plan	--help	once	flag	Show this message and exit
@@ -442,7 +442,7 @@ O	kquota move estimate	--cluster	once	clusters	Cluster in ~/.config/kquota/confi
 O	kquota move estimate	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move estimate	--reassignment-json-file	once	files	The plan in the format of kafka-reassign-partitions, JSON lines or Parquet; a file or a folder
 O	kquota move estimate	--throttle	once	free	Replication throttle of each broker, for example 50MB/s
-O	kquota move estimate	--replica-alter-log-dirs-throttle	once	free	Limit for copies between the log dirs of a broker, for example 50MB/s
+O	kquota move estimate	--replica-alter-log-dirs-throttle	once	free	Throttle rate for copies between the log dirs of a broker, for example 50MB/s
 O	kquota move estimate	--deadline	once	free	Time in which the move must finish, for example 6h
 O	kquota move estimate	--nic	once	free	Network rate of each broker, for example 10Gbit/s
 O	kquota move estimate	--max-impact	once	free	Largest share of --nic for the throttle, for example 30%
@@ -476,7 +476,7 @@ O	kquota move run	--min-rate	once	free	With --deadline or --protect: the lowest 
 O	kquota move run	--max-rate	once	free	With --deadline or --protect: the highest throttle
 O	kquota move run	--between	once	free	Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s
 O	kquota move run	--protect	once	flag	Raise the throttle while kquota'\''s own writes to a scratch topic are fast, and halve it when they become slow, or when partitions lose in-sync replicas
-O	kquota move run	--metrics	once	free	With --protect: also follow the produce times and request throttle times that these Prometheus JMX exporters of the brokers report
+O	kquota move run	--metrics	once	free	With --protect: also react to the produce times and request throttle times that these Prometheus JMX exporters of the brokers report
 O	kquota move run	--batch	once	free	Move at most N partitions at the same time
 O	kquota move run	--max-per-broker	once	free	Copy at most N replicas to a broker at the same time
 O	kquota move run	--max-in-flight	once	free	Copy at most this many bytes at the same time, for example 100GB
@@ -539,7 +539,7 @@ O	kquota move adjust	--min-rate	once	free	With --deadline or --protect: the lowe
 O	kquota move adjust	--max-rate	once	free	With --deadline or --protect: the highest throttle
 O	kquota move adjust	--between	once	free	Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s
 O	kquota move adjust	--protect	once	flag	Raise the throttle while kquota'\''s own writes to a scratch topic are fast, and halve it when they become slow, or when partitions lose in-sync replicas
-O	kquota move adjust	--metrics	once	free	With --protect: also follow the produce times and request throttle times that these Prometheus JMX exporters of the brokers report
+O	kquota move adjust	--metrics	once	free	With --protect: also react to the produce times and request throttle times that these Prometheus JMX exporters of the brokers report
 O	kquota move adjust	--interval	once	free	Time between two readings, at least 1s
 O	kquota move adjust	--pause	once	flag	Slow the copies as far as Kafka allows, until --continue or a new rate
 O	kquota move adjust	--continue	once	flag	End the pause and restore the previous throttle
@@ -684,7 +684,7 @@ O	kquota throttle doctor	--timeout	once	free	Stop the command after this time, f
 O	kquota throttle doctor	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
 O	kquota throttle doctor	--output	once	text|json|tsv	Format of stdout
 O	kquota throttle doctor	--help	once	flag	Show this message and exit
-C	kquota quota	Manage a cluster'\''s quotas as one document, explain which quota limits a client, and test quotas with a load
+C	kquota quota	Manage a cluster'\''s quotas as one document, explain which quota limits a client, and test quotas under load
 O	kquota quota	--help	once	flag	Show this message and exit
 C	kquota quota export	Print all client quotas of the cluster as one document, in YAML or JSON
 O	kquota quota export	--bootstrap-server	once	free	Kafka brokers

@@ -26,9 +26,9 @@ STORE: Final = 8 * 2**20
 STATE: Final = 16 * 2**20
 """The largest size in bytes of a small file that kquota keeps next to the journals."""
 JOURNAL: Final = 512 * 2**20
-"""The largest size in bytes of a journal. The two plans of a million partitions have 200 MB."""
+"""The largest size in bytes of a journal. The two plans of a million partitions take 200 MB."""
 LINE: Final = 100_000
-"""The largest size in bytes of a line in a snapshot. A row has less than 2,000 bytes."""
+"""The largest size in bytes of a line in a snapshot. A row takes less than 2,000 bytes."""
 _EXPANSION: Final = 200
 """The maximum number of bytes that one byte of gzip may become. A plan becomes 10 to 60 times as long, a bomb 1,000
 times.
@@ -36,20 +36,20 @@ times.
 _SMALL: Final = 2**20
 """The size in bytes up to which the memory of JSON values and the expansion of gzip are not checked."""
 _VALUES: Final = 6
-"""The maximum number of bytes of memory that the values of a long JSON text take for each byte of it."""
+"""The maximum number of bytes of memory that the values of a long JSON text may take for each byte of the text."""
 _PIECE: Final = 2**18
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F])|.)", re.DOTALL
 )
-"""An escape of JSON. The group matches half of a pair without the other half."""
+"""A JSON escape. The group matches half of a pair without the other half."""
 
 
 def file_bytes(path: Path, largest: int, *, pipe: bool = False) -> bytes:
-    """Return the bytes of a regular file, or with `pipe` also of a pipe.
+    """Return the bytes of a regular file. With `pipe`, the file may also be a pipe or a device.
 
-    Raises OSError if the file cannot be read or has more than `largest` bytes, and for any other kind of file, because
-    reading it could block.
+    Raises OSError if the file cannot be read or has more than `largest` bytes, and for a folder. Without `pipe`, raises
+    OSError for every file that is not regular, because a read could block.
     """
     if "\0" in str(path):
         raise OSError(errno.EINVAL, "its name has a null character")
@@ -70,7 +70,7 @@ def file_bytes(path: Path, largest: int, *, pipe: bool = False) -> bytes:
 
 
 def within(file: BinaryIO, largest: int) -> bytes:
-    """Return the bytes of an open file, a pipe or a terminal, or `largest` + 1 of them if it has more.
+    """Return the bytes of an open file, a pipe or a terminal, or the first `largest` + 1 bytes if there are more.
 
     The function reads in pieces, because one read of `largest` bytes would reserve memory for all of them.
     """
@@ -88,9 +88,11 @@ def file_text(path: Path, largest: int, *, pipe: bool = False) -> str:
 
 
 def json_value(data: str | bytes, decoder: json.JSONDecoder | None = None) -> Any:
-    """Return a JSON value. Raises ValueError for anything else, also for NaN, for a value that is nested too deeply for
-    Python's parser (about 1,000 levels), for half of a pair of escapes, which UTF-8 cannot hold, and for a long text
-    whose values need six times as much memory. `decoder` is from `json_decoder`.
+    """Return a JSON value. `decoder` is from `json_decoder`.
+
+    Raises ValueError for any other text, also for NaN and infinity, for half of a pair of escapes, which UTF-8 cannot
+    hold, and for a value that is nested too deeply for Python's parser (about 1,000 levels). Also raises ValueError for
+    a long text whose values need more than about six times its size in memory.
     """
     try:
         text = data if isinstance(data, str) else _decoded(data)
@@ -114,8 +116,8 @@ def json_object(data: str | bytes, decoder: json.JSONDecoder | None = None) -> d
 def expanded(data: bytes, largest: int) -> bytes:
     """Return the expanded bytes of one gzip member, at most `largest`.
 
-    Raises ValueError if the member is damaged, truncated, longer than `largest`, or a decompression bomb. The memory is
-    proportional to the result.
+    Raises ValueError if the member is damaged or truncated, expands to more than `largest` bytes, or is a decompression
+    bomb. The memory is proportional to the result.
     """
     most = min(largest, _SMALL + _EXPANSION * len(data))
     stream = zlib.decompressobj(wbits=31)
@@ -156,8 +158,8 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def json_decoder(replaced: Callable[[dict[str, Any]], object] | None = None) -> json.JSONDecoder:
-    """Return a decoder that refuses NaN. `replaced` converts each object as soon as its end is read, so that the whole
-    text is never in memory as objects.
+    """Return a decoder that refuses NaN and infinity. `replaced` converts each object as soon as its end is read, so
+    that the objects of the whole text are never in memory together.
     """
     return json.JSONDecoder(parse_constant=_no_constant, object_hook=replaced)
 

@@ -13,15 +13,15 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias, cast
 
 _LONGEST_PART: Final = 512 * 2**10
-"""The maximum length of a part, in characters. A part is decoded before it counts. A series from Prometheus has at most
-330,000 characters.
+"""The maximum length of a part, in characters. A part is decoded before its memory is counted. A series from Prometheus
+has at most 330,000 characters.
 """
 _DEPTH: Final = 4
 """The maximum depth of a list or an object that is decoded as a whole. A series has a list of lists."""
 _SLOT: Final = 10
 """The bytes that an item adds to its list. A list reserves an eighth more than its items."""
 _PAIR: Final = 64 + _SLOT
-"""The bytes that a key and its value take until their object is complete, in addition to their own."""
+"""The bytes that a key and its value take until their object is complete, in addition to the size of both."""
 
 _Found: TypeAlias = tuple[Any, int]
 """A value, and the position after it."""
@@ -35,7 +35,7 @@ def decode(text: str, decoder: json.JSONDecoder, most: int) -> Any:
     """Return `decoder.decode(text)`. Raises TooMuchMemory if the values need more than `most` bytes, and the errors of
     the decoder.
 
-    Values with which a hook of the decoder replaces an object do not count.
+    If a hook of the decoder replaces an object with a value that is not an object, neither of the two counts.
     """
     return _Walk(text, decoder, most).document()
 
@@ -101,7 +101,7 @@ class _Walk:
         return items, at
 
     def _items(self, at: int) -> tuple[list[Any], int]:
-        """Return the next items of a list, without the last one, and the position of the item after them."""
+        """Return the next items of a list, but never its last item, and the position of the item after them."""
         found = _ITEMS.match(self._text, at, at + _LONGEST_PART)
         assert found is not None
         if not found[0]:
@@ -145,7 +145,7 @@ class _Walk:
         return False, self._after_blanks(at + 1)
 
     def _kept(self, pairs: list[tuple[str, Any]], before: int) -> Any:
-        """Return the object of these pairs, or its replacement. The values of a replaced object do not count."""
+        """Return the object of these pairs, or its replacement. The items of a replaced object no longer count."""
         if self._of_pairs is not None:
             value = self._of_pairs(pairs)
         else:
@@ -169,7 +169,7 @@ class _Walk:
 
 
 def _size(value: Any) -> int:
-    """Return the bytes of memory of a JSON value, or 0 for anything else."""
+    """Return the bytes of memory of a JSON value. true, false, null and all other objects count as 0."""
     if isinstance(value, str | float) or type(value) is int:
         return sys.getsizeof(value)
     if isinstance(value, list):

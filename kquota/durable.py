@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 
 _SUFFIX: Final = ".unfinished"
 _ABANDONED_SECONDS: Final = 24 * 3600.0
-"""The age after which kquota removes a partial file, because writing a file never takes that long."""
+"""The age in seconds after which kquota removes a partial file, because writing a file never takes that long."""
 
 
 @contextlib.contextmanager
@@ -20,7 +20,7 @@ def replacing(path: Path, *, private: bool = False, synced: bool = True) -> Iter
 
     With `synced`, the bytes are on the disk before the file gets its name, and the name is on the disk when the block
     has ended. Otherwise a power failure may leave the name with an empty or zeroed file. With `private`, only the owner
-    may read the file. A symlink is replaced, not followed. Raises OSError.
+    may read or write the file. A symlink is replaced, not followed. Raises OSError.
     """
     # The name is random, because processes in two containers with a shared volume may have the same process id.
     partial = path.with_name(f".{os.urandom(8).hex()}{_SUFFIX}")

@@ -23,7 +23,7 @@ class NextStep(StrEnum):
     RESUME = "resuming"
     ABORT = "aborting"
     END_THROTTLE = "ending run"
-    EXAMINE_THROTTLES = "examine the throttles"
+    EXAMINE_THROTTLES = "examining the throttles"
     SHOW_THROTTLES = "showing the throttles"
     SHOW_MOVES = "showing the moves"
     SHOW_TOPIC = "showing topic"
@@ -84,7 +84,7 @@ class Busy(KquotaError):
 
 
 class Unknown(KquotaError):
-    """A write was sent, but it is unknown whether it took effect."""
+    """A write was sent, but its effect is unknown."""
 
 
 class Unseen(Unknown):
@@ -95,7 +95,7 @@ class QuotaViolatedException(KquotaError):
     """THROTTLING_QUOTA_EXCEEDED (89): the broker rejected a mutation (KIP-599).
 
     `throttle_time_ms` is how long the broker asks its client to wait, in milliseconds. If the error is raised for a
-    whole call, `results` has the error of each topic, or None for success.
+    whole call, `results` has the error of each topic, or None for success. Otherwise `results` is empty.
     """
 
     def __init__(

@@ -39,8 +39,8 @@ TIMEOUT: Final = 60.0
 """The default of default.api.timeout.ms, in seconds."""
 _CONTROLLER_SECONDS: Final = 10.0
 _REPORTED_SECONDS: Final = 3.0
-"""The timeout in seconds for controllers whose addresses the brokers report. It is short, because this host may not be
-able to reach them.
+"""The timeout in seconds for controllers whose addresses the brokers report. It is short, because these controllers may
+be unreachable from this host.
 """
 _ANONYMOUS: Final = "ANONYMOUS"
 
@@ -170,7 +170,7 @@ class Logins:
 
     @contextmanager
     def throttle_proxy(self, record: BehaviorRecord) -> Iterator[str]:
-        """Run a proxy that records how a client reacts to throttle times. Yields the address for the client."""
+        """Run a proxy that records how a client reacts to throttle times, and yield the address for the client."""
         from kquota.stores.admin.throttle_proxy import throttle_proxy
 
         with wire(self.bootstrap_server, self.security, names=self.names) as connection:
@@ -275,7 +275,7 @@ def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capa
 
 
 def named_cluster(name: str, environment: Mapping[str, str]) -> NamedCluster:
-    """Return the entry of a cluster in config.toml. Raises Invalid, naming the file."""
+    """Return the entry of a cluster in config.toml. Raises Invalid, naming the file, if there is no valid entry."""
     from kquota.stores.state.clusters import cluster
 
     return cluster(name, environment)
@@ -284,7 +284,9 @@ def named_cluster(name: str, environment: Mapping[str, str]) -> NamedCluster:
 def login(
     file: Path | None, warned: Callable[[str], None], option: str = OF_A_PROGRAM.command_config
 ) -> Security | None:
-    """Return the client's security settings in the file, or None without a file. Raises Invalid, naming the option."""
+    """Return the client's security settings in the file, or None without a file. Raises Invalid, naming the option, for
+    an invalid file.
+    """
     if file is None:
         return None
     from kquota.stores.login.security import security
@@ -380,7 +382,7 @@ def client(security: Security | None) -> Client | None:
 
 
 def user(security: Security | None) -> str | None:
-    """Return the user that brokers derive for a login, or None if only brokers know it.
+    """Return the user that brokers derive from a login, or None if only brokers know this user.
 
     Only the broker knows the rules that turn the name of a certificate, a token or a ticket into a principal.
     """

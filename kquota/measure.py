@@ -57,10 +57,12 @@ def byte_rate(text: str, what: str = "rate") -> ByteRate:
 
 
 def byte_size(text: str, what: str = "size") -> int:
-    """Parse `2TB`, `500GiB` or a bare number of bytes into whole bytes. Raises Invalid, naming `what`, for other text.
+    """Parse `2TB`, `500GiB` or a bare number of bytes into whole bytes.
 
     >>> byte_size("1.5TB")
     1500000000000
+
+    Raises Invalid, naming `what`, for other text, zero, fractions of a byte and more than 2^63 - 1.
     """
     examples = "examples: 2TB, 500GiB"
     units = {unit: size for unit, size in _BYTES_PER_UNIT.items() if not unit.endswith("bit")}
@@ -86,7 +88,8 @@ def duration(text: str, what: str = "duration") -> float:
 
 
 def percentage(text: str, what: str = "share") -> Fraction:
-    """Parse `30%` into an exact fraction of one. Raises Invalid, naming `what`, for other text.
+    """Parse `30%` into an exact fraction of one. Raises Invalid, naming `what`, for other text and for
+    more than 100 %.
 
     >>> percentage("12.5%")
     Fraction(1, 8)
@@ -132,7 +135,7 @@ def exact_size(size: int) -> str:
 
 
 def human_bytes(size: float) -> str:
-    """Format a size for people, in decimal units with three digits.
+    """Format a size for people, in decimal units with three significant digits.
 
     >>> human_bytes(12_345_678)
     '12.3 MB'

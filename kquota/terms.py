@@ -112,7 +112,7 @@ THROTTLE_RATES: Final = (*REPLICATION_RATES, LOG_DIR_RATE)
 REMOTE_RATES: Final = tuple(f"remote.log.manager.{what}.max.bytes.per.second" for what in ("copy", "fetch"))
 """Broker configs: the maximum bytes per second to and from remote storage (KIP-956)."""
 SKIPS_TIERED: Final = "follower.fetch.last.tiered.offset.enable"
-"""Broker config, from Kafka 4.3: a new replica copies only what remote storage does not have yet (KIP-1023)."""
+"""Broker config, from Kafka 4.3: if true, a new replica copies only what remote storage does not have (KIP-1023)."""
 BYTE_RATES: Final = (*THROTTLE_RATES, *REMOTE_RATES)
 """All broker configs that take a rate with a unit."""
 

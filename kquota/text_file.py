@@ -57,7 +57,7 @@ def looking_at(path: Path) -> Iterator[None]:
 
 
 def is_folder(path: Path) -> bool | None:
-    """True if the path is a folder. None if the path does not exist. Raises Invalid if it cannot be accessed.
+    """True if the path is a folder. None if the path does not exist. Raises Invalid if the path cannot be accessed.
 
     The function does not use `Path.exists`, which treats errors differently in each version of Python.
     """

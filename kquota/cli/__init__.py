@@ -1,6 +1,6 @@
 """The only room with options, colors, prompts and exit codes. A command imports other rooms only when it runs.
 
-The folder of a command, or of a group of commands, has the name of the command. Its `command.py` defines the `app`.
+Each command, and each group of commands, has a folder with the same name. `command.py` in this folder defines `app`.
 """
 
 from __future__ import annotations

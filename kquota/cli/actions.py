@@ -1,4 +1,4 @@
-"""Commands with several actions, like Kafka's tools. The user gives exactly one action, and each option works only
+"""Commands with several actions, like Kafka's tools. The user gives exactly one action, and many options work only
 with some actions.
 
 The options dataclass has a bool for each action. If an option works only with some actions, its annotation contains
@@ -24,8 +24,8 @@ class With:
     def __init__(
         self, *actions: str, required: bool = False, unless: str | None = None, zookeeper: bool = True
     ) -> None:
-        """With `required`, each action needs this option or the option `unless`. Without `zookeeper`, the option does
-        not work with --zookeeper.
+        """With `required`, each of these actions needs this option or the option `unless`. Without `zookeeper`, the
+        option does not work with --zookeeper.
         """
         self.actions = actions
         self.required = required
@@ -61,7 +61,7 @@ def is_given(options: object, option: str) -> bool:
 def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) -> str:
     """Return the given action. `tables` are the actions that can print TSV. Without `tables`, all actions can.
 
-    Raises Invalid unless exactly one action is given, for a missing required option, and for an option or a format that
+    Raises Invalid for no action or several actions, for a missing required option, and for an option or a format that
     does not work with the action.
     """
     asked = [name for name in actions if getattr(options, name)]
@@ -75,7 +75,7 @@ def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) 
     for option, rule in of_options.items():
         if asked[0] not in rule.actions and is_given(options, option):
             raise Invalid(
-                f'Option "[{option}]" can\'t be used with action "[{asked[0]}]": use it with {_listed(rule.actions)}'
+                f'Option "[{option}]" can\'t be used with action "[{asked[0]}]": it works with {_listed(rule.actions)}'
             )
     output = getattr(options, "output", None)
     if tables and asked[0] not in tables and output in TABLES:
@@ -95,8 +95,8 @@ class StrictCommand(Command):
     """Options without a value, each with the option and the value that it stands for."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises Invalid for a value without an option, an option without its value, and a
-        repeated option that may occur only once.
+        """Parse the arguments. Raises Invalid for a value without an option, for an option that is followed by another
+        option instead of its value, and for a repeated option that may occur only once.
         """
         params = self.get_params(ctx)
         options = [param for param in params if not getattr(param, "is_flag", False)]
@@ -127,7 +127,7 @@ class StrictCommand(Command):
                 given.add(name)
             yield from written
             if name not in known:
-                # The option is unknown, and its value may follow. Stop here, because Click reports the option.
+                # The option is unknown, and its value may follow. Stop checking, because Click reports the option.
                 yield from rest
             if name in valued and not equals and len(written) == 1:
                 for value in rest:

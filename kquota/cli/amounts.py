@@ -21,15 +21,15 @@ def rate_or_unknown(rate: float | None) -> str:
 
 
 def time_or_unknown(seconds: float | None) -> str:
-    """Format seconds for people."""
+    """Format seconds for people. None becomes `unknown`."""
     return UNKNOWN if seconds is None else human_duration(seconds)
 
 
 def size_or_unknown(size: float | None) -> str:
-    """Format bytes for people."""
+    """Format bytes for people. None becomes `unknown`."""
     return UNKNOWN if size is None else human_bytes(size)
 
 
 def count_or_unknown(count: int | None) -> str:
-    """Format a number with thousands separators."""
+    """Format a number with thousands separators. None becomes `unknown`."""
     return UNKNOWN if count is None else f"{count:,}"

@@ -26,8 +26,8 @@ class SystemClock:
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait in steps, and call `keep_alive` before the first and after each. Raises Busy if another kquota took over
-        the lock.
+        """Wait in steps, and call `keep_alive` before the first step and after each step. Raises Busy if another kquota
+        took over the lock.
         """
         give_up = time.monotonic() + seconds
         self._keep_alive()

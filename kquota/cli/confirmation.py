@@ -1,8 +1,8 @@
 """Names the cluster on stderr before a write, and asks for confirmation.
 
-A command asks only on a terminal, after it has shown the change. If config.toml has `confirm = true` for the cluster,
-every command that writes asks. The options of a command that writes are `WritingOptions`, and `cli.world` calls `names`
-for each connection, so no command has to call `names` itself.
+Some commands ask after they have shown the change. If config.toml has `confirm = true` for the cluster, every command
+that writes asks. A confirmation needs a terminal, and --yes replaces it. The options of a command that writes are
+`WritingOptions`, and `cli.world` calls `names` for each connection, so no command has to call `names` itself.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def first(changes: Sequence[str]) -> list[str]:
 
 
 def must_agree(question: str) -> None:
-    """Ask for confirmation, and name the cluster. Raises Refused for any answer except yes."""
+    """Ask for confirmation, and name the cluster. Raises Refused for any answer except `y` and `yes`."""
     clusters = ", ".join(printable(cluster) for command in _running for cluster in command.clusters)
     # Typer's prompt is not used, because it prints a space on stdout.
     print(f"kquota: cluster {clusters}: {question} [y/N] ", end="", file=sys.stderr, flush=True)
@@ -114,7 +114,7 @@ def must_agree(question: str) -> None:
 
 
 def must_still_be(shown: object, now: object, what: str) -> None:
-    """Raise Conflict if `what` (the quotas or the throttles) changed before the confirmation."""
+    """Raise Conflict if the state `now` differs from the state `shown`. `what` names the state in the message."""
     if now != shown:
         raise Conflict(
             f"{what} changed before you confirmed. Nothing was written. Run the command again to see the current state"

@@ -104,7 +104,7 @@ REACHING: Final = tuple(name for name in OPTIONS if name not in (_RECORD, CONTRO
 Unrecorded: TypeAlias = Annotated[Connection, Only(*REACHING)]
 """For commands that neither read nor write runs."""
 Recorded: TypeAlias = Annotated[Connection, Only(*REACHING, _RECORD)]
-"""For commands that change no config of a broker, and so do not need the controllers."""
+"""For commands that use runs but change no config of a broker, so they do not need the controllers."""
 ThroughControllers: TypeAlias = Annotated[Connection, Only(*REACHING, CONTROLLERS)]
 """For commands that can also work through the controllers alone."""
 _ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file")
@@ -123,8 +123,8 @@ MovesThroughBrokers: TypeAlias = Annotated[
 def where(
     connection: Connection, environment: Mapping[str, str] = os.environ, *, both: bool = False, alone: str | None = None
 ) -> Where:
-    """Return the cluster of the options, otherwise of the environment. With `both`, the options may name brokers and a
-    ZooKeeper.
+    """Return the cluster that the options name, otherwise the cluster that the environment names. With `both`, the
+    options may name brokers and a ZooKeeper.
 
     With `alone`, --bootstrap-controller replaces the brokers, and `alone` is Kafka's error for both options together.
     Without `alone`, --bootstrap-controller is given in addition to the brokers.
@@ -244,7 +244,7 @@ def _of_named(name: str, given: Mapping[str, str], environment: Mapping[str, str
             raise Invalid(f"--cluster {name} and {_option(key)} name two clusters. Give only one of them")
         if found.get(key, value) != value:
             raise Invalid(
-                f"{_option(key)} contradicts config.toml. Leave it out, because --cluster {name} has {found[key]}"
+                f"{_option(key)} contradicts config.toml. Leave out the option: cluster {name} already has {found[key]}"
             )
     return found | dict(given), entry.confirm
 

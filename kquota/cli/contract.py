@@ -115,5 +115,5 @@ def say(line: str, *, needed: bool = False) -> None:
 
 
 def complain(message: str) -> None:
-    """Print an error as one line."""
+    """Print an error as one line on stderr."""
     say(f"error: {message}")

@@ -51,8 +51,8 @@ Debug: TypeAlias = Annotated[
 def engine(
     master: str | None, remote: str | None, conf: Sequence[str] | None, environment: Mapping[str, str] = os.environ
 ) -> Engine:
-    """Return the engine of the options, otherwise of the environment. Raises Invalid for two engines and for invalid
-    settings.
+    """Return the engine that the options select, otherwise the engine that the environment selects. Raises Invalid for
+    two engines and for invalid settings.
     """
     from kquota.spark import engine as engines
 

@@ -1,4 +1,5 @@
-"""The formats of --output. A new format needs a member of `Output` and a row in `WRITE`. Row formats are in `TABLES`.
+"""The formats of --output. A new format needs a member of `Output` and an entry in `WRITE`. If the format consists of
+rows, also add it to `TABLES`.
 
 This module imports nothing heavy, because the help of every command names the formats.
 """
@@ -27,7 +28,7 @@ class Output(StrEnum):
 
 
 TABLES: Final = (Output.tsv,)
-"""The row formats. Only commands whose answer is a table can write a row format."""
+"""The formats that consist of rows. Only commands that answer with a table can write these formats."""
 WITHOUT_TABLES: Final = tuple(output for output in Output if output not in TABLES)
 """The formats that every command writes."""
 

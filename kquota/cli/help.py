@@ -36,7 +36,7 @@ class Command(TyperCommand):
     """
 
     def __init__(self, *args: Any, **named: Any) -> None:
-        """Create the command like typer, then set the heading of each option in typer's own attribute."""
+        """Create the command like typer, then set the heading of each option in the attribute that typer reads."""
         super().__init__(*args, **named)
         heading = OPTIONS
         for param in self.params:
@@ -46,7 +46,7 @@ class Command(TyperCommand):
             setattr(param, "rich_help_panel", under)  # noqa: B010 - Click's own parameters do not declare it
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the options. Options that select the cluster come last, because they are the same for every command."""
+        """Write the help. Options that select the cluster come last, because they are the same for most commands."""
         parts: dict[str, list[tuple[str, str]]] = {}
         heading = OPTIONS
         for param in self.get_params(ctx):
@@ -65,7 +65,7 @@ class Group(TyperGroup):
     """A group of commands, each with a full sentence that describes it."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands first, because readers look for them."""
+        """Write the help. The commands come before the options, because readers look for the commands."""
         shown = self.summaries(ctx)
         records = (param.get_help_record(ctx) for param in self.get_params(ctx))
         options = [record for record in records if record is not None]

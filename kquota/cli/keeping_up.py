@@ -1,4 +1,4 @@
-"""The check that every command makes before it sets a throttle: copies must be faster than the writes to them."""
+"""The check before a command sets a throttle without --force: copies must be faster than the writes to them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def must_keep_up(
     enough: str = "the move can finish",
     anyway: str = "start it",
 ) -> Pace | None:
-    """Raise Refused if a copy can never catch up under `throttle`. Print a note or a warning if this is unknown.
+    """Raise Refused if a copy can never catch up under `throttle`. Print a note or a warning if kquota cannot check.
 
     Return the pace of the copies, or None if there are no copies or kquota cannot measure their pace. `never`, `enough`
     and `anyway` are phrases of the refusal. `log_dirs` is None over ZooKeeper.

@@ -14,7 +14,7 @@ from kquota.terms import BrokerId, is_id
 Line: TypeAlias = tuple[str, int | None, int | None]
 """A line of a file: a topic, its number of partitions and its replication factor. A missing number is None."""
 MOST_TOPICS: Final = 100_000
-"""The maximum number of topics in a file. A cluster has fewer."""
+"""The maximum number of topics in a file. In practice, a cluster has fewer."""
 
 
 def names(texts: Sequence[str] | None, option: str) -> tuple[str, ...]:

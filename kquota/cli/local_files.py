@@ -61,7 +61,9 @@ def usage_snapshot(
 
 
 def usage(directories: Iterable[Path]) -> Listing:
-    """Return the usage snapshots in folders. Raises Invalid, naming the option, for a folder that does not exist."""
+    """Return the usage snapshots in folders. Raises Invalid, naming the option, for a folder that does not exist and
+    for a file that is not a snapshot.
+    """
     try:
         return usage_files.found(directories)
     except Invalid as error:
@@ -82,7 +84,8 @@ def _for_snapshot() -> Iterator[None]:
 def newest_snapshot(paths: Iterable[Path]) -> tuple[Path, SnapshotKey, Iterator[bytes]]:
     """Return the newest snapshot among files and folders, its key, and its lines.
 
-    Raises Invalid without a snapshot, for two snapshots with the same key, and for snapshots of several clusters.
+    Raises Invalid for a missing or invalid path, for a folder without snapshots, for two snapshots with the same key,
+    and for snapshots of several clusters.
     """
     path, taken = history.newest(paths)
     return path, taken, history.lines(path)

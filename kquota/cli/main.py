@@ -30,7 +30,7 @@ EPILOG: Final = """Exit codes: 0 done, 1 failed or refused, 2 wrong usage or inp
 running, a change is pending, or a throttle is left over), 75 try again later, 130 interrupted.
 
 `kquota COMMAND --help` describes a command. Environment variables can replace the options that name a cluster.
-config.toml (~/.config/kquota, $XDG_CONFIG_HOME) defines the clusters for --cluster.
+config.toml in $XDG_CONFIG_HOME/kquota (default: ~/.config/kquota) defines the clusters for --cluster.
 
 Examples:
   kquota configs --bootstrap-server localhost:9092 --alter --add-config producer_byte_rate=10MB/s --user alice
@@ -44,7 +44,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "log-dirs": "Show replica sizes like kafka-log-dirs, and record them in a history.",
     "move": "Plan, estimate, run, watch, adjust, resume, undo and report on partition moves.",
     "throttle": "Show, set, restore and clean up replication throttles.",
-    "quota": "Manage a cluster's quotas as one document, explain which quota limits a client, and test quotas with a "
+    "quota": "Manage a cluster's quotas as one document, explain which quota limits a client, and test quotas under "
     "load.",
     "record": "Share one record of runs, so that every host can see and resume all runs and restore their throttles.",
     "sandbox": "Run a real ZooKeeper and real Kafka on this machine.",

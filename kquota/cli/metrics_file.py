@@ -136,7 +136,7 @@ def _checked(path: Path, now: datetime) -> KeptMetrics | None:
     if not text:
         return None
     if len(text) > _MOST_BYTES or not text.startswith(_MARK):
-        raise Invalid(f"--textfile {path}: already exists and has no metrics of kquota. Choose another file")
+        raise Invalid(f"--textfile {path}: already exists and contains no kquota metrics. Choose another file")
     found = previous(text, now)
     if found is None:
         world.warn(f"--textfile {path}: is damaged, so the time of the last success is unknown")
@@ -144,7 +144,7 @@ def _checked(path: Path, now: datetime) -> KeptMetrics | None:
 
 
 def previous(text: bytes, now: datetime) -> KeptMetrics | None:
-    """Return the values of an earlier file that the next file needs, or None if the file is damaged."""
+    """Return the values of a previous file that the next file needs, or None if the previous file is damaged."""
     try:
         families = list(text_string_to_metric_families(text.decode()))
     except Exception:  # noqa: BLE001 - the parser raises errors of many types for a damaged file

@@ -42,8 +42,8 @@ class Hold:
     """Why a command that writes locks the cluster, and how it treats another holder of the lock.
 
     With `patient`, the command waits up to one lease to see whether the heartbeat of the holder has stopped. With
-    `take_over`, it takes the lock even from a holder that may be alive. `cautious` is the same as for `Choice`. With
-    `later`, the command first reads, and takes the lock with `Stage.hold` if it has to write.
+    `take_over`, it takes the lock even from a holder that may be alive. `cautious` is as for `Choice`. With `later`,
+    the command first reads, and takes the lock with `Stage.hold` if it has to write.
     """
 
     doing: str
@@ -81,10 +81,10 @@ class _MoveStores:
 
 @contextmanager
 def _move_stores(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Iterator[_MoveStores]:
-    """Open the stores. The journals are in `state_dir`, or without it in the user's XDG state folder. Raises Busy if
-    another kquota holds the lock.
+    """Open the stores. The journals are in `state_dir`. If this is None, they are in the user's XDG state folder.
 
-    While a command is `holding` the cluster, no other kquota can write.
+    `holding` is None for a command that only reads. Otherwise the command locks the cluster until the block ends,
+    unless `holding.later` is true. Raises Busy if another kquota holds the lock.
     """
     root = state_dir if state_dir is not None else folders.state(os.environ)
     with ExitStack() as stack:
@@ -186,8 +186,8 @@ def _over_zookeeper(stack: ExitStack, at: world.Where, root: Path, holding: Hold
 
 @contextmanager
 def moves(at: world.Where, state_dir: Path | None) -> Iterator[tuple[MoveCluster, RecordedRuns]]:
-    """Open the partitions and throttles of a cluster, and the record of its runs. `state_dir` defaults to the state
-    folder.
+    """Open the partitions and throttles of a cluster, and the record of its runs. `state_dir` is as for
+    `_move_stores`.
     """
     with _move_stores(at, state_dir, None) as stores:
         yield stores.cluster, stores.runs
@@ -220,7 +220,7 @@ def _journals(root: Path, cluster_id: str) -> RecordedRuns:
     from kquota.stores.record.shared import Unshared
     from kquota.stores.state.runs import RunFiles
 
-    return RecordedRuns(RunFiles(root, cluster_id), Unshared("controllers serve no topics"), world.warn)
+    return RecordedRuns(RunFiles(root, cluster_id), Unshared("controllers do not serve topics"), world.warn)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,9 +239,7 @@ class Stage:
 
 @contextmanager
 def staged(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Iterator[Stage]:
-    """Open the stores of a move with everything else that it needs, on one connection. `holding` is as for
-    `_move_stores`.
-    """
+    """Open all stores that a move needs, on one connection. `state_dir` and `holding` are as for `_move_stores`."""
     from kquota.stores.state.past_moves import PastMovesFile
 
     with _move_stores(at, state_dir, holding) as stores:
@@ -266,7 +264,9 @@ def staged(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Ite
 
 @contextmanager
 def throttling(at: world.Where, state_dir: Path | None, holding: Hold | None = None) -> Iterator[Ports]:
-    """Open the stores that commands for replication throttles need, on one connection. `holding` is as for `staged`."""
+    """Open the stores that commands for replication throttles need, on one connection. `state_dir` and `holding` are as
+    for `_move_stores`.
+    """
     from kquota.stores.state.doctor_memory import SightingsFile
     from kquota.throttle.port import Ports
 

@@ -1,4 +1,4 @@
-"""Options that many commands share, declared once. Every help imports this module, so it must be cheap to import."""
+"""Options that many commands share, declared once. Every command imports this module, so its import must be fast."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ LogDirThrottle: TypeAlias = Annotated[
     typer.Option(
         "--replica-alter-log-dirs-throttle",
         metavar="RATE",
-        help="Limit for copies between the log dirs of a broker, for example 50MB/s.  [default: the limit of the "
-        "broker]",
+        help="Throttle rate for copies between the log dirs of a broker, for example 50MB/s.  [default: the rate of "
+        "the broker]",
     ),
 ]
 PlanOfRun: TypeAlias = Annotated[
@@ -133,7 +133,7 @@ PlanOfRun: TypeAlias = Annotated[
 
 
 def run_option(default: str) -> Any:
-    """Return the option --run. Each command has its own default."""
+    """Return the option --run. `default` describes which run a command selects without this option."""
     return typer.Option(
         "--run", metavar="ID", help=f"Id of the run, as `kquota move status` shows it.  [default: {default}]"
     )

@@ -63,7 +63,7 @@ class Answer(Part):
     """
 
     VERSION: ClassVar[int | None] = 1
-    """The version of the JSON document, its first key. None if the document has no such key."""
+    """The version of the JSON document, which is its first key. None if the document has no version."""
     HEADER: ClassVar[Sequence[str]] = ()
     """The columns of `rows`."""
     INDENT: ClassVar[int | None] = None
@@ -157,8 +157,9 @@ def _written(answer: Answer, output: Output) -> str:
 
 
 def plain(value: object) -> Any:
-    """Convert a value to its JSON form. Raises TypeError for a type that is neither a `Part` nor in `FORMS`, so no
-    internals leak.
+    """Convert a value to its JSON form. Raises TypeError for a type without a form, so that no internals leak.
+
+    A `Part`, a mapping, an enum and the types in `FORMS` have a form.
     """
     kind = type(value)
     form = _FORM_OF.get(kind)
@@ -168,8 +169,8 @@ def plain(value: object) -> Any:
 
 
 def _number(value: float) -> float | str:
-    """Convert a number for JSON, which has no `nan` and `inf`. Other tools may have stored such numbers, so they become
-    text.
+    """Convert a number for JSON. `nan` and `inf`, which other tools may have stored, become text, because JSON does not
+    have these numbers.
     """
     return value if math.isfinite(value) else str(value)
 
@@ -219,7 +220,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 def named(entity: Entity | Resource) -> dict[str, str | None]:
-    """Convert the entity of a quota, or the resource of a config, to its names by kind."""
+    """Convert the entity of a quota, or the resource of a config, to its names by kind. null is the default entity."""
     return {kind[:-1]: None if isinstance(name, Default) else name for kind, name in entity.parts()}
 
 
@@ -260,7 +261,7 @@ FORMS: Final[Mapping[type[Any], Form]] = {
 
 
 _FORM_OF: Final[dict[type[Any], Form]] = dict(FORMS)
-"""A cache: `FORMS`, and every other kind of value that has occurred."""
+"""A cache: `FORMS`, and the form of every other kind of value that has occurred."""
 
 
 def _form(kind: type[Any]) -> Form:

@@ -33,14 +33,15 @@ _FRESH: Final = 3600.0
 
 _REPORT: Final = "the report of this move is not complete"
 _RECORD_SECONDS: Final = 60.0
-"""The interval in seconds at which readings of a running move are recorded."""
+"""The minimum time in seconds between two recorded readings of a running move."""
 
 
 def with_course(stage: move_stores.Stage, prepared: Prepared, expected: Pace | None, reason: str | None) -> Prepared:
     """Return `prepared` with the expected time in the record of a new run, or the rate change in the record of a
     continued run.
 
-    `expected` is as for `keep_start`. `reason` is the reason for the change.
+    If no run is started, return `prepared` unchanged. `expected` is as for `keep_start`. `reason` is the reason for the
+    rate change.
     """
     run, known, now = prepared.run, prepared.known, stage.clock.now()
     if run is None:
@@ -83,7 +84,7 @@ def keep_start(
     with _only_warned():
         known = stage.past_moves.recall()
         if prepared.known is not None:
-            # The run had started before. With another throttle, its expected time no longer applies.
+            # The run had started before. If its throttle changed, the expected time no longer applies.
             if run.rate != prepared.known.rate:
                 stage.past_moves.keep(known.without(run.id))
             return

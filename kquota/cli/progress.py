@@ -93,7 +93,8 @@ def waiting(count: int) -> Iterator[Callable[[int, float], None]]:
     """Yield a function to call before each wait for a quota, with the number of completed topics and the seconds to
     wait.
 
-    On a terminal, the function shows a bar with rate and remaining time, otherwise it prints a line at most every 10 s.
+    On a terminal, the function shows a bar with rate and remaining time. Otherwise it prints a line for a wait of at
+    least 1 s, at most every 10 s.
     """
     if sys.stderr.isatty():
         with _waiting_bar(count) as show:
@@ -131,8 +132,8 @@ def _waiting_bar(count: int) -> Iterator[Callable[[int, float], None]]:
 
 @contextmanager
 def lasting(what: str, seconds: float) -> Iterator[Callable[[float], None]]:
-    """Yield a function to call with the elapsed seconds of a task of `seconds`. On a terminal, the function shows a
-    bar.
+    """Yield a function to call with the elapsed seconds of a task that takes `seconds`. On a terminal, the function
+    shows a bar.
     """
     if not sys.stderr.isatty():
         yield lambda _: None

@@ -10,7 +10,7 @@ from kquota.measure import ByteRate, byte_rate, human_rate
 NO_THROTTLE: Final = "-1"
 """The value for no throttle in kafka-reassign-partitions.
 
-Kafka's tool also accepts every other negative number, and 0, although a copy never ends with 0.
+Kafka's tool also accepts every other negative number, and 0, although a copy under a throttle of 0 never ends.
 """
 # Warn below this number, because a low rate without a unit is usually in megabytes.
 _BARE: Final = 100_000

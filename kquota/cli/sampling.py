@@ -45,8 +45,8 @@ def sampled(cluster: LogDirs, before: Listed, seconds: float) -> Sampled:
     """Return the write rates since `before`. The measurement takes `seconds` plus the time of the answers. Raises
     Unreachable if a broker does not answer.
 
-    The interval is measured between the readings of the sizes, because reading the details takes about equally long
-    both times.
+    kquota measures the interval from one reading of the sizes to the other, because reading the details takes about the
+    same time after both.
     """
     first = cluster.detailed(before.log_dirs)
     time.sleep(seconds)

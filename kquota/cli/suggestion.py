@@ -17,7 +17,9 @@ PLACEHOLDER: Final = "HOST:PORT"
 """The placeholder for the address of the brokers if the running command does not have the address."""
 _STATE_DIR: Final = "state_dir"
 _CONTROLLERS_ALONE: Final = ("configs", "reassign-partitions")
-"""The commands in which --bootstrap-controller replaces the brokers, so a suggestion with brokers leaves it out."""
+"""The commands in which --bootstrap-controller replaces the brokers. A suggestion of these commands names brokers, so
+it leaves out --bootstrap-controller.
+"""
 _given: Final[dict[str, str]] = {}
 
 
@@ -41,8 +43,8 @@ def remember(options: Any) -> None:
 
 
 def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the whole command. `command` is the part after `kquota`, without connection options, for example `move
-    resume --run ID`.
+    """Return the whole command in backquotes. `command` is the part after `kquota`, without connection options, for
+    example `move resume --run ID`.
     """
     words = command.split(" ")
     commands = {one.name: one.callback for one in app_of(words[0]).registered_commands if one.callback is not None}
@@ -60,7 +62,9 @@ def _is_hidden(annotation: object) -> bool:
 
 
 def _connection(path: list[str], taken: Set[str], rest: list[str], environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield the running command's options that the suggested command also takes, or else a placeholder."""
+    """Yield the running command's options that the suggested command also takes. If neither these
+    options nor the environment name a cluster, also yield a placeholder.
+    """
     for name, value in _given.items():
         option = f"--{name.replace('_', '-')}"
         replaced = name == CONTROLLERS and path[0] in _CONTROLLERS_ALONE

@@ -28,8 +28,8 @@ def aligned(rows: Sequence[Sequence[object]], heads: Sequence[str], left: Contai
 
 
 def columns(entity: Entity | Resource | None, kinds: Sequence[str] = ENTITY_TYPES) -> list[str | None]:
-    """Return the name of the entity for each of `kinds`: empty if the entity has no part of this kind, None for the
-    default.
+    """Return the name of the entity for each of `kinds`: empty if there is no entity or it has no part of this kind,
+    None for the default.
     """
     parts = {} if entity is None else dict(entity.parts())
     return [None if isinstance(parts.get(kind), Default) else str(parts.get(kind, "")) for kind in kinds]

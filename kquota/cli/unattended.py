@@ -1,4 +1,4 @@
-"""Commands that run without an operator: a limit for their time (--timeout), and metrics of the result (--textfile)."""
+"""Commands that run without an operator: fewer messages (--quiet), a time limit (--timeout), metrics (--textfile)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class TimedOut(BaseException):
 def carried_out(asked: Any, work: Callable[[], int]) -> int:
     """Do the work of a command with these options, and return its exit code.
 
-    Raises TimedOut after --timeout. Raises Invalid or Refused, before the work, if --quiet, --timeout or --textfile
-    cannot be used, and Unreachable or Refused, after the work, if the metrics cannot be read or written.
+    Before the work, raises Invalid or Refused if --quiet, --timeout or --textfile cannot be used. Raises TimedOut after
+    --timeout. After the work, raises Unreachable or Refused if the metrics cannot be read or written.
     """
     quiet: bool = getattr(asked, "quiet", False)
     with quieten(quiet):
@@ -84,7 +84,7 @@ def _asks(asked: Any) -> bool:
 
 
 def _metrics(asked: Any) -> MetricsFile:
-    """Return the file of --textfile. Raises Refused without the library, Invalid for a path that cannot be written."""
+    """Return the file of --textfile. Raises Refused if the library is missing, Invalid if the file cannot be used."""
     try:
         module = importlib.import_module("kquota.cli.metrics_file")
     except ImportError as error:
@@ -95,7 +95,7 @@ def _metrics(asked: Any) -> MetricsFile:
 
 @contextmanager
 def _within(seconds: float | None, limit: str | None) -> Iterator[None]:
-    """Raise TimedOut in this block after `seconds`, even while the block waits for a library.
+    """Raise TimedOut in this block after `seconds` (None: never), even while the block waits for a library.
 
     A library that does not return to Python, or that waits for its own threads, cannot delay the end by more than
     GRACE_SECONDS. An abrupt end is safe, because a run is recorded before each write.

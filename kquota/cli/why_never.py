@@ -10,12 +10,12 @@ from kquota.pace.waves import Waves
 
 
 def why_never(judged: Pace | Waves) -> str:
-    """Return the broker whose copies can never catch up, its rates, and the throttle that the move needs."""
+    """Describe the broker whose copies can never catch up, its rates, and the throttle that the move needs."""
     return f"{never_because(judged)}; the move can finish with a throttle {throttle_needed(judged)}"
 
 
 def never_because(judged: Pace | Waves) -> str:
-    """Return the broker whose copies can never catch up, and its rates."""
+    """Describe the broker whose copies can never catch up, and its rates."""
     share = judged.bottleneck
     assert share is not None
     wave = f"in {named_wave(judged)} " if isinstance(judged, Waves) else ""
@@ -37,6 +37,6 @@ def throttle_needed(judged: Pace | Waves) -> str:
 
 
 def named_wave(waves: Waves) -> str:
-    """Return the wave that never finishes, or that takes longest: its number, and its first and last partition."""
+    """Describe the wave that never finishes, or that takes longest: its number, and its first and last partition."""
     wave, _ = waves.each[waves.worst]
     return f"wave {waves.worst + 1} ({printable(wave.first)} to {printable(wave.last)})"

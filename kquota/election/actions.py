@@ -74,8 +74,8 @@ def elect(
     """Elect leaders batch by batch. `results` is updated after each batch, so it is also correct after an error.
 
     `partitions` is the state before the elections. No further batch is sent if the cluster stays less healthy than in
-    this state, or does not show the new leaders, for `settle` seconds after a batch. `on_batch` receives the number of
-    finished batches and the number of all batches. Raises Unreachable and Refused as the port does.
+    this state, or does not show the new leaders, for `rules.settle` seconds after a batch. `on_batch` receives the
+    number of finished batches and the number of all batches. Raises Unreachable and Refused as the port does.
     """
     todo = list(batches(names, partitions, rules.size))
     results.left = [name for batch in todo for name in batch]

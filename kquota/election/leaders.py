@@ -26,7 +26,7 @@ def read(path: Path) -> tuple[TopicPartition, ...]:
 
 
 def parse(text: str, where: str) -> tuple[TopicPartition, ...]:
-    """Parse the partitions of a JSON document. `where` is its name in errors. Raises Invalid as `read` does."""
+    """Parse the partitions of a JSON document. `where` names the document in errors. Raises Invalid as `read` does."""
     if not text.strip():
         raise Invalid(f"{where}: Replica election data is empty")
     document = strict_json.load(text, where, _EXAMPLE, _plain, "partitions")
@@ -77,7 +77,7 @@ def batches(
     over the preferred leaders.
 
     A broker that becomes the leader of many partitions at once delays their clients (KIP-1358), so the brokers take
-    turns. Partitions of the same broker keep their order.
+    turns. Partitions with the same preferred leader keep their order.
     """
     of_broker: defaultdict[BrokerId | None, list[TopicPartition]] = defaultdict(list)
     for name in names:

@@ -11,7 +11,7 @@ from kquota.mutation.topic import Partition
 from kquota.terms import TopicPartition
 
 NOT_NEEDED = 84
-"""ELECTION_NOT_NEEDED: the partition already has a leader of this kind."""
+"""ELECTION_NOT_NEEDED: the partition does not need an election of this kind."""
 
 
 class ElectionType(Enum):

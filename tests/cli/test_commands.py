@@ -108,7 +108,7 @@ ACTIONS_REFUSED = {
     "a required option is missing": (MailOptions(write=True), 'Missing required argument "[to]"'),
     "an option of another action": (
         MailOptions(write=True, to="bob", new_only=True),
-        'Option "[new-only]" can\'t be used with action "[write]": use it with --read',
+        'Option "[new-only]" can\'t be used with action "[write]": it works with --read',
     ),
 }
 

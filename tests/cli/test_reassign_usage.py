@@ -136,7 +136,7 @@ OURS_ALONE = {
     ),
     "KIP-73's name with verify": (
         ["--verify", *PLAN, "--replication-quota", "5MB/s"],
-        NOT_WITH("replication-quota", "verify") + ": use it with --execute",
+        NOT_WITH("replication-quota", "verify") + ": it works with --execute",
     ),
     "a timeout of no end": (["--execute", *PLAN, "--timeout", "9" * 5000], "--timeout"),
     "a broker of no end": ([*GENERATE, "9" * 5000], "write broker ids joined by commas"),
@@ -148,7 +148,7 @@ OURS_ALONE = {
     "a seed below 0": ([*GENERATE, "1", "--seed", "-5"], "-5 is not in the range x>=0"),
     "force with verify": (
         ["--verify", *PLAN, "--force"],
-        NOT_WITH("force", "verify") + ": use it with --execute and --cancel",
+        NOT_WITH("force", "verify") + ": it works with --execute and --cancel",
     ),
     "a dry run of verify": (["--verify", *PLAN, "--dry-run"], NOT_WITH("dry-run", "verify")),
     "a dry run of list": (["--list", "--dry-run"], NOT_WITH("dry-run", "list")),

@@ -10,8 +10,8 @@ import typer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaceOptions:
-    """The rule that the throttle follows, and its bounds. At most one of `deadline`, `between` and `protect` may be
-    given.
+    """The rule that the throttle follows, and the bounds of the throttle. At most one of `deadline`, `between` and
+    `protect` may be given.
     """
 
     deadline: Annotated[
@@ -52,7 +52,7 @@ class PaceOptions:
         typer.Option(
             "--metrics",
             metavar="URL,…",
-            help="With --protect: also follow the produce times and request throttle times that these Prometheus JMX "
+            help="With --protect: also react to the produce times and request throttle times that these Prometheus JMX "
             "exporters of the brokers report. [env: KQUOTA_METRICS]",
         ),
     ] = None

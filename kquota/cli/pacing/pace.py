@@ -38,7 +38,9 @@ class PaceRules:
     exporters: world.UsageReader | None
 
     def first(self, throttle: ByteRate | None) -> ByteRate:
-        """Return the throttle at the start of a move. Raises Invalid if the options do not determine it."""
+        """Return the throttle at the start of a move. Raises Invalid if the options and `throttle` do not determine
+        this throttle, or contradict each other.
+        """
         if self.protects:
             return protection.bounds_of(throttle, self.bounds)[0]
         if self.days is not None:
@@ -158,8 +160,8 @@ class DuePace:
 
 
 def _copying(move: WatchedMoveView) -> Copying | None:
-    """Return the copies to the destination that ends last. Until kquota has measured them, assume that each destination
-    receives at its whole throttle. Return None if the throttles are also unknown.
+    """Return the copies to the destination that ends last. Until kquota has measured the copies, assume that each
+    destination receives at its full throttle rate. Return None if the throttle rates are also unknown.
     """
     if move.seconds_left and (last := move.last) is not None and last.left and last.seconds_left:
         return Copying(left=last.left, net=last.left / last.seconds_left, written=last.written)

@@ -1,4 +1,4 @@
-"""Setting the throttle of an open run while its move is watched, and the interface of the rules that choose it."""
+"""Sets the throttle of an open run while its move is watched. `MovePace` is the interface of its rules."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class RateSetter:
     def set(self, run: Run, wanted: ByteRate, why: str, detail: str = "") -> bool:
         """Set the throttle of a run that has one, record `why`, and report the change with `detail`.
 
-        If the change fails, warn that the throttle stays the same, and return False.
+        Return True. If the change fails, warn that the throttle stays the same, and return False.
         """
         before = human_rate(run.rate or wanted)
         asked = SetOptions(
@@ -85,8 +85,8 @@ def throttled(runs: Runs, run: str | None) -> Run | None:
 
 
 def in_turn(work: Callable[[], _Result]) -> _Result:
-    """Do the work, and try again while another command holds the lock, because `move run` releases the lock between
-    writes.
+    """Do the work, and try again while another command holds the lock. Usually the other command is `move run`, which
+    holds the lock only while it writes.
 
     Raises Busy after `_TURN_SECONDS`.
     """

@@ -163,7 +163,7 @@ app = typer.Typer(name="quota", cls=Group, epilog=EPILOG, no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """Manage a cluster's quotas as one document, explain which quota limits a client, and test quotas with a load."""
+    """Manage a cluster's quotas as one document, explain which quota limits a client, and test quotas under load."""
 
 
 commands.add(app, "export", ExportOptions, epilog=EXPORT_EPILOG, work="run.export")

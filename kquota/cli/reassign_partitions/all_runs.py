@@ -1,4 +1,4 @@
-"""`reassign-partitions --verify --all-runs`: verify all open runs, and restore the throttles of ended runs."""
+"""`reassign-partitions --verify --all-runs`: verify all open runs, and restore throttles of moves that have ended."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class RunVerified(Part):
 
     @property
     def code(self) -> int:
-        """1 if the state is unknown or replicas are not those of the plan, 8 if moves run, a throttle is still set, or
-        the check wrote nothing, otherwise 0.
+        """1 if the state is unknown or replicas are not those of the plan, 8 if moves are running, a throttle is still
+        set, or the check was read-only, otherwise 0.
         """
         if self.verified is None:
             return FAILED
@@ -55,7 +55,7 @@ class RunVerified(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllRunsVerified(Answer):
-    """The open runs of the cluster, oldest first."""
+    """The open runs of moves in the cluster, oldest first."""
 
     runs: tuple[RunVerified, ...]
 
@@ -65,7 +65,8 @@ class AllRunsVerified(Answer):
 
 
 def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
-    """Verify every open run of a move, and restore the throttles of ended runs, unless another kquota holds the lock.
+    """Verify every open run of a move. Restore the throttles of moves that have ended, unless --preserve-throttles is
+    given or another kquota holds the lock.
 
     The exit code is the code of the worst result, where 1 is worse than 8. Raises Invalid for --reassignment-json-file
     and --clear-all.
@@ -87,7 +88,7 @@ def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
             except Busy as error:
                 writes = False
                 notes.append(f"note: {worded(error)}. This check restored nothing")
-            # Read the runs after the lock is taken, because another kquota may have ended a run.
+            # Read the runs again, because another kquota may have ended a run before this command took the lock.
             found = [_one(stage, each.id, at, writes=writes) for each in _moving(stage)]
         if not found:
             notes += ["no run is open", *world.unseen(stage.runs.alone)]
@@ -106,7 +107,7 @@ def _moving(stage: move_stores.Stage) -> list[Run]:
 
 
 def _one(stage: move_stores.Stage, name: str, at: world.Where, *, writes: bool) -> RunVerified:
-    """Verify one run. After an error, only this run is unknown. Raises Busy if the lock is lost."""
+    """Verify one run. An error makes only the state of this run unknown. Raises Busy if the lock is lost."""
     # Read the run again, because the previous run may have ended and passed its rates on to this run.
     latest = next(each for each in _moving(stage) if each.id == name)
     goal, owner = latest.goal, None if latest.owner is None else str(latest.owner)

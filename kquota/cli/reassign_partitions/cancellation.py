@@ -19,7 +19,9 @@ from kquota.terms import TopicPartition
 
 
 def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
-    """Stop the running moves of the plan, and restore the throttle. A dry run only returns the moves to stop."""
+    """Stop the running moves of the plan, and restore the throttle unless --preserve-throttles is given. A dry run only
+    returns the moves to stop.
+    """
     timeout, plan = plan_option.timeout(options), plan_option.plan(at, options)
     hold = None if options.dry_run else move_stores.Hold(doing="reassign-partitions --cancel")
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
@@ -40,7 +42,7 @@ def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WouldCancel(Answer):
-    """The answer to a dry run of --cancel: the moves that it would cancel."""
+    """The answer to a dry run of --cancel: the moves that --cancel would stop."""
 
     dry_run: bool = True
     cancel: tuple[Placed, ...]

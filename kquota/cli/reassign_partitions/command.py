@@ -33,7 +33,7 @@ HEADINGS: Final = {
     "--additional": "Safety",
     "--state-dir": "Record and output",
 }
-"""The first option of each part of the help, and its heading."""
+"""The first option of each section of the help, with the heading of the section."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +86,8 @@ class ReassignOptions(WritingOptions):
         value(
             "throttle",
             "RATE",
-            "Rate limit for the copies that each broker sends and receives, for example 50MB/s. Without a unit: bytes "
-            "per second. "
+            "Throttle rate for the copies that each broker sends and receives, for example 50MB/s. Without a unit: "
+            "bytes per second. "
             "[default: no throttle]",
         ),
     ] = None
@@ -105,7 +105,7 @@ class ReassignOptions(WritingOptions):
         value(
             "replica-alter-log-dirs-throttle",
             "RATE",
-            "Rate limit for copies between the log dirs of a broker. --throttle does not limit these copies. "
+            "Throttle rate for copies between the log dirs of a broker. --throttle does not limit these copies. "
             "[default: no throttle]",
         ),
     ] = None
@@ -141,7 +141,7 @@ class ReassignOptions(WritingOptions):
         value(
             "timeout",
             "MS",
-            "How long to wait for moves between log dirs to start. For --verify: stop the command after this time with "
+            "Time to wait for moves between log dirs to start. For --verify: stop the command after this time with "
             "exit code 75. Without a unit: milliseconds. [default: 10s; --verify: no limit]",
         ),
     ] = None
@@ -173,7 +173,7 @@ class ReassignOptions(WritingOptions):
 
     @property
     def time_limit(self) -> str | None:
-        """The limit for the whole command, which only --verify has. A bare number is milliseconds."""
+        """The time limit of the whole command. Only --verify has one. A bare number is milliseconds."""
         if not self.verify or self.timeout is None:
             return None
         return f"{self.timeout}ms" if self.timeout.isdecimal() else self.timeout

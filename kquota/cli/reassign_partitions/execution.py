@@ -129,7 +129,7 @@ def executed(
     record: str | None,
     notes: tuple[str, ...],
 ) -> Executed:
-    """Return the answer. `record` is the place where the run is recorded."""
+    """Return the answer. `record` is the place where the run is recorded, or None without a run."""
     return Executed(
         done=done,
         log_dir_throttle=log_dir_throttle,
@@ -213,8 +213,8 @@ def _in_full(rate: ByteRate) -> str:
 
 
 def _must_keep_up(log_dirs: LogDirs | None, prepared: Prepared) -> Pace | None:
-    """Raise Refused if a copy can never catch up under the throttle of the run. Return the pace, or None if it is
-    unknown or nothing is throttled.
+    """Raise Refused if a copy can never catch up under the throttle of the run. Return the pace of the copies, or None
+    if it is unknown, or if this command sets no throttle.
     """
     rate = None if prepared.run is None else prepared.run.rate
     if rate is None or (prepared.applied.throttle is None and not prepared.changes):

@@ -106,7 +106,7 @@ def warnings(made: Proposal, moving: Sequence[TopicPartition]) -> Iterator[str]:
         counts = ", ".join(f"{count} with {factor}" for factor, count in sorted(factors.items()))
         yield (
             f"topic {topic} has partitions with different numbers of replicas ({counts}). The proposal gives each "
-            f"{len(made.current.targets[first[topic]])}, like {first[topic]}. "
+            f"partition {len(made.current.targets[first[topic]])}, like {first[topic]}. "
             "Kafka's tool uses the number of an arbitrary partition"
         )
     moved, every = len(made.gaining), len(made.current.targets)

@@ -19,7 +19,9 @@ _LONGEST: Final = 15
 
 
 def plan(at: Where, options: ReassignOptions) -> Plan:
-    """Return the plan in the file. Raises Invalid if it is not a plan, or names log dirs over ZooKeeper."""
+    """Return the plan in the file. Raises Invalid if the file is not a plan, or if the plan has log dirs and
+    --zookeeper is given.
+    """
     # The `run` module has already refused an action without a plan.
     found = read(options.reassignment_json_file or Path(), lambda line: say(f"warning: {line}"))
     if at.zookeeper is not None:
@@ -28,7 +30,9 @@ def plan(at: Where, options: ReassignOptions) -> Plan:
 
 
 def timeout(options: ReassignOptions) -> float:
-    """Return the timeout in seconds. As in Kafka, a bare number is milliseconds. Raises Invalid for an invalid time."""
+    """Return the timeout in seconds, 10 by default. As in Kafka, a bare number is milliseconds. Raises Invalid for an
+    invalid time.
+    """
     text = options.timeout or _TIMEOUT
     if text.isascii() and text.isdigit() and len(text) <= _LONGEST:
         return int(text) / 1000

@@ -121,7 +121,7 @@ def _of_restored(found: Verification) -> Iterator[str]:
 
 
 def _of_others(found: Verification) -> Iterator[str]:
-    """Yield the settings of this run that other clients removed, and the other runs that --clear-all affected."""
+    """Yield notes about settings of this run that other clients removed, and about the effect of --clear-all."""
     if found.lost and found.run is not None:
         more = f" and {len(found.lost) - 1} more" if len(found.lost) > 1 else ""
         yield (
@@ -135,7 +135,7 @@ def _of_others(found: Verification) -> Iterator[str]:
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """After Ctrl-C, print how to continue or undo the moves."""
+    """After Ctrl-C, SIGTERM or SIGHUP, print how to continue or undo the moves."""
     try:
         yield
     except KeyboardInterrupt:

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 
 def run(at: world.Where, options: ReassignOptions, watch: MoveWatch | None = None) -> Verified:
-    """Report the state of the plan, and restore the throttles of ended moves.
+    """Report the state of the plan, and restore the throttles of moves that have ended.
 
-    Also record the readings of `watch`. Raises Invalid for --preserve-throttles together with --clear-all.
+    If a run of the plan is recorded, also record the readings of `watch`. Raises Invalid for --preserve-throttles
+    together with --clear-all.
     """
     if options.preserve_throttles and options.clear_all:
         raise Invalid("--preserve-throttles restores nothing and --clear-all removes everything. Give only one of them")

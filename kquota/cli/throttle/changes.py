@@ -29,7 +29,7 @@ def pending(why: Mapping[Setting, str]) -> tuple[Pending, ...]:
 
 
 def difference(changes: Iterable[Change]) -> Iterator[str]:
-    """Yield a line for each setting with its value before and after."""
+    """Yield a line for each change: the setting, and its value before and after."""
     for change in changes:
         yield f"{change.setting}: {value(change.setting, change.before)} -> {value(change.setting, change.after)}"
 
@@ -54,6 +54,6 @@ def remaining(released: Released) -> Iterator[str]:
 
 
 def cleared_of(brokers: Iterable[BrokerId], released: Released) -> tuple[BrokerId, ...]:
-    """Return the dead brokers without pending settings. The controllers accepted the removal of their rates."""
+    """Return the dead `brokers` without pending settings: the controllers have accepted the removal of their rates."""
     left = {setting.name for setting in released.pending}
     return tuple(broker for broker in brokers if str(broker) not in left)

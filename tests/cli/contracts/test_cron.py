@@ -252,8 +252,8 @@ def test_metrics_need_a_library_that_may_be_missing(
     [
         ("kquota.txt", None, "names end in .prom"),
         ("none/kquota.prom", None, "does not exist"),
-        ("kquota.prom", b"node_load1 0.5\n", "has no metrics of kquota"),
-        ("kquota.prom", b"# HELP kquota_" + b"x" * 70_000, "has no metrics of kquota"),
+        ("kquota.prom", b"node_load1 0.5\n", "contains no kquota metrics"),
+        ("kquota.prom", b"# HELP kquota_" + b"x" * 70_000, "contains no kquota metrics"),
     ],
 )
 def test_a_file_that_cannot_be_written_is_refused_before_the_cluster_is_asked(
