@@ -344,7 +344,7 @@ O	kquota reassign-partitions	--disallow-replication-factor-change	once	flag	Refu
 O	kquota reassign-partitions	--timeout	once	free	Time to wait for moves between log dirs to start
 O	kquota reassign-partitions	--force	once	flag	Run the command even if a check refuses it as dangerous
 O	kquota reassign-partitions	--wait	once	flag	Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle
-O	kquota reassign-partitions	--reason	once	free	Reason for colleagues, shown by `kquota move status`
+O	kquota reassign-partitions	--reason	once	free	Reason for colleagues, recorded with the run
 O	kquota reassign-partitions	--dry-run	once	flag	Check everything and print the changes, without writing them
 O	kquota reassign-partitions	--yes	once	flag	Do not ask for confirmation
 O	kquota reassign-partitions	--state-dir	once	folders	Folder of the journals of runs
@@ -427,7 +427,7 @@ O	kquota move plan	--repair-racks	once	flag	Spread each partition over as many r
 O	kquota move plan	--balance	once	flag	Bring every broker'\''s bytes within --tolerance of the mean
 O	kquota move plan	--balance-log-dirs	once	free	Balance the bytes in the log dirs of this broker
 O	kquota move plan	--tolerance	once	free	Largest distance from the mean bytes with --add, --balance and --balance-log-dirs
-O	kquota move plan	--topics	many	topics,	Move only these topics, repeatable
+O	kquota move plan	--topics	many	topics,	Move only these topics
 O	kquota move plan	--brokers	once	brokers,	Place new replicas only on these brokers
 O	kquota move plan	--disk-limit	once	free	Highest disk usage of a broker that the plan may cause
 O	kquota move plan	--disk	once	free	Disk size of brokers that do not report it (before Kafka 3.3), for example 2TB
@@ -484,7 +484,7 @@ O	kquota move run	--elect-leaders	once	flag	After the moves, elect the preferred
 O	kquota move run	--election-batch	once	free	With --elect-leaders: partitions in one batch
 O	kquota move run	--force	once	flag	Start even if partitions outside the plan are unhealthy, a disk is too small, or the throttle is too low
 O	kquota move run	--abort-on-trouble	once	flag	Undo the move if a partition outside the plan loses its leader or an in-sync replica
-O	kquota move run	--reason	once	free	Reason for colleagues, shown by `kquota move status`
+O	kquota move run	--reason	once	free	Reason for colleagues, recorded with the run or with the change of its throttle
 O	kquota move run	--yes	once	flag	Do not ask for confirmation
 O	kquota move run	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move run	--dry-run	once	flag	Print the changes, without writing them
@@ -544,7 +544,7 @@ O	kquota move adjust	--interval	once	free	Time between two readings, at least 1s
 O	kquota move adjust	--pause	once	flag	Slow the copies as far as Kafka allows, until --continue or a new rate
 O	kquota move adjust	--continue	once	flag	End the pause and restore the previous throttle
 O	kquota move adjust	--force	once	flag	Set the rate even if copies can never catch up under it
-O	kquota move adjust	--reason	once	free	Reason for colleagues, shown by `kquota move status`
+O	kquota move adjust	--reason	once	free	Reason for colleagues, recorded with the run or with the change of its throttle
 O	kquota move adjust	--yes	once	flag	Do not ask for confirmation
 O	kquota move adjust	--state-dir	once	folders	Folder of the journals of runs
 O	kquota move adjust	--output	once	text|json	Format of stdout
@@ -642,7 +642,7 @@ O	kquota throttle set	--run	once	free	Change the rate of this open run
 O	kquota throttle set	--reassignment-json-file	once	files	Change the rate of the open run of this plan
 O	kquota throttle set	--sample	once	free	Time to measure the share of the rate that in-sync followers use
 O	kquota throttle set	--force	once	flag	Set the rate even if copies can never catch up under it
-O	kquota throttle set	--reason	once	free	Reason for colleagues, shown by `kquota move status`
+O	kquota throttle set	--reason	once	free	Reason for colleagues, recorded with the run or with the change of its throttle
 O	kquota throttle set	--yes	once	flag	Do not ask for confirmation
 O	kquota throttle set	--dry-run	once	flag	Print the changes, without writing them
 O	kquota throttle set	--state-dir	once	folders	Folder of the journals of runs

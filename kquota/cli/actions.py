@@ -55,7 +55,8 @@ def rules(kind: type[Any]) -> Mapping[str, With]:
 
 def is_given(options: object, option: str) -> bool:
     """True if the user gave the option."""
-    return getattr(options, option.replace("-", "_")) not in (None, False)
+    value = getattr(options, option.replace("-", "_"))
+    return value is not None and value is not False
 
 
 def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) -> str:

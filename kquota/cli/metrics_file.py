@@ -25,7 +25,7 @@ from kquota.errors import Invalid, Refused
 from kquota.terms import REPLICATION_RATES
 from kquota.throttle import actions, doctor
 from kquota.watch.observation import MoveWatch
-from kquota.watch.view import WatchedMoveView, total
+from kquota.watch.view import total
 
 LAST_SUCCESS: Final = "kquota_last_success_timestamp_seconds"
 EXIT_CODE: Final = "kquota_last_exit_code"
@@ -178,15 +178,11 @@ def measured(at: world.Where, state_dir: Path | None) -> ClusterMetrics:
     values: dict[str, float | None] = {
         "kquota_moves_running": len(moving),
         "kquota_bytes_left": total(view.left for view in moving),
-        "kquota_seconds_left": _longest([_seconds(view) for view in moving]),
+        "kquota_seconds_left": _longest([view.least_seconds for view in moving]),
         "kquota_throttled_brokers": len(limited),
         "kquota_leftover_throttles": len(left),
     }
     return ClusterMetrics(cluster=cluster, values=values)
-
-
-def _seconds(view: WatchedMoveView) -> float | None:
-    return view.least_seconds if view.seconds_left is None else view.seconds_left
 
 
 def _longest(found: list[float | None]) -> float | None:

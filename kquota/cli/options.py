@@ -142,7 +142,11 @@ def run_option(default: str) -> Any:
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print the changes, without writing them.")]
 Reason: TypeAlias = Annotated[
     str | None,
-    typer.Option("--reason", metavar="TEXT", help="Reason for colleagues, shown by `kquota move status`."),
+    typer.Option(
+        "--reason",
+        metavar="TEXT",
+        help="Reason for colleagues, recorded with the run or with the change of its throttle.",
+    ),
 ]
 TakeOver: TypeAlias = Annotated[
     bool,

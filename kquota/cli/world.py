@@ -221,7 +221,7 @@ def log_dirs(at: Where) -> Iterator[LogDirs]:
 
 
 def dead_brokers(at: Where) -> frozenset[BrokerId]:
-    """Return the brokers that are registered but not alive, if the cluster reports them (KRaft, from Kafka 4.0)."""
+    """Return the fenced brokers, if the cluster reports them (KRaft, from Kafka 4.0)."""
     from kquota.stores.admin.broker_metadata import fenced
 
     with wire(at) as opened:

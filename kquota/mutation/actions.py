@@ -115,7 +115,7 @@ def carry_out(
     give_up = clock.monotonic() + seconds
     while doing.left:
         costs = [one.mutations for one in islice(doing.left, MOST_ITEMS)]
-        # Without `retry` there is no wait, because the caller wants to see the violation.
+        # Without `retry`, kquota does not wait for tokens, because the caller wants to see the violation.
         wait = pace.wait(clock.monotonic(), costs) if retry else 0.0
         # A broker that treats kquota as an old client accepts everything, and then throttles kquota for the time that
         # kquota should have waited.

@@ -251,11 +251,16 @@ class MutationPace:
     def _turn(self, now: float, mutations: int) -> float:
         """Return when to send, in seconds after `_zero`: the next moment of 0 tokens, plus the wait for a turn.
 
-        The client waits for its place within the time of one topic. While others wait, the next such moment comes one
-        topic's time later, so a client that lets others go first keeps its place. A client with a smaller share lets
-        more topics of others go first, sends fewer requests, and is first when it sends. With many clients, fewer
-        requests are rejected. Example: twenty clients with a twentieth each are all at 0.2 of a topic's time, and let 0
-        to 4 topics go first. A client with a quarter of that share is at 0.1 and lets 0 to 8 go first.
+        The wait has two parts. First, the client lets a random number of topics of other clients go first, and waits
+        one topic's time for each. A client with a smaller share lets more topics go first, so it sends fewer requests.
+        Second, the client waits for its place within one topic's time. A client with a smaller share has an earlier
+        place, so it is first when it sends. It keeps this place when it lets others go first, because the next moment
+        of 0 tokens then comes one topic's time later. If there are many clients, fewer requests are rejected than
+        without these waits.
+
+        Example: twenty clients have a twentieth of the bucket each. Each client lets 0 to 4 topics go first, and its
+        place is at 0.2 of a topic's time. A client with a quarter of that share lets 0 to 8 topics go first, and its
+        place is at 0.1.
 
         If a topic takes longer than the bucket takes to fill, no client lets a topic of others go first, because a full
         bucket loses tokens.

@@ -27,7 +27,10 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
         return ByteRate(1)
     if seconds <= QUICK_SECONDS * len(waves):
         each = "" if len(waves) == 1 else f" for each of its {len(waves)} waves"
-        raise Refused(f"a move takes {QUICK_SECONDS:g} s to start and end{each}, with any throttle")
+        raise Refused(
+            f"{seconds:g} s are too short: a move needs {QUICK_SECONDS:g} s to start and end{each}, whatever the "
+            "throttle. Allow more time"
+        )
     sides = [shares(work, ByteRate(1), enforcement) for work in waves]
     if any(side.needed is None for of_wave in sides for side in of_wave):
         return None

@@ -47,9 +47,10 @@ class Arrival:
 class Room:
     """One volume at the end of the move, in bytes. If `log_dir` is None, it is all volumes of the broker together.
 
-    `arriving` is the size of all copies for the volume. `written` is the size of the records that producers write until
-    the end to old and new replicas, if retention deletes nothing. None means unknown. Log dirs with equal sizes count
-    as one volume. `apart` is the space left if each log dir has its own volume, as on the empty disks of a new broker.
+    `arriving` is the size of all copies for the volume. `written` is the size of the records that producers write to
+    old and new replicas until the end, if retention deletes nothing. None means unknown. Log dirs with equal sizes
+    count as one volume. `apart` is the space left if each log dir has its own volume, as on the empty disks of a new
+    broker.
     """
 
     broker: int

@@ -14,7 +14,7 @@ from typing import Final
 from kquota.terms import REPLICATION_RATES, SAMPLE_MS, SAMPLES
 
 QUICK_SECONDS: Final = 0.3
-"""The seconds of a move whose copies all pass at once: for the controller, one or two fetches, and joining the ISR."""
+"""The seconds of a move whose copies all pass at once: the controller's work, one or two fetches, joining the ISR."""
 START_SECONDS: Final = 1.5
 """The seconds for the start, the pause after the copies that pass at once, the last fetch, and joining the ISR."""
 TURNOVER_SECONDS: Final = 1.6

@@ -14,7 +14,7 @@ from kquota.sizes.replica import Cordon, LogDir, cordons
 from kquota.terms import BrokerId, TopicPartition
 
 INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
-"""The topics that Kafka creates for itself."""
+"""Topics that Kafka creates for itself. `__remote_log_metadata` (KIP-405) is not one of them here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,7 +127,7 @@ class Planned:
 
 
 def changes(draft: PlacementDraft, ordered: Mapping[int, Replicas]) -> tuple[PartitionChange, ...]:
-    """Return every partition whose replicas change, or only their order."""
+    """Return every partition whose replicas change, even if only their order changes."""
     return tuple(
         PartitionChange(
             partition=draft.names[p],

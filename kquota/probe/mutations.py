@@ -200,7 +200,7 @@ def _must_be_done(topics: Topics, batch: Sequence[Mutation]) -> None:
         if failure is not None and failure.rejected:
             raise RejectedClient(
                 "a controller mutation quota rejects this client, so a probe would only measure this quota. Remove the "
-                "quota while the probe runs"
+                "quota before you run the probe"
             )
         if failure is not None:
             raise Refused(f"topic {one.topic}: {failure.reason}")

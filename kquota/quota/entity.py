@@ -64,7 +64,7 @@ def _must_be_a_name(entity_type: str, name: Name | Every | None) -> None:
     if not isinstance(name, str):
         return
     if name == "":
-        raise Invalid(f"{entity_type}: a name must not be empty. A default entity has no name")
+        raise Invalid(f"{entity_type}: the name must not be empty. An empty name does not select the default entity")
     try:
         size = len(name.encode("utf-8"))
     except UnicodeEncodeError as error:

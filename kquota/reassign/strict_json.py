@@ -163,7 +163,7 @@ def _not_json(text: str, error: json.JSONDecodeError) -> str:
         return "there is more text after the end of the JSON. Keep only one document"
     object_ = re.search(r"^[ \t]*\{", text, re.MULTILINE)
     if object_ and not text[: error.pos].strip() and text[error.pos] not in '{["':
-        return f"is text, not JSON. The JSON begins in {place(text, object_.start())}. Keep only the JSON"
+        return f"there is text before the JSON, which begins at {place(text, object_.start())}. Keep only the JSON"
     return f"is not JSON: {error.msg}"
 
 

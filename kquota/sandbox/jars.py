@@ -144,7 +144,8 @@ def must_have_tiers(version: str | None) -> None:
 def tiers(version: str, tell: Tell) -> Path:
     """Return the folder with the jars of the remote storage for a release, downloaded like the jars of `kafka`.
 
-    Raises Invalid for a release without tiered topics, and Unreachable if Maven Central cannot be reached.
+    Raises Invalid for a release without tiered topics in the sandbox, and Unreachable if Maven Central cannot be
+    reached.
     """
     must_have_tiers(version)
     module = _TIERS.format(version=version)

@@ -59,8 +59,9 @@ class Span:
 class Listing:
     """The files of a history.
 
-    `rolled` are the Parquet folders, and `held` the snapshots that the manifests of their batches list. `waiting`
-    snapshots are not rolled yet. `late` snapshots are older than the newest rolled snapshot of their cluster.
+    `rolled` are the Parquet folders, and `held` the snapshots that the manifests of their batches list. Neither
+    `waiting` nor `late` snapshots are compacted. `late` snapshots are older than the newest compacted snapshot of their
+    cluster.
     """
 
     rolled: tuple[str, ...]

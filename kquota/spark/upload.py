@@ -1,4 +1,7 @@
-"""Sends local lines to an engine that cannot read local files. No path is sent, and the engine runs no Python."""
+"""Sends the lines of local files to an engine that cannot read these files.
+
+No path is sent, and the engine runs no Python.
+"""
 
 from __future__ import annotations
 

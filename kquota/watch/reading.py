@@ -81,7 +81,7 @@ class WatchedMove:
 
     `sources` are the replicas before the move, as far as they are known. `submitted` are the partitions that were
     submitted, or None if this is unknown. `expected_seconds` is the expected time left at the start of the watch, or
-    None if it is unknown. It is negative if the run is late. `open` is true while the run has values to restore.
+    None if it is unknown. It is negative if the run is late. `open` is true if the run is open.
     `paused` is true while the run is paused. `log_dirs` are the log dirs that the plan names.
     """
 

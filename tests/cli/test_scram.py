@@ -187,7 +187,7 @@ def typed(arguments: Sequence[str], *lines: str) -> tuple[int, str]:
         except OSError:  # the process has ended
             break
         shown += text
-        if left and re.search(r"(password of user .*|again): $", shown):
+        if left and re.search(r"(password of user .*|repeat the password): $", shown):
             os.write(terminal, f"{left.pop(0)}\n".encode())
             shown += "<typed>"
     os.close(terminal)

@@ -250,7 +250,7 @@ REFUSED = {
         "2:36: user 'a': 'producer_byte_rate' is listed twice, first in line 2",
     ),
     "a section twice": ("version: 1\nusers: {}\nusers: {}", "3:1: the document: 'users' is listed twice"),
-    "an empty name": ("version: 1\nusers: {'': {}}", "2:9: users: a name must not be empty"),
+    "an empty name": ("version: 1\nusers: {'': {}}", "2:9: users: the name must not be empty"),
     "a name that is a mapping": ("version: 1\nusers: {{a: b}: {}}", "2:9: users: a key must be text"),
     "a value with the wrong unit": (
         "version: 1\nusers: {a: {producer_byte_rate: 5Mb/s}}",

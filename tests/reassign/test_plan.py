@@ -72,7 +72,7 @@ WRONG = {
     "all that execute printed": (EXECUTED, EXECUTE),
     "a warning before it": (
         WARNED,
-        "line 1 column 1: is text, not JSON. The JSON begins in line 2 column 1. Keep only the JSON",
+        "line 1 column 1: there is text before the JSON, which begins at line 2 column 1. Keep only the JSON",
     ),
     "prose": ("move t to 3", "line 1 column 1: is not JSON: Expecting value"),
     "a file of topics": (

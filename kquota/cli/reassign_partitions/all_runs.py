@@ -89,7 +89,8 @@ def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
                 writes = False
                 notes.append(f"note: {worded(error)}. This check restored nothing")
             # Read the runs again, because another kquota may have ended a run before this command took the lock.
-            found = [_one(stage, each.id, at, writes=writes) for each in _moving(stage)]
+            looked_at = [_one(stage, each.id, at, writes=writes) for each in _moving(stage)]
+            found = [one for one in looked_at if one is not None]
         if not found:
             notes += ["no run is open", *world.unseen(stage.runs.alone)]
         unknown = list(_unknown(stage))
@@ -106,10 +107,14 @@ def _moving(stage: move_stores.Stage) -> list[Run]:
     return [each for each in stage.runs.unfinished() if each.purpose is Purpose.MOVE]
 
 
-def _one(stage: move_stores.Stage, name: str, at: world.Where, *, writes: bool) -> RunVerified:
-    """Verify one run. An error makes only the state of this run unknown. Raises Busy if the lock is lost."""
+def _one(stage: move_stores.Stage, name: str, at: world.Where, *, writes: bool) -> RunVerified | None:
+    """Verify one run. An error makes only the state of this run unknown. Return None if another kquota has ended the
+    run, which is possible while this command does not hold the lock. Raises Busy if the lock is lost.
+    """
     # Read the run again, because the previous run may have ended and passed its rates on to this run.
-    latest = next(each for each in _moving(stage) if each.id == name)
+    latest = next((each for each in _moving(stage) if each.id == name), None)
+    if latest is None:
+        return None
     goal, owner = latest.goal, None if latest.owner is None else str(latest.owner)
     began = stage.clock.now()
     try:

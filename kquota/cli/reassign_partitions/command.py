@@ -156,7 +156,7 @@ class ReassignOptions(WritingOptions):
         flag("wait", "Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle."),
     ] = False
     reason: Annotated[
-        str | None, With(EXECUTE), value("reason", "TEXT", "Reason for colleagues, shown by `kquota move status`.")
+        str | None, With(EXECUTE), value("reason", "TEXT", "Reason for colleagues, recorded with the run.")
     ] = None
     dry_run: Annotated[
         bool, With(EXECUTE, CANCEL), flag("dry-run", "Check everything and print the changes, without writing them.")

@@ -67,7 +67,10 @@ class Sharing:
         _must_have_both(self)
         found = topic_setup.describe(self.wire, self.topic)
         if found is not None and (wrong := topic_setup.wrong(found)):
-            raise Refused(f"topic {self.topic} exists but cannot hold the record: {'; '.join(wrong)}")
+            raise Refused(
+                f"topic {self.topic} exists but cannot hold the record: {'; '.join(wrong)}. Nothing was written. "
+                "Correct the configs of the topic, or choose another name"
+            )
         named = None if self.znodes is None else choose.marker(self.znodes)
         if named is not None and named.topic != self.topic:
             raise Refused(

@@ -84,9 +84,7 @@ def write_report(path: Path, page: str) -> None:
         with durable.replacing(place) as file:
             file.write(page.encode())
     except OSError as error:
-        raise Refused(
-            _REPORT, f" {path}: cannot be written: {error.strerror}. The estimate is printed above"
-        ) from error
+        raise Refused(_REPORT, f" {path}: cannot be written: {error.strerror}. Choose another file") from error
 
 
 def _head(path: Path) -> bytes:

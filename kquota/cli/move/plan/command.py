@@ -73,7 +73,9 @@ class PlanOptions:
     topics: Annotated[
         list[str] | None,
         typer.Option(
-            "--topics", metavar="GLOB,…", help="Move only these topics, repeatable.  [default: all but internal ones]"
+            "--topics",
+            metavar="GLOB,…",
+            help="Move only these topics. Repeatable.  [default: all; internal topics only for --drain]",
         ),
     ] = None
     brokers: Annotated[

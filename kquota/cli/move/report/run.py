@@ -34,6 +34,8 @@ def run(options: ReportOptions) -> RunsListed | RunReport:
     if named is None:
         if unread:
             raise Refused(notes[0].removeprefix("error: "))
+        if any(one.id == options.run for one in found.runs):
+            raise Refused(f"run {options.run}: it is a throttle without a move, so it has no report")
         known = ", ".join(one.id for one in moves[:5]) or "none"
         raise Refused(f"run {options.run}: no run with this id is on record (newest runs: {known})")
     answer = reported(named)

@@ -89,7 +89,7 @@ def _shown(usage: Usage) -> TopClient:
 
 
 def _line(usage: Usage) -> Sequence[str]:
-    """Return the columns for people, from the broker with the highest use. A throttled broker takes precedence."""
+    """Return one row of the text table. It shows the broker with the highest use, among throttled brokers if any."""
     bucket, worst, part = usage.bucket, usage.worst, usage.share
     return (
         bucket_name(bucket.user, bucket.client_id),

@@ -156,9 +156,12 @@ def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
             "fall out of sync catch up at this rate"
         )
     if topics and asked.rate is None:
-        yield "note: lists without rates limit nothing. Also give --throttle RATE"
+        yield (
+            "note: throttled replica lists limit nothing on a broker without a throttle rate. To set a rate, give "
+            "--throttle RATE"
+        )
     if asked.rate is not None and not topics:
-        yield "note: rates without lists limit nothing. Also give --topic"
+        yield "note: without --topic, the throttle rate limits only replicas in throttled replica lists that are set"
 
 
 def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[BrokerId, ...]:
