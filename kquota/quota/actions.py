@@ -91,7 +91,7 @@ BATCH: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The entities whose limits were replaced, and all other entities with the reason. Both keep the given order."""
+    """The entities with replaced limits, and the reason for every other entity. Both keep the given order."""
 
     done: tuple[Entity, ...]
     undone: Mapping[Entity, str] = field(default_factory=dict)
@@ -103,9 +103,9 @@ def apply(
     """Write the replacements in batches, then read until all of them are visible.
 
     Entities are independent: a failed entity does not stop the other entities. Only a lost connection stops the work.
-    The remaining entities are then reported as undone, and the caller can safely apply the document again. After each
-    batch, `on_sent` receives the number of its entities. Each item of `attempts` allows one more read. Raises Invalid,
-    before any write, for a name that the connection cannot carry.
+    The remaining entities are then reported as undone, and the caller can safely apply the document again. `on_sent`
+    receives the number of entities of each batch that was answered. Each item of `attempts` allows one more read.
+    Raises Invalid, before any write, for a name that the connection cannot carry.
     """
     quotas.must_carry(replacement.entity for replacement in every)
     undone: dict[Entity, str] = {}

@@ -114,8 +114,8 @@ class Document:
     """The entities that a document names, each with all its limits, and the scope of the document.
 
     `owns` limits the entities that may be pruned. It is None if the document does not state it. Entities in `protect`
-    never change. `unreadable` describes quotas of the cluster that kquota cannot show as limits, and that it never
-    changes.
+    never change. `unreadable` describes quotas of the cluster that kquota cannot show as limits. kquota never changes
+    these quotas.
     """
 
     limits: Mapping[Entity, Limits]

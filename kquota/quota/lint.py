@@ -82,7 +82,7 @@ def _stand_in(quotas: Quotas, entity: Entity, key: str, client_ids: Iterable[str
     None if the removal would change the limit or the bucket of any client.
 
     `client_ids` are the client-ids that have a limit with this key under the default user, because such a limit may
-    apply instead. The same limit in another bucket is a change, because clients then share that bucket.
+    apply instead. The same limit in another bucket is a change, because other clients share that bucket.
     """
     if entity.ip is not None:
         default = Entity(ip=DEFAULT)

@@ -158,7 +158,7 @@ def _decoded(name: str) -> str | Default | None:
 
 
 def _without_type(name: str) -> str | None:
-    """Return `alice` for `User:alice`, and None for a name without the type.
+    """Return `alice` for `User:alice`. None for a name without the type, or with nothing after it.
 
     A quota applies to the name of a principal, without its type (KafkaPrincipal).
     """

@@ -150,7 +150,9 @@ def reach(quotas: Quotas, entity: Entity, key: str) -> Reach:
 
 
 def exceptions(quotas: Quotas, client: Client, key: str) -> tuple[Entity, ...]:
-    """Return the entities that would take precedence if `client` had their names for its unknown parts (None)."""
+    """Return the entities that take precedence for some names of a client whose user or client-id is unknown (None).
+    Each of these entities names an unknown part of `client`.
+    """
     bound = winner(rungs(quotas, client, key))
     below = len(LEVELS) + 1 if bound is None else bound.level
     found = [

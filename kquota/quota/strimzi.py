@@ -21,7 +21,7 @@ FIELDS: Final = {
     REQUEST_PERCENTAGE: "requestPercentage",
     CONTROLLER_MUTATION_RATE: "controllerMutationRate",
 }
-"""The field of each quota key. All fields except the last one are integers of 32 bits in Strimzi's Java classes."""
+"""The field of each quota key. All fields except the last one are 32-bit integers in Strimzi's Java classes."""
 _KEYS: Final = {field: key for key, field in FIELDS.items()}
 _INTEGERS: Final = tuple(key for key in FIELDS if key != CONTROLLER_MUTATION_RATE)
 _LARGEST: Final = 2**31 - 1
@@ -33,7 +33,7 @@ _RESOURCE_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-
 _LONGEST_NAME: Final = 253
 _TLS_PREFIX: Final = "CN="
 _TLS: Final = ("tls", "tls-external")
-"""The authentication types with which Strimzi names the Kafka user `CN=` plus the resource name."""
+"""With these authentication types, Strimzi names the Kafka user `CN=` plus the resource name."""
 
 
 def write(document: Document) -> ForeignText:
@@ -85,7 +85,7 @@ def _resource(user: str, limits: Limits) -> Iterator[str]:
 
 
 def read(text: str, name: str) -> Document:
-    """Parse KafkaUser resources: one, several, or a List of kubectl. Error messages begin with `name`, the file.
+    """Parse KafkaUser resources: one, several, or a List from kubectl. Error messages begin with `name`, the file.
 
     A KafkaUser without `quotas` is not part of the document. The document describes resources of other kinds in
     `unreadable`. Raises Invalid for limits that are not valid, for a user that is listed twice, and for a file or a
@@ -118,7 +118,7 @@ class _Users(LimitReader):
 
     def item(self, node: YamlNode) -> None:
         """Read an item before the kind of its document is known, because kubectl writes `kind` after the items.
-        `document` keeps it only if the document is a List.
+        `document` keeps the item only if the document is a List.
         """
         if self._wrong is None:
             try:

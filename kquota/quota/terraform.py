@@ -58,8 +58,8 @@ def _wrong(entity: Entity, limits: Limits) -> str | None:
 
 
 def _label(entity: Entity, used: dict[str, int]) -> str:
-    """Return a unique label from the names of the entity, with a number if the label is already used. `used` has the
-    highest number of each label.
+    """Return a unique label from the types and names of the entity, with a number if that label is already used.
+    `used` has the highest number of each label.
     """
     words = "_".join("default" if name is DEFAULT else str(name) for _, name in entity.parts())
     kinds = "_".join(TYPES[kind] for kind, _ in entity.parts())

@@ -16,7 +16,7 @@ from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource
 class Altered:
     """The result of a change.
 
-    `absent` are the keys to delete that were not set. `behind` are the entries that now apply in place of deleted ones.
+    `absent` are the keys to delete that were not set. `behind` are the entries that apply instead of the deleted ones.
     """
 
     absent: tuple[str, ...]

@@ -16,7 +16,7 @@ def must_be_positive(value: float, what: str) -> None:
 
 
 def must_be_whole(value: int, what: str) -> None:
-    """Raise Invalid, naming `what`, for a value of less than 1."""
+    """Raise Invalid, naming `what`, for a value less than 1."""
     if value < 1:
         raise Invalid(f"{what} {value}: must be 1 or more")
 

@@ -263,8 +263,8 @@ def _max_bytes_in(leaders: Iterable[Row], writes: Writes) -> float | None:
 
 
 def _rate(leaders: Iterable[Row], writes: Writes) -> Rate:
-    """Return a function for the write rate of partitions: their part of the leader's given rate, or else their own
-    rates.
+    """Return a function for the write rate of partitions: their part of the leader's given rate, or else the sum of
+    their rates, which is None if a rate is unknown.
     """
     allotted: dict[int, Allotment] = {}
     for row in leaders:

@@ -76,7 +76,7 @@ def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
         entries = reader.json_lines(plan.files, _ENTRY, "corrupt")
     place = F.monotonically_increasing_id().alias("place")
     judged = entries.select("topic", "partition", "replicas", _complaint().alias("why"), place)
-    # `why` depends on the bigint values, because these casts replace a number that is too large with null.
+    # `why` depends on the bigint values, because the casts below replace a number that is too large with null.
     fine = F.col("why").isNull()
     frame = judged.select(
         "topic",

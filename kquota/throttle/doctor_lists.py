@@ -68,7 +68,7 @@ def caught_up(standing: Standing) -> Iterator[Finding]:
 
 
 def without_move(standing: Standing) -> Iterator[Finding]:
-    """Report the remaining entries of partitions that are not moving: mostly leaders, and followers out of sync."""
+    """Report the remaining entries of partitions that are not moving: mostly leaders and out-of-sync followers."""
     yield from _of_entries(
         standing,
         _is_idle,
