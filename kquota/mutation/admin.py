@@ -152,5 +152,7 @@ def _results(
 
 def _error(one: TopicOutcome) -> KquotaError | None:
     if one.fate is Fate.NOT_SENT:
-        return Unreachable(f"topic {one.mutation.topic} was not sent, because an earlier request got no answer in time")
+        return Unreachable(
+            f"topic {one.mutation.topic} was not sent, because an earlier request got no answer or the timeout passed"
+        )
     return one.error

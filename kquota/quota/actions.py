@@ -20,7 +20,7 @@ def describe(quotas: ClusterQuotas, wanted: Filter) -> dict[Entity, Limits]:
 
 
 def describe_users(principals: Principals, name: Name | Every) -> tuple[dict[Entity, Limits], Scram]:
-    """Return the users that have limits, and the users that have SCRAM credentials, both in display order."""
+    """Return the limits and the SCRAM credentials of the user with this name, or of all users, in display order."""
     found, scram = principals.users(name)
     return _in_order(found), {user: dict(sorted(scram[user].items())) for user in sorted(scram)}
 
@@ -39,7 +39,7 @@ def must_take_effect(principals: Principals, change: QuotaChange) -> tuple[str, 
         return (f"this connection does not report the brokers' release. {since}, and older brokers ignore it",)
     if ignored := [key for key in new if release < QUOTA_KEYS[key].since]:
         since = ", ".join(f"{key} needs Kafka {dotted(QUOTA_KEYS[key].since)}" for key in ignored)
-        raise Refused(f"{change.entity}: {since}, and the brokers are {dotted(release)}. Nothing was written")
+        raise Refused(f"{change.entity}: {since}, and the brokers run {dotted(release)}. Nothing was written")
     return ()
 
 
@@ -91,7 +91,9 @@ BATCH: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The entities with replaced limits, and the reason for every other entity. Both keep the given order."""
+    """The entities whose new limits are visible (`done`), and the reason for every other entity (`undone`). Both keep
+    the given order.
+    """
 
     done: tuple[Entity, ...]
     undone: Mapping[Entity, str] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from kquota.terms import CLIENTS, DEFAULT, ENTITY_TYPES, IPS, USERS
 _KINDS: Final = {"user": USERS, "client": CLIENTS, "ip": IPS}
 _DEFAULTS: Final = {f"default-{word}": kind for word, kind in _KINDS.items()}
 MOST_PATTERNS: Final = 10_000
-"""The maximum number of patterns of a scope."""
+"""The maximum number of patterns in a scope."""
 _MOST_WILDCARDS: Final = 1_000
 """The maximum number of patterns with `*`, `?` or `[`. Compiling each of them takes 0.25 ms and several kB."""
 _WILDCARD: Final = re.compile(r"[*?[]")

@@ -165,7 +165,7 @@ def _low_percentage(one: LintedValue) -> Iterator[QuotaFinding]:
         yield one.finding(
             "low-percentage",
             "is less than a hundredth of one thread",
-            f"{one.key} counts in percent: {plain(one.value)} is {plain(one.value)}% of a thread",
+            f"{one.key} is in percent of one thread, so {plain(one.value)} means {plain(one.value)}%",
             "if the value is a share of a thread:",
             (QuotaChange(entity=one.entity, add={one.key: one.value * 100}),),
         )
@@ -191,7 +191,7 @@ def _ignored(one: LintedValue) -> Iterator[QuotaFinding]:
         yield one.finding(
             "ignored",
             "has no effect",
-            f"{one.key} needs Kafka {since}, and the brokers are {release}",
+            f"{one.key} needs Kafka {since}, and the brokers run {release}",
             "remove it, or keep it for the upgrade",
             one.removed(),
         )

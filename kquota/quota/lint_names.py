@@ -55,14 +55,14 @@ def _spaced(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFind
     for kind, name in entity.parts():
         meant = _trimmed(name) if isinstance(name, str) else None
         if meant is not None:
-            what = f"has white space around its {kind[:-1]}"
+            what = f"has white space around the name of its {kind[:-1]}"
             yield _renamed("white-space", entity, limits, among, _with(entity, kind, meant), what, why)
         elif isinstance(name, str) and not name.strip():
             yield QuotaFinding(
                 rule="white-space",
                 entity=entity,
                 key=None,
-                what=f"has only white space as its {kind[:-1]}",
+                what=f"has only white space in the name of its {kind[:-1]}",
                 why=why,
                 do="remove it, unless this name is intended",
                 cure=(QuotaChange(entity=entity, delete=tuple(limits)),),

@@ -58,7 +58,7 @@ def _wrong(entity: Entity, limits: Limits) -> str | None:
         return "a KafkaUser can hold only the quotas of one named user"
     name = _resource_name(entity.user)
     if len(name) > _LONGEST_NAME or not _RESOURCE_NAME.fullmatch(name):
-        return "the name is not a valid name of a Kubernetes resource"
+        return "the name is not a valid Kubernetes resource name"
     for key in _INTEGERS:
         limit = limits.get(key)
         if limit is not None and not (limit.is_integer() and limit <= _LARGEST):
@@ -108,7 +108,7 @@ class _QuotaUser:
 
 
 class _Users(LimitReader):
-    """Collects the users of all resources of a file, and the other resources."""
+    """Collects the users in a file. `others` describes the resources of other kinds."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)

@@ -47,9 +47,11 @@ def _wrong(entity: Entity, limits: Limits) -> str | None:
             continue
         text = str(name)
         if text == DEFAULT_ID:
-            return f"the provider takes the name {DEFAULT_ID} as the default entity"
+            return f"the provider treats the name {DEFAULT_ID} as the default entity"
         if "|" in text or (composite and ":" in text):
-            return f"the id of a {TWO if composite else ONE} cannot have a name with {'| or :' if composite else '|'}"
+            return (
+                f"the id of a {TWO if composite else ONE} cannot contain a name with {'| or :' if composite else '|'}"
+            )
         if unicodedata.normalize("NFC", text) != text:
             return "Terraform stores names in Unicode form NFC, which would change this name"
         if "\0" in text:

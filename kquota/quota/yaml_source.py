@@ -21,7 +21,7 @@ LARGEST: Final = 16 * 2**20
 
 _DEEPEST: Final = 50
 _MOST_VALUES: Final = 100_000
-"""The maximum number of values of a document, or of an item that is read alone. They take 20 MB of memory."""
+"""The maximum number of values that are read at once: of a document, or of one item. They take 20 MB of memory."""
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
@@ -112,7 +112,7 @@ class Source:
             self._refuse(event, "a second document begins here, but a file can contain only one document")
 
     def documents(self, listed: str, each: Callable[[YamlNode], None]) -> Iterator[YamlNode]:
-        """Yield every document of the file that has content. Raises Invalid if there is none.
+        """Yield every document with content. Raises Invalid if the file has none.
 
         If a document is a mapping with a list under the key `listed`, `each` receives the items of the list one by one,
         before the document is yielded. The list of the document is then empty, because a whole list would take 50 times
@@ -202,7 +202,7 @@ class Source:
 
     def refuse_repeated(self, what: str, key: Scalar, first: int) -> NoReturn:
         """Raise Invalid for a key that the mapping `what` already has. `first` is the line of the first occurrence."""
-        self.refuse(key.line, key.column, f"{what}: {key.text!r} is listed twice, first in line {first}")
+        self.refuse(key.line, key.column, f"{what}: {key.text!r} is listed twice, first on line {first}")
 
     def sequence(self, what: str) -> Iterator[Scalar]:
         """Yield the texts of a list. Raises Invalid for anything else."""

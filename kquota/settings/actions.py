@@ -53,7 +53,7 @@ def must_exist(kind: Kind, release: tuple[int, ...] | None) -> None:
     since = ENTITIES[kind].since
     if since and release is not None and release < since:
         needed, found = (".".join(map(str, number)) for number in (since, release))
-        raise Refused(f"{kind} need Kafka {needed}, and the brokers are {found}")
+        raise Refused(f"{kind} need Kafka {needed}, and the brokers run {found}")
 
 
 def ready(configs: Configs, change: ConfigChange) -> tuple[Entry, ...]:

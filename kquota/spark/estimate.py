@@ -62,7 +62,7 @@ class Measured:
     """The sums of a move. Sizes are in bytes.
 
     `max_bytes_in` is the highest write rate of a leader, or None if the rate of any leader is unknown. `rates_told` is
-    true if any rate is known. `unallotted` are brokers with a given rate that lead no partition. `leaders_assumed` and
+    true if any rate is known. `unallotted` brokers have a given rate but lead no partition. `leaders_assumed` and
     `in_sync_assumed` count moving partitions for which the input has no leader or no in-sync replicas. `lagging` counts
     out-of-sync followers of moving partitions. No sum includes the bytes that they need to catch up. `behind` counts
     out-of-sync followers in partitions of the plan that already have all target replicas. Each partition of `assumed`

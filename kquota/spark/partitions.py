@@ -80,7 +80,7 @@ def health(rows: DataFrame, files: Files) -> Health:
         raise Invalid(f"{everything}: contains no replica")
     taken = {(row["cluster"], row["time"]) for row in found}
     if len(taken) > 1:
-        raise Invalid(f"{everything}: contains rows of {len(taken)} snapshots. Give files with one snapshot")
+        raise Invalid(f"{everything}: contains rows of {len(taken)} snapshots. Give the files of one snapshot")
     ((cluster, time),) = taken
     return Health(
         cluster=cluster,
