@@ -42,7 +42,7 @@ class TopicOutcome:
 
 @dataclass(slots=True)
 class MutationWork:
-    """The progress of the requests. A caller can read it at any moment, also after an interrupt.
+    """The progress of the requests. A caller can read it at any moment, even after an interrupt.
 
     `sent` counts the topics in all requests, including repeated ones. `throttle_time_ms` is the wait in the last answer
     if that answer rejected topics, or the wait for which kquota held topics back at the end. Otherwise it is 0. Nothing
@@ -167,7 +167,7 @@ def _sent(
 
 
 def _take(doing: MutationWork, batch: Sequence[Mutation], answer: BatchResult) -> None:
-    """Record the answer to a batch. Rejected topics return to the head of the remaining topics, in their order."""
+    """Record the answer to a batch. Rejected topics return to the head of the remaining topics, in the same order."""
     again = []
     for one in batch:
         doing.left.popleft()

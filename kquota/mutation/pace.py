@@ -123,7 +123,8 @@ class MutationPace:
     # The maximum number of topics in a request; the number of accepted requests after which a learned rate rises.
     _allowed: int = field(init=False, default=_FIRST)
     _trust: int = field(init=False, default=_TRUST)
-    # `_shared` is True if other clients share the bucket. `_ours` are our recent mutations in `_span` seconds.
+    # `_shared` is True if other clients share the bucket. `_ours` counts this client's recent mutations, in `_span`
+    # seconds.
     _shared: bool = field(init=False, default=False)
     _ours: float = field(init=False, default=0.0)
     _span: float = field(init=False, default=0.0)

@@ -80,7 +80,7 @@ class MutationCluster(Protocol):
     def checked(self) -> Topics:
         """The same topics, but the controller only checks requests (ValidateOnly). Deletions cannot be checked.
 
-        According to KIP-599, such requests are free. Kafka 4 counts them against the quota, and can reject them.
+        According to KIP-599, these requests are free. Kafka 4 counts them against the quota, and can reject them.
         """
         ...
 

@@ -86,7 +86,7 @@ def _limits(quotas: ClusterQuotas, wanted: Filter, entity: Entity) -> Limits:
 
 
 BATCH: Final = 1_000
-"""The maximum number of entities in one request, well within Kafka's own limits."""
+"""The maximum number of entities in one request, well within Kafka's limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,8 +50,8 @@ _KNOWN: Final = ("version", "owns", "protect", *_ORDER, _THROTTLES, _UNREADABLE)
 def read(text: str, name: str) -> Document:
     """Parse the document in `text`. Error messages begin with `name`, the file.
 
-    Raises Invalid, with line and column, for everything that kquota does not understand exactly: unknown and repeated
-    keys, invalid values, anchors, tags.
+    Raises Invalid, with line and column if they are known, for everything that kquota does not understand exactly:
+    unknown and repeated keys, invalid values, anchors, tags.
     """
     return _Reading(Source(text, name)).document()
 

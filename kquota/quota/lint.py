@@ -81,7 +81,7 @@ def _stand_in(quotas: Quotas, entity: Entity, key: str, client_ids: Iterable[str
     """Return the entity that would give every client the same limit from the same bucket if this limit were removed.
     None if the removal would change the limit or the bucket of any client.
 
-    `client_ids` are the client-ids that have a limit with this key under the default user, because such a limit may
+    `client_ids` are the client-ids that have a limit with this key under the default user, because these limits may
     apply instead. The same limit in another bucket is a change, because other clients share that bucket.
     """
     if entity.ip is not None:
@@ -116,7 +116,7 @@ def _binds_others(quotas: Quotas, entity: Entity, key: str, client: Client) -> b
 
 def _heir(quotas: Quotas, entity: Entity, key: str, client: Client) -> Entity | None:
     """Return the entity that would apply to this client without `entity`, if it gives the same limit in the same
-    bucket. Return None in all other cases, also if `entity` does not apply to this client.
+    bucket. Return None in all other cases, including when `entity` does not apply to this client.
     """
     found = rungs(quotas, client, key)
     won = winner(found)

@@ -166,7 +166,7 @@ def _without_type(name: str) -> str | None:
 
 
 def _trimmed(name: str) -> str | None:
-    """Return the name without surrounding white space. None if the name has no such white space, or nothing else."""
+    """Return the name without surrounding white space. None if that is the same name, or an empty one."""
     return name.strip() if name.strip() not in ("", name) else None
 
 

@@ -41,7 +41,7 @@ class ClusterQuotas(Protocol):
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
         """Make each replacement independently, without changing other keys. Return the reason for each failed
         replacement. Over ZooKeeper, a replacement is made only if its `before` is still current when the write arrives.
-        The Admin API has no such condition. Raises Unreachable if the answer was lost. It is then unknown whether all
+        The Admin API does not check `before`. Raises Unreachable if the answer was lost. It is then unknown whether all
         or part of this batch was written.
         """
         ...

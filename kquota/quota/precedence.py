@@ -81,7 +81,7 @@ def rungs(quotas: Quotas, client: Client, key: str) -> tuple[Rung, ...]:
     """Return all eight levels for this client and key, level 1 first. At most one level wins. Without a winner, the
     client is unlimited.
 
-    A level with a client-id, even the default one, never applies to a client that sends no client-id. For such a
+    A level with a client-id, even the default one, never applies to a client that sends no client-id. For this
     client, brokers look up the limit under the user alone (ClientQuotaManager.DefaultQuotaCallback).
     """
     return _ladder(quotas, _levels(client), key)

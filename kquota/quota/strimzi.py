@@ -172,7 +172,7 @@ class _Users(LimitReader):
         for field, at in self._source.keys(settings["quotas"], f"KafkaUser {name!r}: quotas").items():
             key = _KEYS.get(field)
             if key is None:
-                self.refuse(at, f"KafkaUser {name!r}: unknown quota {field!r}. Valid keys: {', '.join(_KEYS)}")
+                self.refuse(at, f"KafkaUser {name!r}: unknown key {field!r}. Valid keys: {', '.join(_KEYS)}")
             limits[key] = self.number(at, f"KafkaUser {name!r}", key)
         place = YamlNode("", node.line, node.column)  # without the content, because only the position is used
         yield _QuotaUser(at=place, entity=entity, limits=limits)

@@ -38,7 +38,7 @@ class Rate:
 
     The first value after the end of a sample begins the next sample, so samples are not aligned to the clock. With
     `overlapping`, a sample that began before the window and has a value in it still counts, as in Kafka 3.9.1 and
-    4.3.1. Kafka 2.8.2 drops such a sample.
+    4.3.1. Kafka 2.8.2 drops this sample.
     """
 
     samples: int = SAMPLES

@@ -153,7 +153,9 @@ def measure(
 
 
 def bytes_left(reader: Reader, copies: Mapping[ReplicaId, RunningCopy]) -> DataFrame | None:
-    """Return the bytes that running copies still need, as far as they are known. None if all are unknown."""
+    """Return the bytes that each running copy still needs. Copies with an unknown number are left out. None if all are
+    unknown.
+    """
     rows = [
         {"topic": name.topic, "partition": name.partition, "broker": broker, "left": copy.left}
         for (name, broker), copy in copies.items()

@@ -136,7 +136,7 @@ def _complaint() -> Column:
 
 
 def first_wrong(partitions: DataFrame, plan: PlanFrame) -> Invalid:
-    """Return the error of the first entry of the plan that breaks a rule."""
+    """Return the error for the first invalid entry of the plan, or else for the first duplicate partition."""
     wrong = plan.frame.agg(F.min("wrong")).collect()[0][0]
     if wrong is not None:
         return Invalid(f"{plan.name}: {wrong['why']}")

@@ -358,7 +358,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "no kind": ("strimzi", "a: b", "f:1:1: a resource has no kind"),
     "a list": ("strimzi", "[a]", "f:1:1: a resource: must be a mapping"),
     "nothing": ("strimzi", "---\n---\n", "the document is empty"),
-    "an unknown quota": ("strimzi", f"{USER}quotas: {{producerRate: 1}}", "f:5:26: KafkaUser 'a': unknown quota"),
+    "an unknown quota": ("strimzi", f"{USER}quotas: {{producerRate: 1}}", "f:5:26: KafkaUser 'a': unknown key"),
     "a unit": ("strimzi", f"{USER}quotas: {{producerByteRate: 1MB/s}}", "producer_byte_rate=1MB/s: not a number"),
     "0": ("strimzi", f"{USER}quotas: {{requestPercentage: 0}}", "must be more than 0"),
     "a fraction of a byte": ("strimzi", f"{USER}quotas: {{producerByteRate: 1.5}}", "f:5:30: KafkaUser 'a': "),
