@@ -31,8 +31,8 @@ class Fate(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOutcome:
-    """The result for one topic, and its error. The error of a rejected topic is a QuotaViolatedException with the time
-    to wait.
+    """The result for one topic, with the error if there is one. The error of a rejected topic is a
+    QuotaViolatedException with the time to wait.
     """
 
     mutation: Mutation
@@ -42,11 +42,12 @@ class TopicOutcome:
 
 @dataclass(slots=True)
 class MutationWork:
-    """The progress of the requests. A caller can read it at any moment, also after an interrupt.
+    """The progress of the requests. A caller can read it at any moment, even after an interrupt.
 
-    `sent` counts the topics in all requests, including repeated ones. `throttle_time_ms` is the wait of the last
-    rejection, or the wait for which kquota held topics back at the end. It is 0 if neither applies. Nothing may be sent
-    before the monotonic time `muted` (KIP-219). `already` are the error codes that mean that there is nothing to do.
+    `sent` counts the topics in all requests, including repeated ones. `throttle_time_ms` is the wait in the last answer
+    if that answer rejected topics, or the wait for which kquota held topics back at the end. Otherwise it is 0. Nothing
+    may be sent before the monotonic time `muted` (KIP-219). `already` are the error codes that mean that there is
+    nothing to do.
     """
 
     left: deque[Mutation]
@@ -104,7 +105,7 @@ def carry_out(
 ) -> list[TopicOutcome]:
     """Send until every topic is accepted or has failed, or until `seconds` (default.api.timeout.ms) have passed.
 
-    A request without an answer also ends the work. Without `retry`, the first rejection ends it. `on_wait` receives
+    A request without an answer also ends the work. Without `retry`, so does the first rejection. `on_wait` receives
     each wait, in seconds. Returns the outcome of every topic. A topic that is still rejected at the end, or that kquota
     held back because of the quota, has a QuotaViolatedException. Source: KIP-599. Kafka's Admin client retries in the
     same way.
@@ -166,7 +167,7 @@ def _sent(
 
 
 def _take(doing: MutationWork, batch: Sequence[Mutation], answer: BatchResult) -> None:
-    """Record the answer to a batch. Rejected topics return to the head of the remaining topics, in their order."""
+    """Record the answer to a batch. Rejected topics return to the head of the remaining topics, in the same order."""
     again = []
     for one in batch:
         doing.left.popleft()

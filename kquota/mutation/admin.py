@@ -36,7 +36,7 @@ def create_topics(
     validate_only: bool = False,
     on_wait: OnWait = _unheard,
 ) -> Results:
-    """Create topics. Topics that the controller mutation quota rejects are sent again for `timeout` seconds.
+    """Create topics. Topics that the controller mutation quota rejects are sent again for up to `timeout` seconds.
 
     `timeout` defaults to default.api.timeout.ms of the login, or else 60 s. With `validate_only`, the controller only
     checks the request, and Kafka 4 counts the check against the quota.
@@ -79,7 +79,7 @@ def delete_topics(
     retry_quota_violated: bool = True,
     on_wait: OnWait = _unheard,
 ) -> Results:
-    """Delete topics. Otherwise this is like `create_topics`. Raises Invalid for a single name in place of a list.
+    """Delete topics. Otherwise this is like `create_topics`. Raises Invalid for a single name instead of a list.
 
     with kquota.connect("localhost:9092") as cluster:
         results = delete_topics(cluster, ["orders"], retry_quota_violated=False)
@@ -98,8 +98,8 @@ def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = Fals
     """Return the pace for this number of topics under the quota that applies to this client, if the cluster reports it.
 
     For a single topic, and with `validate_only`, only rejections determine the pace. According to KIP-599, a request
-    with `validate_only` is free, so a wait for the quota would be useless. However, Kafka 4 counts the request against
-    the quota.
+    with `validate_only` is free, so kquota need not wait for the quota. However, Kafka 4 counts the request against the
+    quota.
     """
     rate = cluster.mutation_rate() if topics > 1 and not validate_only else None
     if rate is None:
@@ -152,5 +152,7 @@ def _results(
 
 def _error(one: TopicOutcome) -> KquotaError | None:
     if one.fate is Fate.NOT_SENT:
-        return Unreachable(f"topic {one.mutation.topic} was not sent, because an earlier request got no answer in time")
+        return Unreachable(
+            f"topic {one.mutation.topic} was not sent, because an earlier request got no answer or the timeout passed"
+        )
     return one.error

@@ -10,7 +10,7 @@ from kquota.mutation.topic import Assignment
 from kquota.terms import HIGHEST_ID, BrokerId, is_id, wrong_topic_name
 
 MOST_REPLICAS: Final = 2**15 - 1
-"""The maximum number of replicas of one partition, because the protocol has 16 bits for the number."""
+"""The maximum number of replicas of one partition, because the protocol stores the number in 16 bits."""
 
 
 def name(text: str, where: str) -> str:

@@ -60,7 +60,7 @@ class Topics(Protocol):
 
     def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
         """Return the existing topics with these names, or all topics (None), sorted by name. With `moves`, include
-        adding and removing replicas.
+        the replicas that a reassignment adds and removes.
 
         Brokers before 2.4, and brokers that do not authorize this client to read reassignments, do not report these
         replicas.
@@ -80,13 +80,13 @@ class MutationCluster(Protocol):
     def checked(self) -> Topics:
         """The same topics, but the controller only checks requests (ValidateOnly). Deletions cannot be checked.
 
-        According to KIP-599, such requests are free. Kafka 4 counts them against the quota, and can reject them.
+        According to KIP-599, these requests are free. Kafka 4 counts them against the quota, and can reject them.
         """
         ...
 
     @property
     def timeout(self) -> float:
-        """The seconds after which rejected topics are not sent again, unless a call has its own timeout."""
+        """The seconds during which rejected topics are sent again, unless a call gives another timeout."""
         ...
 
     def mutation_rate(self) -> float | None:
@@ -105,7 +105,7 @@ class MutationCluster(Protocol):
 
 
 class MonotonicClock(Protocol):
-    """A clock that tests can replace, so that they do not wait. Python's `time` module is one."""
+    """A clock that tests can replace, so that they do not wait. Python's `time` module implements this interface."""
 
     def monotonic(self) -> float:
         """Return the seconds since an arbitrary moment."""

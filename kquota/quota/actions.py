@@ -20,7 +20,7 @@ def describe(quotas: ClusterQuotas, wanted: Filter) -> dict[Entity, Limits]:
 
 
 def describe_users(principals: Principals, name: Name | Every) -> tuple[dict[Entity, Limits], Scram]:
-    """Return the users that have limits, and the users that have SCRAM credentials, both in display order."""
+    """Return the limits and the SCRAM credentials of the user with this name, or of all users, in display order."""
     found, scram = principals.users(name)
     return _in_order(found), {user: dict(sorted(scram[user].items())) for user in sorted(scram)}
 
@@ -39,7 +39,7 @@ def must_take_effect(principals: Principals, change: QuotaChange) -> tuple[str, 
         return (f"this connection does not report the brokers' release. {since}, and older brokers ignore it",)
     if ignored := [key for key in new if release < QUOTA_KEYS[key].since]:
         since = ", ".join(f"{key} needs Kafka {dotted(QUOTA_KEYS[key].since)}" for key in ignored)
-        raise Refused(f"{change.entity}: {since}, and the brokers are {dotted(release)}. Nothing was written")
+        raise Refused(f"{change.entity}: {since}, and the brokers run {dotted(release)}. Nothing was written")
     return ()
 
 
@@ -86,12 +86,14 @@ def _limits(quotas: ClusterQuotas, wanted: Filter, entity: Entity) -> Limits:
 
 
 BATCH: Final = 1_000
-"""The maximum number of entities in one request, well within Kafka's own limits."""
+"""The maximum number of entities in one request, well within Kafka's limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The entities whose limits were replaced, and all other entities with the reason. Both keep the given order."""
+    """The entities whose new limits are visible (`done`), and the reason for every other entity (`undone`). Both keep
+    the given order.
+    """
 
     done: tuple[Entity, ...]
     undone: Mapping[Entity, str] = field(default_factory=dict)
@@ -103,9 +105,9 @@ def apply(
     """Write the replacements in batches, then read until all of them are visible.
 
     Entities are independent: a failed entity does not stop the other entities. Only a lost connection stops the work.
-    The remaining entities are then reported as undone, and the caller can safely apply the document again. After each
-    batch, `on_sent` receives the number of its entities. Each item of `attempts` allows one more read. Raises Invalid,
-    before any write, for a name that the connection cannot carry.
+    The remaining entities are then reported as undone, and the caller can safely apply the document again. `on_sent`
+    receives the number of entities of each batch that was answered. Each item of `attempts` allows one more read.
+    Raises Invalid, before any write, for a name that the connection cannot carry.
     """
     quotas.must_carry(replacement.entity for replacement in every)
     undone: dict[Entity, str] = {}

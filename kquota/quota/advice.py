@@ -20,7 +20,7 @@ _LEAST: Final[Mapping[Model, float]] = {Model.RATE: 100_000.0, Model.SHARE: 1.0,
 for the largest batch (1 MB), so such a batch is always delayed.
 """
 _DIGITS: Final = 2
-"""A proposed limit has this many significant digits, because a measured use is not exact."""
+"""A proposed limit has this many significant digits, because measured use is not exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,8 @@ def proposals(uses: Iterable[BucketStatistics], quotas: Quotas, wish: Wish) -> l
 
 
 def rounded_up(value: float, *, whole: bool) -> float:
-    """Round up to two significant digits. With `whole`, the result is a whole number.
+    """Round up to two significant digits. With `whole`, the result is a whole number. A value of 0 or less does not
+    change.
 
     >>> rounded_up(1_234_567.0, whole=True), rounded_up(12.31, whole=False)
     (1300000.0, 13.0)

@@ -40,8 +40,8 @@ AS_SHIPPED: Final = QuotaWindow(samples=SAMPLES, seconds=SAMPLE_MS // 1_000)
 class BrokerCapacity:
     """The settings of one live broker that affect quotas. None means unknown.
 
-    `listeners` counts the listeners except those of controllers. `largest_batch` is message.max.bytes. `callback` is
-    client.quota.callback.class, which is also None if the broker has none. `static` has the static limits by quota key.
+    `listeners` counts the listeners, without controller listeners. `largest_batch` is message.max.bytes. `callback` is
+    client.quota.callback.class, and is also None if the config is not set. `static` has the static limits by quota key.
     """
 
     id: BrokerId
@@ -157,8 +157,8 @@ class Capacity:
         return next((broker.callback for broker in self.brokers or () if broker.callback is not None), None)
 
     def static(self, key: str) -> float | None:
-        """Return the lowest limit that a broker config sets for `key`. It applies if no level has a limit. None if no
-        broker reports such a limit.
+        """Return the lowest limit that a broker config sets for `key`, or None if no broker reports one. This limit
+        applies to a client-id if no level has a limit.
         """
         return min((b.static[key] for b in self.brokers or () if b.static and key in b.static), default=None)
 

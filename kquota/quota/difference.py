@@ -91,7 +91,7 @@ def difference(
     kept = []
     if prune:
         if document.owns is None:
-            raise Invalid("pruning needs `owns: [patterns]` in the document, which states what may be removed")
+            raise Invalid("pruning needs `owns: [patterns]` in the document, to state what may be removed")
         for entity in sorted(standing.keys() - wanted.keys(), key=Entity.order):
             if standing[entity] and document.owns.owns(entity):
                 if document.protect.touches(entity):

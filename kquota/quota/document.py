@@ -17,7 +17,7 @@ from kquota.terms import CLIENTS, DEFAULT, ENTITY_TYPES, IPS, USERS
 _KINDS: Final = {"user": USERS, "client": CLIENTS, "ip": IPS}
 _DEFAULTS: Final = {f"default-{word}": kind for word, kind in _KINDS.items()}
 MOST_PATTERNS: Final = 10_000
-"""The maximum number of patterns of a scope."""
+"""The maximum number of patterns in a scope."""
 _MOST_WILDCARDS: Final = 1_000
 """The maximum number of patterns with `*`, `?` or `[`. Compiling each of them takes 0.25 ms and several kB."""
 _WILDCARD: Final = re.compile(r"[*?[]")
@@ -114,8 +114,8 @@ class Document:
     """The entities that a document names, each with all its limits, and the scope of the document.
 
     `owns` limits the entities that may be pruned. It is None if the document does not state it. Entities in `protect`
-    never change. `unreadable` describes quotas of the cluster that kquota cannot show as limits, and that it never
-    changes.
+    never change. `unreadable` describes quotas of the cluster that kquota cannot show as limits. kquota never changes
+    these quotas.
     """
 
     limits: Mapping[Entity, Limits]

@@ -1,6 +1,7 @@
 """The text of a document of quotas: parsing YAML, and writing YAML and JSON, without loss.
 
-A default entity has a key of its own (`default-user`), outside the mappings in which any key is a name.
+The key of a default entity, for example `default-user`, is outside the mappings `users`, `clients` and `ips`, because
+every key in these mappings is a name.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ _KNOWN: Final = ("version", "owns", "protect", *_ORDER, _THROTTLES, _UNREADABLE)
 def read(text: str, name: str) -> Document:
     """Parse the document in `text`. Error messages begin with `name`, the file.
 
-    Raises Invalid, with line and column, for everything that kquota does not understand exactly: unknown and repeated
-    keys, invalid values, anchors, tags.
+    Raises Invalid, with line and column if they are known, for everything that kquota does not understand exactly:
+    unknown and repeated keys, invalid values, anchors, tags.
     """
     return _Reading(Source(text, name)).document()
 
@@ -125,7 +126,7 @@ class _Reading:
             self._refuse(at, f"{what}: {error}")
 
     def _counted(self, at: Scalar) -> Scalar:
-        """Return the same text. Raises Invalid if the document has too many entries."""
+        """Count an entry and return `at` unchanged. Raises Invalid if the document has too many entries."""
         self._entries += 1
         if self._entries > _MOST_ENTRIES:
             self._refuse(at, f"more than {_MOST_ENTRIES:,} entries in one document. Split it")
@@ -134,7 +135,9 @@ class _Reading:
     def _named(
         self, what: str, at: Scalar, user: Name | None = None, client_id: Name | None = None, ip: Name | None = None
     ) -> Entity:
-        """Return the entity with the name `at`. Raises Invalid for a name that the mapping `what` already has."""
+        """Return the entity with the name `at`. Raises Invalid for an invalid name, and for a name that the mapping
+        `what` already has.
+        """
         try:
             entity = Entity(user=user, client_id=client_id, ip=ip)
         except Invalid as error:
@@ -249,8 +252,8 @@ def text(document: Document) -> str:
 
 
 def as_json(document: Document) -> str:
-    """Return the document as JSON with the same keys, which `read` also accepts. Limits are numbers in Kafka's own
-    units, or text for NaN and infinity.
+    """Return the document as JSON with the same keys. `read` also accepts it. Limits are numbers in Kafka's units, or
+    text for NaN and infinity.
     """
     top: dict[str, object] = {"version": int(VERSION)}
     if document.owns is not None:

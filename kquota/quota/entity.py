@@ -103,7 +103,7 @@ class Filter:
     def entity(self) -> Entity | None:
         """Return the only entity that this filter can match, or None if it can match several.
 
-        Raises Invalid for parts that an Entity cannot have.
+        Raises Invalid for a combination of parts that an Entity cannot have.
         """
         if isinstance(self.user, Every) or isinstance(self.client_id, Every) or isinstance(self.ip, Every):
             return None

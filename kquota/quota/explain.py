@@ -14,7 +14,7 @@ from kquota.quota_keys import QUOTA_KEYS, Model, QuotaKey, quotas_of
 from kquota.terms import IPS, USERS
 
 NOTHING_KNOWN: Final = Capacity(brokers=None)
-"""A cluster about which only the quotas are known."""
+"""The capacity of a cluster of which kquota knows only the quotas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class KeyAnswer:
     and `shared` describes the clients that use the bucket. Both are None if unlimited. `exceptions` are the entities
     that take precedence for some names of a client whose user or client-id is unknown. `cluster` is the total that all
     live brokers allow. `burst` is the amount that can pass at once: `limit` times `burst_seconds`. `burst_seconds` is
-    None if it is unknown, and for request_percentage. An empty token bucket fills in this time.
+    None if it is unknown, and for request_percentage. A token bucket takes `burst_seconds` to fill.
     """
 
     key: str

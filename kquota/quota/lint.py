@@ -81,8 +81,8 @@ def _stand_in(quotas: Quotas, entity: Entity, key: str, client_ids: Iterable[str
     """Return the entity that would give every client the same limit from the same bucket if this limit were removed.
     None if the removal would change the limit or the bucket of any client.
 
-    `client_ids` are the client-ids that have a limit with this key under the default user, because such a limit may
-    apply instead. The same limit in another bucket is a change, because clients then share that bucket.
+    `client_ids` are the client-ids that have a limit with this key under the default user, because these limits may
+    apply instead. The same limit in another bucket is a change, because other clients share that bucket.
     """
     if entity.ip is not None:
         default = Entity(ip=DEFAULT)
@@ -116,7 +116,7 @@ def _binds_others(quotas: Quotas, entity: Entity, key: str, client: Client) -> b
 
 def _heir(quotas: Quotas, entity: Entity, key: str, client: Client) -> Entity | None:
     """Return the entity that would apply to this client without `entity`, if it gives the same limit in the same
-    bucket. Return None in all other cases, also if `entity` does not apply to this client.
+    bucket. Return None in all other cases, including when `entity` does not apply to this client.
     """
     found = rungs(quotas, client, key)
     won = winner(found)
@@ -165,7 +165,7 @@ def _low_percentage(one: LintedValue) -> Iterator[QuotaFinding]:
         yield one.finding(
             "low-percentage",
             "is less than a hundredth of one thread",
-            f"{one.key} counts in percent: {plain(one.value)} is {plain(one.value)}% of a thread",
+            f"{one.key} is in percent of one thread, so {plain(one.value)} means {plain(one.value)}%",
             "if the value is a share of a thread:",
             (QuotaChange(entity=one.entity, add={one.key: one.value * 100}),),
         )
@@ -191,7 +191,7 @@ def _ignored(one: LintedValue) -> Iterator[QuotaFinding]:
         yield one.finding(
             "ignored",
             "has no effect",
-            f"{one.key} needs Kafka {since}, and the brokers are {release}",
+            f"{one.key} needs Kafka {since}, and the brokers run {release}",
             "remove it, or keep it for the upgrade",
             one.removed(),
         )

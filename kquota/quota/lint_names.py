@@ -55,14 +55,14 @@ def _spaced(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFind
     for kind, name in entity.parts():
         meant = _trimmed(name) if isinstance(name, str) else None
         if meant is not None:
-            what = f"has white space around its {kind[:-1]}"
+            what = f"has white space around the name of its {kind[:-1]}"
             yield _renamed("white-space", entity, limits, among, _with(entity, kind, meant), what, why)
         elif isinstance(name, str) and not name.strip():
             yield QuotaFinding(
                 rule="white-space",
                 entity=entity,
                 key=None,
-                what=f"has only white space as its {kind[:-1]}",
+                what=f"has only white space in the name of its {kind[:-1]}",
                 why=why,
                 do="remove it, unless this name is intended",
                 cure=(QuotaChange(entity=entity, delete=tuple(limits)),),
@@ -158,7 +158,7 @@ def _decoded(name: str) -> str | Default | None:
 
 
 def _without_type(name: str) -> str | None:
-    """Return `alice` for `User:alice`, and None for a name without the type.
+    """Return `alice` for `User:alice`. None for a name without the type, or with nothing after it.
 
     A quota applies to the name of a principal, without its type (KafkaPrincipal).
     """
@@ -166,7 +166,7 @@ def _without_type(name: str) -> str | None:
 
 
 def _trimmed(name: str) -> str | None:
-    """Return the name without surrounding white space. None if the name has no such white space, or nothing else."""
+    """Return the name without surrounding white space. None if that is the same name, or an empty one."""
     return name.strip() if name.strip() not in ("", name) else None
 
 

@@ -41,7 +41,7 @@ class ClusterQuotas(Protocol):
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
         """Make each replacement independently, without changing other keys. Return the reason for each failed
         replacement. Over ZooKeeper, a replacement is made only if its `before` is still current when the write arrives.
-        The Admin API has no such condition. Raises Unreachable if the answer was lost. It is then unknown whether all
+        The Admin API does not check `before`. Raises Unreachable if the answer was lost. It is then unknown whether all
         or part of this batch was written.
         """
         ...
@@ -57,7 +57,7 @@ class Principals(ClusterQuotas, Protocol):
     """The client quotas, users, SCRAM credentials and brokers of one cluster, with its release and its id."""
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        """Return the users of this name, or all users, with their limits and their SCRAM credentials."""
+        """Return the limits and the SCRAM credentials of the user with this name, or of all users."""
         ...
 
     def must_accept_credentials(self) -> None:
@@ -76,7 +76,7 @@ class Principals(ClusterQuotas, Protocol):
         ...
 
     def brokers(self) -> frozenset[BrokerId]:
-        """Return the live brokers."""
+        """Return the ids of the live brokers."""
         ...
 
     def cluster_id(self) -> str:

@@ -42,7 +42,7 @@ LEVELS: Final[tuple[tuple[LevelPart, LevelPart], ...]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """One client as a broker sees it. None stands for any name that no quota names.
+    """One client as a broker sees it. None means any name that no quota names.
 
     A client without a client-id has client_id "", and a client that does not authenticate has user `ANONYMOUS`.
     """
@@ -81,7 +81,7 @@ def rungs(quotas: Quotas, client: Client, key: str) -> tuple[Rung, ...]:
     """Return all eight levels for this client and key, level 1 first. At most one level wins. Without a winner, the
     client is unlimited.
 
-    A level with a client-id, even the default one, never applies to a client that sends no client-id. For such a
+    A level with a client-id, even the default one, never applies to a client that sends no client-id. For this
     client, brokers look up the limit under the user alone (ClientQuotaManager.DefaultQuotaCallback).
     """
     return _ladder(quotas, _levels(client), key)
@@ -97,8 +97,8 @@ def by_level(quotas: Quotas) -> QuotasByLevel:
 
 
 def limiting(quotas: QuotasByLevel, client: Client, key: str, by: Per) -> tuple[int, Entity, float] | None:
-    """Return level, entity and limit of the quota that limits the bucket of this client and key, or None if it is
-    unlimited. `by` is the identity that has the bucket.
+    """Return the level, entity and limit of the quota that limits the bucket of this client and key, or None if the
+    bucket is unlimited. `by` is the identity that has the bucket.
 
     The result is the first of `rungs` with a limit among the levels of `by`, but this function is fast enough for
     100,000 clients.
@@ -150,7 +150,9 @@ def reach(quotas: Quotas, entity: Entity, key: str) -> Reach:
 
 
 def exceptions(quotas: Quotas, client: Client, key: str) -> tuple[Entity, ...]:
-    """Return the entities that would take precedence if `client` had their names for its unknown parts (None)."""
+    """Return the entities that take precedence for some names of a client whose user or client-id is unknown (None).
+    Each of these entities names an unknown part of `client`.
+    """
     bound = winner(rungs(quotas, client, key))
     below = len(LEVELS) + 1 if bound is None else bound.level
     found = [
@@ -222,7 +224,7 @@ def _name(name: Name | None) -> str | None:
 
 
 class Per(enum.Enum):
-    """The identity that has its own bucket, as the tags of the broker's quota metric name it."""
+    """The identity that has a bucket. The broker's quota metric for the bucket has the same parts as tags."""
 
     USER_AND_CLIENT = "user and client-id"
     USER = "user"

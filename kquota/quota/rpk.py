@@ -21,7 +21,7 @@ _PARTS: Final = {"user": "user", "client-id": "client_id", "ip": "ip"}
 
 
 def write(document: Document) -> ForeignText:
-    """Return the document that `rpk cluster quotas import` reads. In it, the name `<default>` is the default entity."""
+    """Return the document that `rpk cluster quotas import` reads. The name `<default>` means the default entity."""
     held, losses = divided(document, _wrong)
     lines = ["quotas:" if held else "quotas: []"]
     for entity, limits in held.items():

@@ -1,4 +1,4 @@
-"""SCRAM credentials of users (KIP-554): the mechanisms, and the keys that Kafka stores in place of a password."""
+"""SCRAM credentials of users (KIP-554): the mechanisms, and the keys that Kafka stores instead of a password."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def must_be_a_password(password: str) -> None:
 
 
 def must_be_iterations(mechanism: str, iterations: int) -> None:
-    """Raise Invalid for a number of iterations that brokers refuse, with Kafka's own message if it has one."""
+    """Raise Invalid for a number of iterations that brokers refuse, with Kafka's message if Kafka has one."""
     if iterations < FEWEST_ITERATIONS:
         raise Invalid(f"Iterations {iterations} is less than the minimum {FEWEST_ITERATIONS} required for {mechanism}")
     if iterations > MOST_ITERATIONS:

@@ -21,7 +21,7 @@ FIELDS: Final = {
     REQUEST_PERCENTAGE: "requestPercentage",
     CONTROLLER_MUTATION_RATE: "controllerMutationRate",
 }
-"""The field of each quota key. All fields except the last one are integers of 32 bits in Strimzi's Java classes."""
+"""The field of each quota key. All fields except the last one are 32-bit integers in Strimzi's Java classes."""
 _KEYS: Final = {field: key for key, field in FIELDS.items()}
 _INTEGERS: Final = tuple(key for key in FIELDS if key != CONTROLLER_MUTATION_RATE)
 _LARGEST: Final = 2**31 - 1
@@ -35,7 +35,7 @@ _RESOURCE_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-
 _LONGEST_NAME: Final = 253
 _TLS_PREFIX: Final = "CN="
 _TLS: Final = ("tls", "tls-external")
-"""The authentication types with which Strimzi names the Kafka user `CN=` plus the resource name."""
+"""With these authentication types, Strimzi names the Kafka user `CN=` plus the resource name."""
 
 
 def write(document: Document) -> ForeignText:
@@ -60,7 +60,7 @@ def _wrong(entity: Entity, limits: Limits) -> str | None:
         return "a KafkaUser can hold only the quotas of one named user"
     name = _resource_name(entity.user)
     if len(name) > _LONGEST_NAME or not _RESOURCE_NAME.fullmatch(name):
-        return "the name is not a valid name of a Kubernetes resource"
+        return "the name is not a valid Kubernetes resource name"
     for key in _INTEGERS:
         limit = limits.get(key)
         if limit is not None and not (limit.is_integer() and limit <= _LARGEST):
@@ -87,7 +87,7 @@ def _resource(user: str, limits: Limits) -> Iterator[str]:
 
 
 def read(text: str, name: str) -> Document:
-    """Parse KafkaUser resources: one, several, or a List of kubectl. Error messages begin with `name`, the file.
+    """Parse KafkaUser resources: one, several, or a List from kubectl. Error messages begin with `name`, the file.
 
     A KafkaUser without `quotas` is not part of the document. The document describes resources of other kinds in
     `unreadable`. Raises Invalid for limits that are not valid, for a user that is listed twice, and for a file or a
@@ -110,7 +110,7 @@ class _QuotaUser:
 
 
 class _Users(LimitReader):
-    """Collects the users of all resources of a file, and the other resources."""
+    """Collects the users in a file. `others` describes the resources of other kinds."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
@@ -120,7 +120,7 @@ class _Users(LimitReader):
 
     def item(self, node: YamlNode) -> None:
         """Read an item before the kind of its document is known, because kubectl writes `kind` after the items.
-        `document` keeps it only if the document is a List.
+        `document` keeps the item only if the document is a List.
         """
         if self._wrong is None:
             try:
@@ -174,7 +174,7 @@ class _Users(LimitReader):
         for field, at in self._source.keys(settings["quotas"], f"KafkaUser {name!r}: quotas").items():
             key = _KEYS.get(field)
             if key is None:
-                self.refuse(at, f"KafkaUser {name!r}: unknown quota {field!r}. Valid keys: {', '.join(_KEYS)}")
+                self.refuse(at, f"KafkaUser {name!r}: unknown key {field!r}. Valid keys: {', '.join(_KEYS)}")
             limits[key] = self.number(at, f"KafkaUser {name!r}", key)
         place = YamlNode("", node.line, node.column)  # without the content, because only the position is used
         yield _QuotaUser(at=place, entity=entity, limits=limits)

@@ -47,9 +47,11 @@ def _wrong(entity: Entity, limits: Limits) -> str | None:
             continue
         text = str(name)
         if text == DEFAULT_ID:
-            return f"the provider takes the name {DEFAULT_ID} as the default entity"
+            return f"the provider treats the name {DEFAULT_ID} as the default entity"
         if "|" in text or (composite and ":" in text):
-            return f"the id of a {TWO if composite else ONE} cannot have a name with {'| or :' if composite else '|'}"
+            return (
+                f"the id of a {TWO if composite else ONE} cannot contain a name with {'| or :' if composite else '|'}"
+            )
         if unicodedata.normalize("NFC", text) != text:
             return "Terraform stores names in Unicode form NFC, which would change this name"
         if "\0" in text:
@@ -58,8 +60,8 @@ def _wrong(entity: Entity, limits: Limits) -> str | None:
 
 
 def _label(entity: Entity, used: dict[str, int]) -> str:
-    """Return a unique label from the names of the entity, with a number if the label is already used. `used` has the
-    highest number of each label.
+    """Return a unique label from the types and names of the entity, with a number if that label is already used.
+    `used` has the highest number of each label.
     """
     words = "_".join("default" if name is DEFAULT else str(name) for _, name in entity.parts())
     kinds = "_".join(TYPES[kind] for kind, _ in entity.parts())

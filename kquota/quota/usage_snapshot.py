@@ -1,6 +1,6 @@
 """The lines of a usage snapshot: the use of each key by each client on each broker, at one time.
 
-Each line has the time that it covers, so a job can weight it without any other line.
+Each line has the number of seconds that it covers, so a job can weight the line without reading any other line.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The subset of YAML that kquota reads: mappings, lists and text, each with its line and column.
 
-Plain text is used as it is written: `007` and `yes` are names, like `alice`. Features of YAML that surprise readers are
-refused.
+Plain text is used as it is written: `007` and `yes` are names, like `alice`. Other features of YAML, for example
+anchors and tags, are refused.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import yaml
 from kquota.errors import Invalid
 
 LARGEST: Final = 16 * 2**20
-"""The maximum number of characters in a document. 10,000 entities need less than a tenth of it."""
+"""The maximum number of characters in a document. 10,000 entities need less than a tenth of this number."""
 
 _DEEPEST: Final = 50
 _MOST_VALUES: Final = 100_000
-"""The maximum number of values of a document, or of an item that is read alone. They take 20 MB of memory."""
+"""The maximum number of values that are read at once: of a document, or of one item. They take 20 MB of memory."""
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
@@ -46,12 +46,12 @@ class YamlNode:
     line: int
     column: int
     empty: bool = False
-    """True for null, whose text is not used."""
+    """True for null. `content` then has no meaning."""
 
 
 def _joined(text: str) -> str:
-    """Replace each pair of JSON escapes for one character above U+FFFF with the character, because YAML refuses such
-    pairs.
+    """Replace each pair of JSON escapes that represents one character above U+FFFF with that character, because YAML
+    refuses these pairs.
 
     Text that is not JSON is returned unchanged.
     """
@@ -112,7 +112,7 @@ class Source:
             self._refuse(event, "a second document begins here, but a file can contain only one document")
 
     def documents(self, listed: str, each: Callable[[YamlNode], None]) -> Iterator[YamlNode]:
-        """Yield every document of the file that has content. Raises Invalid if there is none.
+        """Yield every document with content. Raises Invalid if the file has none.
 
         If a document is a mapping with a list under the key `listed`, `each` receives the items of the list one by one,
         before the document is yielded. The list of the document is then empty, because a whole list would take 50 times
@@ -182,8 +182,8 @@ class Source:
     def mapping(self, what: str, *, unique: bool = True) -> Iterator[Scalar]:
         """Yield the keys of a mapping. The caller must read the value of each key before the next key.
 
-        Raises Invalid for a repeated key. Unless `unique`, the caller does this with `refuse_repeated`, because the
-        keys of a long mapping would otherwise be in memory twice.
+        Raises Invalid for anything else, and for a repeated key if `unique` is set. Otherwise the caller must call
+        `refuse_repeated` for a repeated key, because the keys of a long mapping would otherwise be in memory twice.
         """
         event = self._next()
         if not isinstance(event, yaml.MappingStartEvent):
@@ -201,11 +201,11 @@ class Source:
             yield key
 
     def refuse_repeated(self, what: str, key: Scalar, first: int) -> NoReturn:
-        """Raise Invalid for a key that the mapping `what` already has in the line `first`."""
-        self.refuse(key.line, key.column, f"{what}: {key.text!r} is listed twice, first in line {first}")
+        """Raise Invalid for a key that the mapping `what` already has. `first` is the line of the first occurrence."""
+        self.refuse(key.line, key.column, f"{what}: {key.text!r} is listed twice, first on line {first}")
 
     def sequence(self, what: str) -> Iterator[Scalar]:
-        """Yield the texts of a list."""
+        """Yield the texts of a list. Raises Invalid for anything else."""
         event = self._next()
         if not isinstance(event, yaml.SequenceStartEvent):
             self._refuse(event, f"{what}: must be a list, for example [a, b]")

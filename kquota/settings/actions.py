@@ -16,7 +16,7 @@ from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource
 class Altered:
     """The result of a change.
 
-    `absent` are the keys to delete that were not set. `behind` are the entries that now apply in place of deleted ones.
+    `absent` are the keys to delete that were not set. `behind` are the entries that apply instead of the deleted ones.
     """
 
     absent: tuple[str, ...]
@@ -53,7 +53,7 @@ def must_exist(kind: Kind, release: tuple[int, ...] | None) -> None:
     since = ENTITIES[kind].since
     if since and release is not None and release < since:
         needed, found = (".".join(map(str, number)) for number in (since, release))
-        raise Refused(f"{kind} need Kafka {needed}, and the brokers are {found}")
+        raise Refused(f"{kind} need Kafka {needed}, and the brokers run {found}")
 
 
 def ready(configs: Configs, change: ConfigChange) -> tuple[Entry, ...]:

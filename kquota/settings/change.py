@@ -73,7 +73,9 @@ class Change:
         return Conflict(f"{self.setting} is now {is_now}, but was {was} a moment ago")
 
     def seen_in(self, value: str | None) -> bool:
-        """True if `value`, read after the write, shows this change. Other clients may have changed the same list."""
+        """True if `value`, read after the write, shows this change. Other entries of a list are ignored, because other
+        clients may change the same list.
+        """
         if not self.setting.is_list:
             return value == self.after
         before, after, now = (set(entries(text)) for text in (self.before, self.after, value))
@@ -86,7 +88,9 @@ class Change:
 
 
 def lists_first(changes: Iterable[Change]) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
-    """Return the changes of lists and of rates. Lists are written first, because they are fewer and act at once."""
+    """Return the changes of lists, then of rates. Lists are written first, because they are fewer and take effect at
+    once.
+    """
     every = tuple(changes)
     return tuple(c for c in every if c.setting.is_list), tuple(c for c in every if not c.setting.is_list)
 

@@ -79,12 +79,12 @@ def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> t
             warned.append(f"{words}, and ZooKeeper does not store the release. Set the rate on each broker")
         elif release < DEFAULT_HAS_RATES:
             is_ = ".".join(map(str, release))
-            raise Refused(f"{words}, and the brokers are {is_}. Nothing was written. Set the rate on each broker")
+            raise Refused(f"{words}, and the brokers run {is_}. Nothing was written. Set the rate on each broker")
     remote = [key for key in REMOTE_RATES if key in change.add]
     if remote and release is not None and release < _REMOTE_RATES_ARE_HEEDED:
         is_ = ".".join(map(str, release))
         raise Refused(
-            f"{', '.join(remote)}: no effect before Kafka 3.9 (KIP-956), and the brokers are {is_}. Nothing was written"
+            f"{', '.join(remote)}: no effect before Kafka 3.9 (KIP-956), and the brokers run {is_}. Nothing was written"
         )
     deleted = [key for key in THROTTLE_RATES if key in change.delete]
     if deleted and release is not None and release < _DELETES_ARE_HEEDED:

@@ -22,7 +22,7 @@ class Configs(Protocol):
         """Return the resources to describe if the operator names none, in order. The broker default is last.
 
         Through the Admin API these are the resources that exist. In ZooKeeper they are the resources that have configs,
-        including brokers that are not alive.
+        including dead brokers.
         """
         ...
 

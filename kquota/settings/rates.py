@@ -17,7 +17,7 @@ _TEXT: Final = re.compile(r"[0-9]{1,19}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRate:
-    """A rate as its broker reports it: the text, Kafka's name of its source, and whether brokers enforce it."""
+    """A rate as its broker reports it: the text, Kafka's name for the source, and whether brokers enforce the rate."""
 
     value: str
     source: str

@@ -117,7 +117,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synonym:
-    """One possible value of an entry. `source` is Kafka's name of its source, for example `DEFAULT_CONFIG`."""
+    """One possible value of an entry. `source` is Kafka's name for the source, for example `DEFAULT_CONFIG`."""
 
     source: str
     key: str
@@ -129,7 +129,7 @@ class Entry:
     """One config in force on a resource. `value` is None if the broker does not report it, as for passwords.
 
     `source` is Kafka's name (`DYNAMIC_TOPIC_CONFIG`, `STATIC_BROKER_CONFIG`, …). `dynamic` is true if the config was
-    set on this resource itself. `synonyms` begins with the value in force.
+    set on this resource itself. `synonyms` begins with the value in force, or is empty if none are reported.
     """
 
     key: str

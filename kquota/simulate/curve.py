@@ -12,7 +12,7 @@ MOST: Final = 120
 
 @dataclass(slots=True, kw_only=True)
 class Curve:
-    """Sums over cells of `seconds` each, a power of two that doubles if there would be too many cells.
+    """Sums over cells of `seconds` each. `seconds` is a power of two, and doubles if there would be too many cells.
 
     Cell n begins at second (`first` + n) x `seconds`, so that any two curves can be added without loss.
     """

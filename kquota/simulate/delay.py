@@ -162,8 +162,9 @@ class Mutations:
 
 
 class Spread(enum.Enum):
-    """How a draft of KIP-599 spreads a burst over the samples. `EVEN` gives all samples the same part (100 x 5.6).
-    `FRONT` fills each earlier sample up to the quota, and the last one gets the rest (99 x 5 + 65).
+    """How a draft of KIP-599 spreads a burst over the samples. Example: a burst of 560, 100 samples, a quota of 5.
+    `EVEN` gives all samples the same part (5.6). `FRONT` fills each earlier sample up to the quota, and gives the rest
+    to the last sample (65).
     """
 
     EVEN = "draft-even"

@@ -16,7 +16,7 @@ BYTE_RATE: Final = "byte rate"
 REQUEST: Final = "request percentage"
 MUTATIONS: Final = "mutation rate"
 _PATIENCE: Final = 1_000
-"""The number of empty answers in a row after which the client gives up a fetch."""
+"""The number of empty answers in a row after which the client gives up on a fetch."""
 
 
 class Request(NamedTuple):
@@ -194,7 +194,8 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """How a client sends topics: the number in each request (None: all that remain), and its cost in thread time.
+    """How a client sends topics: the number in each request (None: all that remain), and the thread time of each
+    request in ms.
 
     Only the request percentage and `strict` of `quotas` are used. Raises Invalid if `per_request` is less than 1.
     """

@@ -16,7 +16,7 @@ def must_be_positive(value: float, what: str) -> None:
 
 
 def must_be_whole(value: int, what: str) -> None:
-    """Raise Invalid, naming `what`, for a value of less than 1."""
+    """Raise Invalid, naming `what`, for a value less than 1."""
     if value < 1:
         raise Invalid(f"{what} {value}: must be 1 or more")
 
@@ -38,7 +38,7 @@ class Rate:
 
     The first value after the end of a sample begins the next sample, so samples are not aligned to the clock. With
     `overlapping`, a sample that began before the window and has a value in it still counts, as in Kafka 3.9.1 and
-    4.3.1. Kafka 2.8.2 drops such a sample.
+    4.3.1. Kafka 2.8.2 drops this sample.
     """
 
     samples: int = SAMPLES

@@ -27,7 +27,9 @@ class ThrottledTime:
 
 @dataclass(slots=True, kw_only=True)
 class _Spell:
-    """One client under a limit. `before` is its rate over the last window, and `late` the delayed amount still left."""
+    """One client under a limit. `before` is its rate over the last window, and `late` is the delayed amount that is
+    left.
+    """
 
     limit: float
     before: float = 0.0

@@ -22,7 +22,7 @@ _DECIMAL: Final = re.compile(DECIMAL)
 
 
 class TraceStream(NamedTuple):
-    """One connection of one client to one broker, with its own quotas. An empty part is unknown."""
+    """One connection of one client to one broker. The quotas apply to each stream separately. "" means unknown."""
 
     broker: str
     user: str

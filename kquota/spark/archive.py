@@ -1,7 +1,7 @@
 """An archive of Spark's loaded classes in one file, which halves the start time of the JVM.
 
-The archive fits only one JVM and one class path. A separate process creates it once, after a successful command, so
-that no command waits. kquota also works without an archive, but Spark then starts more slowly. kquota ignores an
+The archive works only with one JVM and one class path. A separate process creates it once, after a successful command,
+so that no command waits. kquota also works without an archive, but Spark then starts more slowly. kquota ignores an
 incomplete file, and the JVM ignores a complete file whose checksums do not match.
 """
 
@@ -176,7 +176,7 @@ def _digest(texts: list[str]) -> str:
 
 
 def _rehearsed(folder: Path, made: Path) -> str:
-    """Run `move estimate` on two rows, so that the JVM records its classes.
+    """Run `move estimate` on two rows, so that the JVM records the classes that Spark loads.
 
     Return the command's stderr, or a message that it timed out.
     """

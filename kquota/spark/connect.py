@@ -69,7 +69,7 @@ def _connected(engine: Engine, options: Mapping[str, str]) -> SparkSession:
         spark: SparkSession = SparkSession.builder.remote(engine.remote).create()
     except PySparkException as error:
         raise Invalid(Parameter("spark_remote"), f" {engine.name!r}: {str(error).splitlines()[0]}") from error
-    # Retries are few, because kquota must report a stopped server as quickly as a missing one.
+    # Retry only a few times, because kquota must report a stopped server as quickly as a missing one.
     spark.client.set_retry_policies([DefaultPolicy(max_retries=6)])
     _set(spark, {"spark.sql.session.timeZone": "UTC", **options, **engine.conf})
     return spark
@@ -85,7 +85,7 @@ def _await(remote: str, name: str) -> None:
         grpc.channel_ready_future(channel).result(timeout=READY_SECONDS)
     except grpc.FutureTimeoutError as error:
         raise Unreachable(
-            f"no Spark Connect server answers at {name} within {READY_SECONDS:.0f} s. Check the address, the port "
+            f"no Spark Connect server answered at {name} within {READY_SECONDS:.0f} s. Check the address, the port "
             "(default 15002) and TLS (;use_ssl=true), that the server is running, and that no firewall blocks it"
         ) from error
     finally:

@@ -21,7 +21,7 @@ _OURS: Final = {
     "spark.submit.deployMode": ("The driver always runs on this machine",),
     "spark.driver.extraClassPath": ("Use spark.jars or spark.jars.packages",),
     "spark.driver.extraJavaOptions": ("kquota starts the JVM itself. Set JDK_JAVA_OPTIONS in the environment",),
-    "spark.local.dir": ("kquota uses a temporary folder for each command. Set TMPDIR to change its place",),
+    "spark.local.dir": ("kquota uses a temporary folder for each command. Set TMPDIR to use another place",),
 }
 _FIXED_ON_A_SERVER: Final = ("spark.driver.", "spark.executor.", "spark.jars", "spark.local.", "spark.hadoop.")
 

@@ -62,7 +62,7 @@ class Measured:
     """The sums of a move. Sizes are in bytes.
 
     `max_bytes_in` is the highest write rate of a leader, or None if the rate of any leader is unknown. `rates_told` is
-    true if any rate is known. `unallotted` are brokers with a given rate that lead no partition. `leaders_assumed` and
+    true if any rate is known. `unallotted` brokers have a given rate but lead no partition. `leaders_assumed` and
     `in_sync_assumed` count moving partitions for which the input has no leader or no in-sync replicas. `lagging` counts
     out-of-sync followers of moving partitions. No sum includes the bytes that they need to catch up. `behind` counts
     out-of-sync followers in partitions of the plan that already have all target replicas. Each partition of `assumed`
@@ -153,7 +153,9 @@ def measure(
 
 
 def bytes_left(reader: Reader, copies: Mapping[ReplicaId, RunningCopy]) -> DataFrame | None:
-    """Return the bytes that running copies still need, as far as they are known. None if all are unknown."""
+    """Return the bytes that each running copy still needs. Copies with an unknown number are left out. None if all are
+    unknown.
+    """
     rows = [
         {"topic": name.topic, "partition": name.partition, "broker": broker, "left": copy.left}
         for (name, broker), copy in copies.items()
@@ -263,8 +265,8 @@ def _max_bytes_in(leaders: Iterable[Row], writes: Writes) -> float | None:
 
 
 def _rate(leaders: Iterable[Row], writes: Writes) -> Rate:
-    """Return a function for the write rate of partitions: their part of the leader's given rate, or else their own
-    rates.
+    """Return a function for the write rate of partitions: their part of the leader's given rate, or else the sum of
+    their rates, which is None if a rate is unknown.
     """
     allotted: dict[int, Allotment] = {}
     for row in leaders:

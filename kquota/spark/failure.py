@@ -50,7 +50,7 @@ def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """True if Ctrl-C caused the error. It leaves an answer of the JVM unread, so that the next request fails."""
+    """True if Ctrl-C caused the error. After Ctrl-C, an answer of the JVM is left unread, so the next request fails."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
@@ -88,8 +88,8 @@ def answered() -> tuple[type[Exception], ...]:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    """Return the exception types of a failed Spark job: those of PySpark, ConnectionError, and those of py4j (part of
-    Spark) and gRPC (part of the Connect client) if they are installed.
+    """Return the exception types of a failed Spark job: PySparkException, ConnectionError, and the types of py4j (part
+    of Spark) and gRPC (part of the Connect client) if these are installed.
     """
     from pyspark.errors import PySparkException
 

@@ -47,8 +47,8 @@ def summed(partitions: DataFrame, places: DataFrame | None, left: DataFrame | No
     """Return, in one pass, the sums of the partitions that each broker leads, receives and holds.
 
     `partitions` must have the column `wave`. `kind` is LED, COPIED or HELD. `broker` is the leader, the destination or
-    the holder, and `leader` is the leader of these partitions, null if no broker holds them. Only the row of a leader
-    has `led`. The rate of a leader can be divided among these sums later, because the division is linear. `places` are
+    the holder, and `leader` is the leader of these partitions, or null if no broker holds them. Only rows of kind LED
+    have `led`. The rate of a leader can be divided among these sums later, because the division is linear. `places` are
     the log dirs that a plan names. `left` has the bytes that running copies still need. `missing` is the sum of these
     bytes and of the whole sizes of all other copies.
     """

@@ -1,5 +1,5 @@
-"""The JVM of Spark, started directly. This is faster than spark-submit, works on Java 17 and newer, and leaves no
-process behind.
+"""The JVM of Spark, started directly. A direct start is faster than spark-submit, works on Java 17 and newer, and
+leaves no process behind.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def last_words(log: Path) -> str:
 
 def heap() -> int:
     """Return the heap size in bytes: half of the memory of this machine or of this process's cgroup, whichever is less,
-    but from 512 MiB to 2 GiB, so that the process stays below 3 GB.
+    but at least 512 MiB and at most 2 GiB, so that the process stays below 3 GB.
     """
     return max(_LEAST, min(_MOST, min(_memories()) // 2))
 

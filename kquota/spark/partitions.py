@@ -80,7 +80,7 @@ def health(rows: DataFrame, files: Files) -> Health:
         raise Invalid(f"{everything}: contains no replica")
     taken = {(row["cluster"], row["time"]) for row in found}
     if len(taken) > 1:
-        raise Invalid(f"{everything}: contains rows of {len(taken)} snapshots. Give files with one snapshot")
+        raise Invalid(f"{everything}: contains rows of {len(taken)} snapshots. Give the files of one snapshot")
     ((cluster, time),) = taken
     return Health(
         cluster=cluster,
@@ -114,7 +114,7 @@ def partitions(
     The leader comes from the input. Otherwise it is the plan's first replica that already holds the partition, or else
     the holder with the lowest id. If the input does not report the in-sync replicas, all current replicas count as in
     sync. A partition of the plan without replicas has no leader. With an `assumed_size`, in bytes, the plan's first
-    replica holds and leads such a partition. `replicas` and `targets` need much memory, so they are included only if
+    replica holds and leads this partition. `replicas` and `targets` need much memory, so they are included only if
     `detailed` is set.
     """
     found = _standing(_joined(rows, plan, rates), assumed_size)

@@ -46,7 +46,7 @@ def opened(name: str, scratch: Path) -> Plan | PlanFiles:
     parts = _parts(path) if folder else [path]
     kinds = {_is_parquet(part) for part in parts if part.is_file()}
     if len(kinds) > 1:
-        raise Invalid(f"{name}: the folder contains Parquet and other files. Keep one kind")
+        raise Invalid(f"{name}: the folder contains Parquet and other files. Keep only one kind")
     if True in kinds:
         return PlanFiles(name=name, parquet=True, files=files.laid_out(parts, scratch / "plan-files", ".parquet"))
     if folder or _is_lines(path):

@@ -76,7 +76,7 @@ def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
         entries = reader.json_lines(plan.files, _ENTRY, "corrupt")
     place = F.monotonically_increasing_id().alias("place")
     judged = entries.select("topic", "partition", "replicas", _complaint().alias("why"), place)
-    # `why` depends on the bigint values, because these casts replace a number that is too large with null.
+    # `why` depends on the bigint values, because the casts below replace a number that is too large with null.
     fine = F.col("why").isNull()
     frame = judged.select(
         "topic",
@@ -136,7 +136,7 @@ def _complaint() -> Column:
 
 
 def first_wrong(partitions: DataFrame, plan: PlanFrame) -> Invalid:
-    """Return the error of the first entry of the plan that breaks a rule."""
+    """Return the error for the first invalid entry of the plan, or else for the first duplicate partition."""
     wrong = plan.frame.agg(F.min("wrong")).collect()[0][0]
     if wrong is not None:
         return Invalid(f"{plan.name}: {wrong['why']}")

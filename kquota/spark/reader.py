@@ -39,7 +39,9 @@ class Reader:
     uploads: bool = False
 
     def lines(self, files: Files) -> DataFrame:
-        """Return every line of text files, gzipped or not, as `value`, with its link as `file`."""
+        """Return every line of text files, gzipped or not, as `value`. `file` is the link, or the path of a file
+        elsewhere.
+        """
         from pyspark.sql import functions as F
 
         frames = []
@@ -53,9 +55,9 @@ class Reader:
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def json_lines(self, files: Files, schema: str, corrupt: str) -> DataFrame:
-        """Return the columns of `schema` from JSON lines, and the link as `file`.
+        """Return the columns of `schema` from JSON lines, and `file` as in `lines`.
 
-        `corrupt` names the column of `schema` for invalid lines.
+        `corrupt` names the column of `schema` that receives the text of an invalid line.
         """
         from pyspark.sql import functions as F
 

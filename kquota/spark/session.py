@@ -104,7 +104,7 @@ def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED, *, scanned
         with connect.starting(engine, tuned) as opened, _begun(opened, None) as start:
             yield start
         return
-    # Spark is checked before Java, because you install Spark first if both are missing.
+    # Check Spark before Java, so that the error names Spark first if both are missing.
     home()
     address = LOOPBACK if engine.local else master.own_address(engine)
     options = _OPTIONS | tuned
@@ -217,7 +217,7 @@ def _connected(process: Jvm, engine: Engine) -> SparkSession:
     # PySpark's accumulator server would print a traceback when the JVM ends.
     context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # no option does this
     if engine.local:
-        # By default, Spark would use the python3 of the machine.
+        # By default, Spark would use the first python3 in PATH.
         context.pythonExec = sys.executable
     else:
         master.await_executors(spark)

@@ -52,7 +52,7 @@ class TraceFiles:
         shown = line[:_LONGEST_SHOWN] + ("..." if len(line) > _LONGEST_SHOWN else "")
         return (
             f"rows left out: {bad.count}, for example in {self.files.name(link)}: {shown!r}. "
-            "Each of them has a missing or invalid number, or both bytes and mutations"
+            "Each of them has the wrong format, a missing or invalid number, or both bytes and mutations"
         )
 
 

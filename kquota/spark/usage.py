@@ -76,7 +76,7 @@ class UsageJob:
         """Return each bucket of these keys, with the broker where its percentile is highest, in no particular order.
 
         The maximum, the seconds and the throttled seconds are each the highest value of all brokers, so they may come
-        from other brokers.
+        from different brokers.
         """
         days = self.days.where(F.col("key").isin(*keys))
         longest = days.agg(F.max("seconds")).collect()[0][0] or 0

@@ -23,8 +23,8 @@ from kquota.throttle.throughput import FlowReading, MeasuredFlow, measured, read
 
 
 def read(ports: Ports) -> Standing:
-    """Return all throttles. The rates of a dead broker are missing, except over ZooKeeper, because only the broker
-    itself reports them.
+    """Return all throttles. Through the Admin API, the rates of a dead broker are missing, because only the broker
+    itself reports its rates.
 
     Values are read before moves, and runs are read twice, because a throttle that is being set now must count as used.
     Raises Unreachable, and Refused for a record that kquota cannot parse.

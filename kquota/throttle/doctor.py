@@ -1,4 +1,4 @@
-"""The rules of `doctor`, in their order: throttles that are left over, have no effect or are wrong."""
+"""The rules of `doctor`, in the order of the findings: throttles that are left over, have no effect or are wrong."""
 
 from __future__ import annotations
 

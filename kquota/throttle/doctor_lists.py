@@ -68,7 +68,7 @@ def caught_up(standing: Standing) -> Iterator[Finding]:
 
 
 def without_move(standing: Standing) -> Iterator[Finding]:
-    """Report the remaining entries of partitions that are not moving: mostly leaders, and followers out of sync."""
+    """Report the remaining entries of partitions that are not moving: mostly leaders and out-of-sync followers."""
     yield from _of_entries(
         standing,
         _is_idle,
@@ -101,7 +101,7 @@ def on_brokers(standing: Standing) -> Iterator[Finding]:
             rule="list-on-broker",
             where="default broker" if where is DEFAULT else f"broker {where}",
             what=f"has {', '.join(keys)}",
-            effect="brokers ignore throttled replica lists here, because they read them only from topic configs",
+            effect="has no effect, because brokers read throttled replica lists only from topic configs",
             remedy=Remedy.REMOVE_FROM_BROKER,
             keys=tuple(keys),
             brokers=(where,),

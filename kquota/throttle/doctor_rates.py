@@ -79,7 +79,7 @@ def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
 
 
 def differ_between_sides(standing: Standing) -> Iterator[Finding]:
-    """Report brokers with different leader and follower rates, or with only one of the two, unless a run holds one."""
+    """Report brokers with different leader and follower rates, or with only one of them, unless a run holds either."""
     for broker in standing.brokers:
         settings = {key: Setting.of_broker(broker, key) for key in REPLICATION_RATES}
         values = {key: standing.foreign(setting) for key, setting in settings.items()}

@@ -59,7 +59,9 @@ def changes(standing: Standing, cleared: Values) -> tuple[Change, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sightings:
-    """The time of the last check (`at`), and the time since which every check has seen each leftover (`first`)."""
+    """The time of the last check (`at`), and for each leftover the time of the first check that saw it (`first`). Every
+    later check also saw the leftover.
+    """
 
     at: datetime
     first: Mapping[Setting, Mapping[str, datetime]] = field(default_factory=dict)

@@ -173,7 +173,8 @@ def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Re
 class BrokerRecovery:
     """One check of a returning broker: its out-of-sync replicas, and the values that the check set and restored.
 
-    `unlimited` are brokers with listed replicas but without a rate, because they are not alive.
+    `unlimited` are brokers with listed replicas whose rates kquota cannot read, for example dead brokers. kquota sets
+    no rate on these brokers.
     """
 
     run: Run | None

@@ -89,8 +89,8 @@ class Standing:
         return {**own, **self.lists}
 
     def rate(self, broker: BrokerId, key: str) -> StoredRate | None:
-        """Return the rate in force on a broker for the config `key`: its own, or the default of all brokers. None if
-        no rate is in force or it is unknown.
+        """Return the rate in force on a broker for the config `key`: the broker's own rate, or the default of all
+        brokers. None if no rate is in force or it is unknown.
         """
         limit = self.limits.get(broker, {}).get(key) or self.limits.get(DEFAULT, {}).get(key)
         return limit if limit is not None and limit.in_force else None

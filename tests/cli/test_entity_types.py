@@ -220,8 +220,8 @@ def test_a_controller_shows_and_changes_only_its_own_loggers(controllers: BothTo
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--describe", "--entity-type", "groups"], "groups need Kafka 4.0, and the brokers are 3.9"),
-        (["--alter", "--group", "g", "--add-config", "x=1"], "groups need Kafka 4.0, and the brokers are 3.9"),
+        (["--describe", "--entity-type", "groups"], "groups need Kafka 4.0, and the brokers run 3.9"),
+        (["--alter", "--group", "g", "--add-config", "x=1"], "groups need Kafka 4.0, and the brokers run 3.9"),
         (
             ["--describe", "--entity-type", "client-metrics"],
             "client-metrics: these brokers cannot list all client-metrics",

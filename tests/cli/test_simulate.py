@@ -110,7 +110,7 @@ def test_a_trace(tmp_path: Path) -> None:
     assert (a["user"], a["admitted"], a["delayed"], a["worst_wait_ms"], a["worst_wait_at_ms"]) == ("a", 3, 1, 40_000, 0)
     assert (b["user"], b["admitted"], b["delayed"]) == ("b", 1, 0)
     rule = "rows left out: 1, for example in"
-    why = "Each of them has a missing or invalid number, or both bytes and mutations"
+    why = "Each of them has the wrong format, a missing or invalid number, or both bytes and mutations"
     assert ran.err == f"kquota: {rule} {tmp_path}/t.csv: '5,x,b'. {why}\n"
 
 

@@ -236,18 +236,18 @@ REFUSED = {
     ),
     "a user's limit for an IP": ("version: 1\nips: {a: {producer_byte_rate: 5}}", "2:11: ip 'a': unknown key"),
     "clients of a client": ("version: 1\nclients: {a: {clients: {}}}", "2:15: client 'a': unknown key 'clients'"),
-    "a name twice": ("version: 1\nusers:\n  a: {}\n  'a': {}", "4:3: users: 'a' is listed twice, first in line 3"),
+    "a name twice": ("version: 1\nusers:\n  a: {}\n  'a': {}", "4:3: users: 'a' is listed twice, first on line 3"),
     "a user's client twice": (
         "version: 1\nusers:\n  a:\n    clients:\n      b: {}\n      c: {}\n      b: {}",
-        "7:7: user 'a': clients: 'b' is listed twice, first in line 5",
+        "7:7: user 'a': clients: 'b' is listed twice, first on line 5",
     ),
     "a name twice, with the limits of clients": (
         "version: 1\ndefault-user: {}\nusers:\n  a:\n    clients: {b: {}}\n  c: {}\n  a: {}",
-        "7:3: users: 'a' is listed twice, first in line 4",
+        "7:3: users: 'a' is listed twice, first on line 4",
     ),
     "a limit twice": (
         "version: 1\nusers: {a: {producer_byte_rate: 5, producer_byte_rate: 6}}",
-        "2:36: user 'a': 'producer_byte_rate' is listed twice, first in line 2",
+        "2:36: user 'a': 'producer_byte_rate' is listed twice, first on line 2",
     ),
     "a section twice": ("version: 1\nusers: {}\nusers: {}", "3:1: the document: 'users' is listed twice"),
     "an empty name": ("version: 1\nusers: {'': {}}", "2:9: users: the name must not be empty"),

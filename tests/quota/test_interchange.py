@@ -190,11 +190,11 @@ def test_labels_are_unique_also_for_names_that_look_like_numbered_labels() -> No
 LOST: dict[str, tuple[str, Entity, Limits, str]] = {
     "a fraction": ("strimzi", Entity(user="a"), {REQUEST_PERCENTAGE: 12.5}, "requestPercentage must be a whole number"),
     "too large": ("strimzi", Entity(user="a"), {PRODUCER_BYTE_RATE: 2.0**31}, "at most 2147483647, and the limit is "),
-    "a name with capitals": ("strimzi", Entity(user="Alice"), {}, "not a valid name of a Kubernetes resource"),
-    "a long name": ("strimzi", Entity(user="x" * 254), {}, "not a valid name of a Kubernetes resource"),
+    "a name with capitals": ("strimzi", Entity(user="Alice"), {}, "not a valid Kubernetes resource name"),
+    "a long name": ("strimzi", Entity(user="x" * 254), {}, "not a valid Kubernetes resource name"),
     "a client-id": ("strimzi", Entity(client_id="a"), {}, "only the quotas of one named user"),
     "no limits": ("terraform", Entity(user="a"), {}, "cannot create a quota without a limit"),
-    "a separator": ("terraform", Entity(user="a|b"), {REQUEST_PERCENTAGE: 1.0}, "cannot have a name with |"),
+    "a separator": ("terraform", Entity(user="a|b"), {REQUEST_PERCENTAGE: 1.0}, "cannot contain a name with |"),
     "NUL": ("terraform", Entity(user="a\0b"), {REQUEST_PERCENTAGE: 1.0}, "does not accept the character NUL"),
     "another form of Unicode": ("terraform", Entity(user="e\u0301"), {REQUEST_PERCENTAGE: 1.0}, "form NFC"),
     "the name of the default": (
@@ -356,7 +356,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "no kind": ("strimzi", "a: b", "f:1:1: a resource has no kind"),
     "a list": ("strimzi", "[a]", "f:1:1: a resource: must be a mapping"),
     "nothing": ("strimzi", "---\n---\n", "the document is empty"),
-    "an unknown quota": ("strimzi", f"{USER}quotas: {{producerRate: 1}}", "f:5:26: KafkaUser 'a': unknown quota"),
+    "an unknown quota": ("strimzi", f"{USER}quotas: {{producerRate: 1}}", "f:5:26: KafkaUser 'a': unknown key"),
     "a unit": ("strimzi", f"{USER}quotas: {{producerByteRate: 1MB/s}}", "producer_byte_rate=1MB/s: not a number"),
     "0": ("strimzi", f"{USER}quotas: {{requestPercentage: 0}}", "must be more than 0"),
     "a fraction of a byte": ("strimzi", f"{USER}quotas: {{producerByteRate: 1.5}}", "f:5:30: KafkaUser 'a': "),

@@ -187,7 +187,7 @@ def test_unknown_values_are_not_guessed(cluster: Capacity) -> None:
 def test_brokers_that_are_too_old() -> None:
     quotas = rate(5, CONTROLLER_MUTATION_RATE)
     (finding,) = found("ignored", quotas, Capacity(brokers=None, release=(2, 6)))
-    assert "needs Kafka 2.7, and the brokers are 2.6" in finding.why
+    assert "needs Kafka 2.7, and the brokers run 2.6" in finding.why
     for release in ((2, 7), None):
         assert found("ignored", quotas, Capacity(brokers=None, release=release)) == []
 

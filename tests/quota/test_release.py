@@ -31,7 +31,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("key", CHANGES)
 def test_a_quota_that_older_brokers_ignore_is_refused(key: str) -> None:
-    with pytest.raises(Refused, match=rf"{key} needs Kafka 2\.7, and the brokers are 2\.6\. Nothing was written"):
+    with pytest.raises(Refused, match=rf"{key} needs Kafka 2\.7, and the brokers run 2\.6\. Nothing was written"):
         actions.must_take_effect(Brokers((2, 6)), CHANGES[key])
 
 

@@ -128,7 +128,7 @@ EFFECT = {
 
 
 def test_remote_rates_need_kafka_39() -> None:
-    with pytest.raises(Refused, match=r"no effect before Kafka 3.9 \(KIP-956\), and the brokers are 3.8. N"):
+    with pytest.raises(Refused, match=r"no effect before Kafka 3.9 \(KIP-956\), and the brokers run 3.8. N"):
         must_take_effect(ConfigChange(resource=BROKER, add={REMOTE_RATES[0]: "5"}), (3, 8))
 
 

@@ -126,7 +126,7 @@ def test_a_silent_server_prints_one_line(tmp_path: Path, small_client: str) -> N
         address = f"sc://127.0.0.1:{mute.getsockname()[1]}"
         ran = estimate(small_client, tmp_path, *stored(tmp_path), "--spark-remote", f"{address}/;token=s3cret")
     assert (ran.code, ran.out) == (1, "")
-    assert f"error: no Spark Connect server answers at {address} within 10 s. " in ran.err
+    assert f"error: no Spark Connect server answered at {address} within 10 s. " in ran.err
     assert "s3cret" not in ran.err
 
 

@@ -68,7 +68,7 @@ def test_a_folder_of_two_formats_and_an_empty_folder(tmp_path: Path) -> None:
         plan_files.opened(str(folder), tmp_path)
     (folder / "a").write_bytes(b"PAR1")
     (folder / "b").write_text(ENTRY)
-    with pytest.raises(Invalid, match=r"/plan: the folder contains Parquet and other files. Keep one kind"):
+    with pytest.raises(Invalid, match=r"/plan: the folder contains Parquet and other files. Keep only one kind"):
         plan_files.opened(str(folder), tmp_path)
 
 
