@@ -67,12 +67,12 @@ def carry_out(
     waiting partitions and the reasons to wait. While `hold_back` returns a reason, no further wave is submitted.
     `noted` adds readings to the record before a wave. Each wait for the next wave is inside a `between` block, in which
     other processes may change the run. `wait` replaces the clock's sleep in this block. Moves between log dirs start
-    last, within `timeout` seconds, because a broker creates a submitted replica only after a while. A second call
-    changes nothing except a rate that differs.
+    last, because a broker creates a submitted replica only after a while. kquota waits at most `timeout` seconds until
+    they begin. A second call changes nothing except a rate that differs.
 
-    Raises Refused or the error of the cluster if a step failed and every write was undone, Incomplete if a setting is
-    still set, and Unknown if a write did not become visible. Raises Refused if another kquota undoes the run, and Busy
-    if another process has taken over the lock.
+    Raises Refused, Conflict or Unreachable if a step failed and every write was undone. Raises Incomplete if the run
+    stays open after an error, and Unknown if a write did not become visible. Raises Refused if another kquota has begun
+    or stopped undoing the run, and Busy if another process has taken over the lock.
     """
     run, world = prepared.run, prepared.world
     if run is None:

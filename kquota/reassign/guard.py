@@ -90,7 +90,7 @@ def check_return(
     """Raise Refused if a cancellation would leave a partition with too few replicas in sync (KAFKA-14424).
 
     Without a live replica in sync, the partition has no leader. With fewer than min.insync.replicas, it rejects writes
-    with acks=all. A cancellation that keeps all live in-sync replicas, and at least one, is not refused, because it
+    with acks=all. A cancellation that keeps every live in-sync replica, if there is one, is not refused, because it
     makes nothing worse.
     """
     for name, now in going_back.items():

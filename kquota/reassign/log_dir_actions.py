@@ -67,9 +67,9 @@ def start(
     """Ask brokers to move every wanted replica into its log dir, and wait up to `timeout` seconds until all moves
     begin.
 
-    A second call changes nothing, because replicas that are in place or moving are not requested again. The wait
-    includes replicas that do not exist yet, but ends if only replicas of silent brokers are left. `before` is the
-    reading of `check`. Replicas that were already moving in this reading do not count as begun.
+    A second call changes nothing, because replicas that are in their log dir, or moving to it, are not requested again.
+    The wait includes replicas that do not exist yet, but ends if only replicas of silent brokers are left. `before` is
+    the reading of `check`. Replicas that were already moving in this reading do not count as begun.
     """
     return _ask(dirs, clock, wanted.keys(), lambda reading: log_dirs.unasked(wanted, reading), timeout, before)
 
@@ -91,7 +91,7 @@ def _ask(
     timeout: float,
     before: LogDirReading | None,
 ) -> Started:
-    """Request the remaining moves after each new reading, until none remain or the time is up."""
+    """Send the remaining requests again after each reading, until only silent brokers are left or the time is up."""
     give_up = clock.monotonic() + timeout
     refused: dict[ReplicaId, KquotaError] = {}
     reading = dirs.read(replicas)

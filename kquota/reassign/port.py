@@ -188,7 +188,7 @@ class ReplicaDirs(Protocol):
         """
 
     def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
-        """Ask the broker of each replica to move it into this log dir, under the throttle of the broker.
+        """Ask the broker of each replica to move the replica into the given log dir, under the broker's throttle.
 
         A request for the current log dir of a replica ends its copy. The errors are Refused if the broker refuses,
         Unknown if its answer was lost, and Unreachable if the broker could not be asked.

@@ -213,7 +213,7 @@ def _prepared(
 
 
 def _applied(asked: Asked, moving: Sequence[Move], unsettled: Mapping[ReplicaId, str]) -> Asked:
-    """Return the options without a throttle that has no effect, because the run must not record such a throttle."""
+    """Return the options without throttles that would have no effect, because the run must not record them."""
     copies = any(move.destinations for move in moving)
     return replace(
         asked,
@@ -278,7 +278,7 @@ def _check(cluster: MoveCluster, moving: Sequence[Move], found: Snapshot, asked:
 def _limits(
     moving: Sequence[Move], with_dirs: Sequence[BrokerId], found: Snapshot, asked: Asked, run: Run
 ) -> tuple[dict[Setting, tuple[str, ...]], tuple[str, ...]]:
-    """Return the rates to set, and a note for each broker that gets no rate."""
+    """Return the rates to set, and a note for each dead broker whose replication rates cannot be set."""
     limits: dict[Setting, tuple[str, ...]] = {}
     notes: tuple[str, ...] = ()
     if asked.throttle is not None:

@@ -109,7 +109,9 @@ class Run:
         return PAUSED_RATE if self.paused else self.rate
 
     def rate_on(self, setting: Setting) -> ByteRate | None:
-        """Return the value of `setting`, a rate of one broker, in bytes per second, or None without a throttle."""
+        """Return the value that the run sets for `setting`, a rate of one broker, in bytes per second. None without a
+        throttle.
+        """
         if self.paused and setting.key == FOLLOWER_RATE:
             return PAUSED_RATE
         return self.broker_rates.get(setting, self.rate)
@@ -148,12 +150,12 @@ def with_rate_changes(run: Run, before: Run, at: datetime, by: str, reason: str 
 
 
 def others_than(run: Run | None, unfinished: Sequence[Run]) -> tuple[Run, ...]:
-    """Return the unfinished runs except this one, in their order. Without a run, return all of them."""
+    """Return the unfinished runs except `run`, in the same order. Without a run, return all of them."""
     return tuple(other for other in unfinished if run is None or other.id != run.id)
 
 
 def held(runs: Sequence[Run], setting: Setting) -> tuple[Taken, ...]:
-    """Return the values that the runs have set for one setting, in their order."""
+    """Return what each of `runs` has taken for one setting, in the order of `runs`."""
     return tuple(run.taken[setting] for run in runs if setting in run.taken)
 
 
@@ -208,7 +210,7 @@ def part_of(run: Run, ended: Collection[TopicPartition]) -> Run:
 
 
 def without_values(run: Run, released: Mapping[Setting, Taken]) -> Run:
-    """Return the run without the values in `released`, which are restored."""
+    """Return the run without the values in `released`, which kquota has already restored."""
     taken = dict(run.taken)
     for setting, freed in released.items():
         ours = tuple(value for value in taken[setting].ours if value not in freed.ours)
@@ -284,7 +286,7 @@ def _replaces(change: Change, every: Sequence[Taken], mine: Taken) -> bool:
 
 
 def passing_on(run: Run, now: Mapping[Setting, str | None], other: Run) -> Run:
-    """Return the open run `other` with the rates of `run` that it must now restore in place of `run`."""
+    """Return the open run `other` after it took over the rates that it shares with `run`, which has ended."""
     shared = {
         setting: passed_on(run.taken[setting], now[setting], taken)
         for setting, taken in other.taken.items()

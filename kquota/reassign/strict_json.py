@@ -60,7 +60,7 @@ class Value:
         return self.value
 
     def field(self, name: str, default: object = None) -> Value:
-        """Return one field, or `default` if the field is missing. Raises Invalid without a default, and as `fields`
+        """Return one field, or `default` if the field is missing. Raises Invalid if both are missing, and as `fields`
         does.
         """
         fields = self.fields()
@@ -107,11 +107,11 @@ class Value:
 
 
 def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Value:
-    """Parse a JSON document. Raises Invalid with a message that begins with `where`, then line and column if there is
-    one place.
+    """Parse a JSON document. Raises Invalid with a message that begins with `where`, then line and column if the error
+    has a position.
 
     `shorten` receives every object, inner ones first, and returns a replacement that needs less memory, or the object
-    if it is not a valid entry. `root` is a key of the document itself, which `shorten` leaves as it is.
+    if it is not a valid entry. `root` is a key of the outermost object. `shorten` must return that object unchanged.
     """
     if not text.strip():
         raise Invalid(f"{where}: is empty. Example: {example}")

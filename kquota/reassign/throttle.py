@@ -13,7 +13,7 @@ from kquota.terms import EVERY_REPLICA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """The value `prior` that other clients had set last, and the list entries or rates (`ours`) that the run wrote."""
+    """The last value of other clients (`prior`, None if unset), and the list entries or rates of the run (`ours`)."""
 
     setting: Setting
     prior: str | None
@@ -37,7 +37,7 @@ def take(
         added: tuple[str, ...] = (EVERY_REPLICA,) if EVERY_REPLICA in held else ()
     else:
         added = tuple(value for value in wanted if value not in present or value in held)
-    # A kquota that died while it unset a list may have left it empty. An empty list is not a prior value.
+    # A kquota that died while unsetting a list may have left the list empty. An empty list is not a prior value.
     emptied = setting.is_list and now == ""
     holders = [t for t in (*((mine,) if mine else ()), *others) if present & set(t.ours) or (emptied and t.ours)]
     prior = holders[0].prior if holders else now

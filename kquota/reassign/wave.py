@@ -108,7 +108,7 @@ def no_room(full: Setting) -> Refused:
 
 
 def lists_of(moving: Iterable[Move]) -> tuple[Setting, ...]:
-    """Return both lists of every topic with a replica to copy, ordered."""
+    """Return both lists of every topic with a replica to copy, sorted by topic."""
     topics = sorted({move.partition.topic for move in moving if move.destinations})
     return tuple(Setting.of_topic(topic, key) for topic in topics for key in (FOLLOWER_REPLICAS, LEADER_REPLICAS))
 

@@ -66,7 +66,9 @@ def started(partitions: Collection[TopicPartition]) -> str:
 
 
 def failed(errors: Mapping[TopicPartition, str]) -> str:
-    """Return the partitions that the cluster refused to move, with reasons. Kafka's lines are joined into one error."""
+    """Return one error for all partitions that the cluster refused to move, with reasons. Kafka prints a line for each
+    partition.
+    """
     return f"Error reassigning partition(s): {_errors(errors)}"
 
 
