@@ -65,12 +65,12 @@ class Observed:
 
 
 class MoveWatch:
-    """Watches a plan, a run, or every move of a cluster: each `look` is one reading."""
+    """Watches a plan, a run, or every move of a cluster: each `look` returns one reading."""
 
     def __init__(self, ports: WatchPorts, *, plan: Plan | None = None, run: str | None = None) -> None:
         """With neither a plan nor a run, watch every open run, and the moves that other clients started.
 
-        Raises Refused if there is no open run with this id.
+        Raises Refused if no open run has the id `run`.
         """
         self._ports = ports
         self._plan = plan
@@ -90,7 +90,7 @@ class MoveWatch:
             raise Refused(f"run {run}: no run with this id is open. See the open runs with ", NextStep.SHOW_MOVES)
 
     def look(self) -> Observed:
-        """Read the cluster once. Read it again if the moves have ended, because a broker may still show old replicas.
+        """Read the cluster. If the moves have ended, read it a second time, because a broker may show old replicas.
 
         Raises Unreachable.
         """

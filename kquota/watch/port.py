@@ -16,6 +16,6 @@ class LogReader(Protocol):
         """Return the logs of `replicas`, with log end offsets only for replicas that are also in `ends`.
 
         Each broker gets at most one request for sizes and one for offsets, all at the same time. A broker that does not
-        answer is in `silent`, with the reason. The result has all log dirs of each broker that has a replica in
-        `replicas`, including log dirs without such a replica.
+        answer is in `silent`, with the reason. `dirs` has all log dirs of the brokers of `replicas`, including log dirs
+        that contain none of these replicas.
         """
