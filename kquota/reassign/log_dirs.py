@@ -99,7 +99,7 @@ def of(plan: Plan, partitions: Collection[TopicPartition] | None = None) -> dict
 
 
 def replicas(plan: Plan) -> tuple[ReplicaId, ...]:
-    """Return every replica of the plan. The rollback plan needs the log dir of each."""
+    """Return every replica of the plan. The rollback plan needs the log dir of each replica."""
     return tuple((partition, broker) for partition, target in plan.targets.items() for broker in target)
 
 

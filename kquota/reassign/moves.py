@@ -21,7 +21,7 @@ Replicas = tuple[BrokerId, ...]
 class PartitionReplicas:
     """The replicas of a partition. During a move, `replicas` has the old and the new replicas (KIP-455).
 
-    `leader` is None if the partition has none.
+    `leader` is None if the partition has no leader.
     """
 
     replicas: Replicas

@@ -19,7 +19,7 @@ from kquota.reassign.strict_json import Value, brief, cut, repeated
 from kquota.terms import HIGHEST_ID, BrokerId, ReplicaId, TopicPartition, wrong_topic_name
 
 ANY: Final = "any"
-"""The word for a log dir in a plan if the broker may choose the log dir."""
+"""The value in `log_dirs` of a plan that lets the broker choose the log dir."""
 _ANY_TOO: Final = f',"{ANY}"'
 _FIELDS: Final = ("topic", "partition", "replicas", "log_dirs")
 _KNOWN: Final = frozenset(_FIELDS)
@@ -80,7 +80,7 @@ def run_id(plan: Plan, time: datetime) -> str:
 
 
 def plan_hash(plan: Plan) -> str:
-    """Return a hash of the targets of `plan`, 12 hexadecimal digits. It does not depend on the log dirs."""
+    """Return a hash of the targets of `plan` as 12 hexadecimal digits. The hash does not depend on the log dirs."""
     digest = hashlib.sha256()
     for piece in Plan(targets=plan.targets).pieces():
         digest.update(piece.encode())

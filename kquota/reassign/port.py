@@ -168,7 +168,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlteredLogDirs:
-    """The answers of brokers to a request for other log dirs. Replicas in neither group are moving or in place.
+    """The answers of brokers to a request for log dirs. Replicas in neither group are in the log dir or moving to it.
 
     `absent` are replicas that their broker does not have yet. The broker remembers the request until it restarts, and
     creates the replica in the requested log dir.

@@ -50,8 +50,8 @@ class Prepared:
     """A plan that passed every check. Nothing is written yet. `changes` are the first writes.
 
     `known` is the open run of this plan, or None. `run` is None if there is nothing to do. `wave` has the moves to
-    submit first, including moves that are already running. `log_dirs` has the wanted log dirs of replicas that are not
-    settled there, according to `reading`. `applied` are the options, without a throttle that would have no effect on
+    submit first, including moves that are already running. `log_dirs` has each replica that was not yet in its wanted
+    log dir in `reading`, with this log dir. `applied` are the options, without throttles that would have no effect on
     this plan.
     """
 
@@ -138,10 +138,12 @@ def prepare_again(
 
 
 def _confirmed(cluster: MoveCluster, clock: Clock, plan: Plan, found: Snapshot, began: float) -> Snapshot:
-    """Return the first snapshot that shows the same replicas as the previous snapshot. kquota read `found` at `began`.
+    """Return the first snapshot that shows the same replicas as the previous snapshot. The first one, `found`, was read
+    at `began`.
 
     The replicas become the rollback plan. Right after a move, a broker may show old and new replicas together, so two
-    snapshots are `stale_seconds` apart. Raises Refused if the replicas change in every snapshot.
+    snapshots are `stale_seconds` apart. If `stale_seconds` is 0, `found` is enough. Raises Refused if the replicas
+    change in every snapshot.
     """
     if not cluster.stale_seconds:
         return found

@@ -196,7 +196,7 @@ def repeat_changes(run: Run, now: Mapping[Setting, str | None], others: Sequence
 
 
 def part_of(run: Run, ended: Collection[TopicPartition]) -> Run:
-    """Return the run with only its list entries of partitions that have `ended`. These can be restored early.
+    """Return the run with only its list entries of partitions that have `ended`. These can be removed early.
 
     Rates, and an entry for a whole topic, are needed until the last partition has ended.
     """
@@ -239,7 +239,7 @@ def recreated(run: Run, topic_ids: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def on_new_topics(run: Run, topic_ids: Mapping[str, str], back: Plan) -> Run:
-    """Return the run as it continues after topics were recreated. `back` has the rollback replicas of these topics."""
+    """Return the run that continues after topics were recreated. `back` has the rollback replicas of these topics."""
     recreated_topics = recreated(run, topic_ids)
     if not recreated_topics:
         return run
@@ -286,7 +286,7 @@ def _replaces(change: Change, every: Sequence[Taken], mine: Taken) -> bool:
 
 
 def passing_on(run: Run, now: Mapping[Setting, str | None], other: Run) -> Run:
-    """Return the open run `other` after it took over the rates that it shares with `run`, which has ended."""
+    """Return the open run `other`, which takes over the rates that it shares with the ended `run`."""
     shared = {
         setting: passed_on(run.taken[setting], now[setting], taken)
         for setting, taken in other.taken.items()

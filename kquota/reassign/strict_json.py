@@ -22,7 +22,7 @@ _LONGEST_NUMBER: Final = 4000
 _SMALL: Final = 1_000_000
 """The length, in characters, up to which the memory of the values is not checked."""
 _MEMORY: Final = 8
-"""The maximum number of bytes of memory for each byte of a long document, including its text."""
+"""The maximum number of bytes of memory for each byte of a long document, including the text itself."""
 _MOST_KEPT: Final = 100
 """The maximum number of objects that are kept although they could not be shortened. These include the first invalid
 objects, which the error message names.
@@ -70,7 +70,7 @@ class Value:
         return Value(fields.get(name, default), self.where, self.example, path)
 
     def list(self) -> list[object]:
-        """Return the bare items. Raises Invalid if the value is not a list."""
+        """Return the items without their places. Raises Invalid if the value is not a list."""
         if not isinstance(self.value, list):
             raise self.wrong(f"must be a list, but is {_kind(self.value)}")
         return self.value

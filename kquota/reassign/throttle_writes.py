@@ -117,10 +117,10 @@ def _replaced(world: World, run: Run, changes: Sequence[Change]) -> tuple[Run, .
 def release(world: World, run: Run, *, close: bool = True, certain: bool = False) -> Released:
     """Restore every value that the run took, lists before rates, and close the run unless something is pending.
 
-    A list without a rate throttles nothing, nor does a rate without a list. Lists are fewer and take effect at once, so
-    they come first. Without `close`, the run stays open and holds nothing. With `certain`, this process wrote all
-    values itself and read them back, so a value that it does not find is not set. If a late write of a kquota that lost
-    the lock may still arrive, this function waits for it and restores again.
+    A list without a rate throttles nothing, nor does a rate without a list. Lists come first, because they are usually
+    fewer and take effect at once. Without `close`, the run stays open and holds nothing. With `certain`, this process
+    wrote all values itself and read them back, so a value that it does not find is not set. If a late write of a kquota
+    that lost the lock may still arrive, this function waits for this write and restores again.
     """
     released = _restore(world, run, certain=certain)
     if world.runs.late_seconds > 0:

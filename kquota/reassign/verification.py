@@ -379,8 +379,8 @@ def _of_released(
 
 
 def _foreign(staying: Mapping[Setting, str], run: Run | None) -> tuple[str, ...]:
-    """Return a note on throttles that stay set and that no recorded open run holds. Empty if a run of the plan is
-    recorded.
+    """Return a note on throttles that stay set and that no recorded open run holds. The result is empty if there are
+    none, or if a run of the plan is recorded.
     """
     if not staying or run is not None:
         return ()

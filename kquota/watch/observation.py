@@ -35,8 +35,8 @@ from kquota.watch.symptom import Symptom
 from kquota.watch.view import WatchedMoveView, WatchView, seen
 
 _WIDE_SECONDS: Final = 30.0
-"""The seconds between wide readings, which cover every topic and the throttled replica lists. The other readings cover
-only the topics that move or have replicas out of sync.
+"""The seconds between wide readings, which cover every topic and read the throttled replica lists again. The other
+readings cover only the topics that move or have replicas out of sync, and read the lists only if other partitions move.
 """
 
 
@@ -170,7 +170,7 @@ class MoveWatch:
         return frozenset(name.topic for move in self._moves for name in move.targets)
 
     def _refresh(self) -> None:
-        """Read the records of runs again. The watch keeps runs that have ended since."""
+        """Read the records of runs again. The watch keeps the moves of runs that have ended."""
         unfinished = self._ports.runs.unfinished()
         open_runs = {run.id: run for run in unfinished if run.purpose is Purpose.MOVE}
         if self._plan is not None:
