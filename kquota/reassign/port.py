@@ -72,7 +72,8 @@ class MoveCluster(Protocol):
         """Return the dynamic value of each setting, or None if it is unset. Static and default values do not count.
 
         A setting of a topic that does not exist is unset. A setting of a dead broker is unknown, not unset, so it is
-        absent from the answer. A read may still show the value before the last write (KRaft: for 0.3 s).
+        absent from the answer, except over ZooKeeper. A read may still show the value before the last write (KRaft: for
+        0.3 s).
         """
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
@@ -91,7 +92,7 @@ class MoveCluster(Protocol):
 
         On KRaft the controllers accept them, and the broker reads them when it starts. Returns the error of each
         setting whose write failed or is uncertain, also for settings of live brokers. Raises Unreachable if no
-        controller answers within 15 s, and Refused if the controllers do not accept this client.
+        controller answers or the cluster runs on ZooKeeper, and Refused if the controllers do not accept this client.
         """
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:

@@ -85,7 +85,7 @@ def changed_by_another(taken: Taken, now: str | None, others: Sequence[Taken]) -
 
 
 def repeated(taken: Taken, now: str | None, others: Sequence[Taken]) -> Change | None:
-    """Return a change that writes `now` again, or None unless `now` lacks the values of the run and may be stale."""
+    """Return a change that writes `now` again if `now` lacks the run's values and may be stale, otherwise None."""
     if not _maybe_unseen(taken, now, others) or restored_value(taken, now, others) != now:
         return None
     return Change(setting=taken.setting, before=now, after=now)

@@ -72,8 +72,8 @@ class NotStarted:
 class LastPartition:
     """The only partition of a move that is not done.
 
-    `destination` and `left` are values of its first copy that is not done. `seconds` is the time since it was first
-    seen to be the only one. `seconds_left` is the expected time until the move ends, or None if it is unknown.
+    `destination` and `left` are values of its first copy that is not done. `seconds` is the time since a reading
+    first showed only this partition. `seconds_left` is the expected time until the move ends, or None if it is unknown.
     """
 
     run: str | None
