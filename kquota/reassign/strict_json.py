@@ -137,7 +137,7 @@ def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Va
         else:
             value = cast(object, counted_json.decode(text, decoder, _most_memory(text)))
     except counted_json.TooMuchMemory:
-        wrong = "is not a list of objects, and is too long for anything else"
+        wrong = "is too long for a document without a list of objects"
         raise Invalid(f"{where}: {wrong}. Example: {example}") from None
     except json.JSONDecodeError as error:
         raise Invalid(f"{where}: {place(text, error.pos)}: {_not_json(text, error)}") from error
