@@ -21,8 +21,8 @@ _STEP: Final = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """The replicas that have `begun` to move now, those that brokers `refused`, and those that are still `waiting` at
-    the timeout, with the reasons.
+    """The replicas that have `begun` to move now, those that brokers `refused` (with the errors), and those that are
+    still `waiting` at the timeout (with the reasons).
 
     Replicas that were already in their log dir, or already moving there, are in none of these groups.
     """
@@ -91,7 +91,7 @@ def _ask(
     timeout: float,
     before: LogDirReading | None,
 ) -> Started:
-    """Send the remaining requests again after each reading, until only silent brokers are left or the time is up."""
+    """Send the remaining requests after each reading, until none remain for brokers that answer or the time is up."""
     give_up = clock.monotonic() + timeout
     refused: dict[ReplicaId, KquotaError] = {}
     reading = dirs.read(replicas)

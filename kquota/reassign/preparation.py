@@ -138,8 +138,8 @@ def prepare_again(
 
 
 def _confirmed(cluster: MoveCluster, clock: Clock, plan: Plan, found: Snapshot, began: float) -> Snapshot:
-    """Return the first snapshot that shows the same replicas as the previous snapshot. The first one, `found`, was read
-    at `began`.
+    """Return the first snapshot that shows the same replicas as the previous snapshot, beginning with `found`, which
+    was read at `began`.
 
     The replicas become the rollback plan. Right after a move, a broker may show old and new replicas together, so two
     snapshots are `stale_seconds` apart. If `stale_seconds` is 0, `found` is enough. Raises Refused if the replicas
@@ -289,7 +289,7 @@ def _limits(
         settings = [Setting.of_broker(broker, key) for broker in alive for key in REPLICATION_RATES]
         limits |= {setting: (str(run.rate_on(setting)),) for setting in settings}
         notes = tuple(
-            f"broker {broker} is not alive, so kquota sets no rate on it. If it starts during the move, it sends "
+            f"broker {broker} is dead, so kquota sets no throttle rate on it. If it starts during the move, it can send "
             "copies without a throttle"
             for broker in brokers
             if broker not in found.alive

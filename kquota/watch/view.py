@@ -99,8 +99,8 @@ class WatchedMoveView:
 class WatchedBroker:
     """A broker that sends or receives copies. `lag` is KIP-73's SumReplicaLag in offsets.
 
-    The other values are in bytes per second. None means unknown, or for a throttle rate also unset. `sent` includes
-    follower traffic of throttled partitions, which counts against `leader_rate`.
+    The other values are in bytes per second. None means unknown. For a throttle rate, None can also mean unset. `sent`
+    includes follower traffic of throttled partitions, which counts against `leader_rate`.
     """
 
     broker: BrokerId
