@@ -289,8 +289,8 @@ def _limits(
         settings = [Setting.of_broker(broker, key) for broker in alive for key in REPLICATION_RATES]
         limits |= {setting: (str(run.rate_on(setting)),) for setting in settings}
         notes = tuple(
-            f"broker {broker} is dead, so kquota sets no throttle rate on it. If it starts during the move, it can send "
-            "copies without a throttle"
+            f"broker {broker} is dead, so kquota sets no throttle rate on it. If it starts during the move, it can "
+            "send copies without a throttle"
             for broker in brokers
             if broker not in found.alive
         )
