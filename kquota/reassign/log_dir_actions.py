@@ -77,8 +77,8 @@ def start(
 def cancel(dirs: ReplicaDirs, clock: Clock, wanted: Wanted, timeout: float = TIMEOUT) -> Started:
     """Stop the running copies of the wanted replicas, whatever their target. Each replica stays in its log dir.
 
-    This is Kafka's --cancel. In the result, `begun` has the copies that were stopped. A copy that ends in the meantime
-    is in none of the groups.
+    This is Kafka's --cancel. In the result, `begun` has the copies that were stopped. A copy that ends before kquota
+    stops it is in none of the groups.
     """
     return _ask(dirs, clock, wanted.keys(), lambda reading: log_dirs.back(wanted, reading), timeout, None)
 
