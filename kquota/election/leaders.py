@@ -76,8 +76,8 @@ def batches(
     """Divide the partitions into batches of at most `size`, or into one batch if `size` is None. Each batch is spread
     over the preferred leaders.
 
-    A broker that becomes the leader of many partitions at once delays their clients (KIP-1358), so the brokers take
-    turns. Partitions with the same preferred leader keep their order.
+    A broker that becomes the leader of many partitions at once delays their clients (KIP-1358), so each batch
+    alternates between the preferred leaders. Partitions with the same preferred leader keep their order.
     """
     of_broker: defaultdict[BrokerId | None, list[TopicPartition]] = defaultdict(list)
     for name in names:

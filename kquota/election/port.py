@@ -20,7 +20,7 @@ class ElectionType(Enum):
     PREFERRED = 0
     """The first replica becomes the leader if it is in sync."""
     UNCLEAN = 1
-    """An out-of-sync replica may become the leader of a partition without a leader, which can lose messages."""
+    """An out-of-sync replica may become the leader of a partition without a leader, which can lose records."""
 
 
 class Elections(Protocol):

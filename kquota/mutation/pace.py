@@ -15,7 +15,7 @@ from typing import Final
 from kquota.terms import SAMPLE_MS, SAMPLES
 
 _FIRST: Final = 1
-"""The number of topics in the first request, because the level of the bucket is unknown."""
+"""The number of topics in the first request. It is low, because the level of the bucket is unknown."""
 MOST_ITEMS: Final = 100
 _MOST_MUTATIONS: Final = 2_000
 """The maximum number of mutations in one request, because a KRaft controller writes at most 10,000 records for a
@@ -37,8 +37,8 @@ raised rate is rejected and the measured rate has stayed the same.
 """
 _SAME: Final = 0.9
 _ALONE: Final = 0.8
-"""A client that gets at least this fraction of the quota is considered alone, because rounded waits and response times
-cost the rest.
+"""A client that gets at least this fraction of the quota is considered alone. The rest can be lost to rounded waits and
+to response times.
 """
 _PACED: Final = 0.95
 """Like `_ALONE`, for a client that knows the quota and is not known to share it. This client keeps to the rate, so a
@@ -86,7 +86,7 @@ def fitting(mutations: Sequence[int], tokens: float = math.inf) -> int:
     """Return how many of the topics fit into one request and into a bucket with this many tokens.
 
     The last topic may exceed the tokens, because a broker accepts a topic until the bucket is below 0 (KIP-599). The
-    result is therefore at least 1.
+    result is therefore at least 1, unless `mutations` is empty.
     """
     count, total = 0, 0
     for each in mutations[:MOST_ITEMS]:
@@ -123,11 +123,12 @@ class MutationPace:
     # The maximum number of topics in a request; the number of accepted requests after which a learned rate rises.
     _allowed: int = field(init=False, default=_FIRST)
     _trust: int = field(init=False, default=_TRUST)
-    # `_shared` is True if other clients share the bucket. `_ours` are our recent mutations in `_span` seconds.
+    # `_shared` is True if other clients share the bucket. `_ours` counts this client's recent mutations, in `_span`
+    # seconds.
     _shared: bool = field(init=False, default=False)
     _ours: float = field(init=False, default=0.0)
     _span: float = field(init=False, default=0.0)
-    # True if this request takes its turn; the time when the last request was sent; the mean duration of a request.
+    # True if this request waits for a turn; the time when the last request was sent; the mean duration of a request.
     _in_turn: bool = field(init=False, default=False)
     _asked: float = field(init=False, default=0.0)
     _request: float = field(init=False, default=0.0)
@@ -251,16 +252,11 @@ class MutationPace:
     def _turn(self, now: float, mutations: int) -> float:
         """Return when to send, in seconds after `_zero`: the next moment of 0 tokens, plus the wait for a turn.
 
-        The wait has two parts. First, the client lets a random number of topics of other clients go first, and waits
-        one topic's time for each. A client with a smaller share lets more topics go first, so it sends fewer requests.
-        Second, the client waits for its place within one topic's time. A client with a smaller share has an earlier
-        place, so it is first when it sends. It keeps this place when it lets others go first, because the next moment
-        of 0 tokens then comes one topic's time later. If there are many clients, fewer requests are rejected than
-        without these waits.
-
-        Example: twenty clients have a twentieth of the bucket each. Each client lets 0 to 4 topics go first, and its
-        place is at 0.2 of a topic's time. A client with a quarter of that share lets 0 to 8 topics go first, and its
-        place is at 0.1.
+        The client waits for its place within the time of one topic. Each topic of another client delays the next moment
+        of 0 tokens by the time of one topic, so a client that lets others go first keeps its place. A client with a
+        smaller share lets more topics of others go first, sends fewer requests, and is first when it sends. With many
+        clients, fewer requests are rejected. Example: twenty clients with a twentieth each are all at 0.2 of a topic's
+        time, and let 0 to 4 topics go first. A client with a quarter of that share is at 0.1 and lets 0 to 8 go first.
 
         If a topic takes longer than the bucket takes to fill, no client lets a topic of others go first, because a full
         bucket loses tokens.

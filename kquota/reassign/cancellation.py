@@ -47,8 +47,8 @@ class Cancellation:
 def cancellable(cluster: MoveCluster, runs: Runs, plan: Plan, *, force: bool) -> Cancellable:
     """Return the running moves of the plan, after a check that they can be cancelled.
 
-    Raises Refused if the cancellation would leave too few replicas in sync, unless `force` is set. Includes moves that
-    only add replicas, which Kafka's tool from 3.7 to 4.0 does not cancel.
+    The result includes moves that only add replicas, which Kafka's tool from 3.7 to 4.0 does not cancel. Raises Refused
+    if the cancellation would leave too few replicas in sync, unless `force` is set.
     """
     found = cluster.snapshot(plan.topics)
     active = {name: now for name in plan.targets if (now := found.partitions.get(name)) is not None and now.moving}

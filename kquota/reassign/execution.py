@@ -61,18 +61,18 @@ def carry_out(
     between: Callable[[], AbstractContextManager[None]] = nullcontext,
     wait: Callable[[float], None] | None = None,
 ) -> Execution:
-    """Record, throttle and start the prepared moves. List entries and rates are set before the moves (KIP-73).
+    """Record, throttle and start the prepared moves. List entries and rates are set before the moves start (KIP-73).
 
     Returns when all moves are submitted, or when another process has ended the run. `report` receives messages about
     waiting partitions and the reasons to wait. While `hold_back` returns a reason, no further wave is submitted.
     `noted` adds readings to the record before a wave. Each wait for the next wave is inside a `between` block, in which
     other processes may change the run. `wait` replaces the clock's sleep in this block. Moves between log dirs start
-    last, within `timeout` seconds, because a broker creates a submitted replica only after a while. A second call
-    changes nothing except a rate that differs.
+    last, because a broker creates a submitted replica only after a while. kquota waits at most `timeout` seconds until
+    they begin. A second call changes nothing except a rate that differs.
 
-    Raises Refused or the error of the cluster if a step failed and every write was undone, Incomplete if a setting is
-    still set, and Unknown if a write did not become visible. Raises Refused if another kquota undoes the run, and Busy
-    if another process has taken over the lock.
+    Raises Refused, Conflict or Unreachable if a step failed and every write was undone. Raises Incomplete if the run
+    stays open after an error, and Unknown if a write did not become visible. Raises Refused if another kquota has begun
+    or stopped undoing the run, and Busy if another process has taken over the lock.
     """
     run, world = prepared.run, prepared.world
     if run is None:
@@ -182,7 +182,7 @@ def _stays_open(world: World, run: Run) -> tuple[str, ...]:
 def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
     """Restore the throttle of ended moves, and submit moves that now fit.
 
-    Raises Refused if no move of the run is under way and no move fits.
+    Raises Refused if no move of the run is under way and no move fits, and the errors of `_submit` and `_handed_over`.
     """
     found = world.cluster.snapshot(run.goal.topics)
     again = recreated(run, found.topic_ids)
@@ -215,7 +215,8 @@ def _handed_over(
 ) -> Run:
     """Record that these partitions were submitted.
 
-    Raises Incomplete if the cluster refused a partition, or if the record cannot be written (for example: disk full).
+    Raises Incomplete if the cluster refused a partition, or if the record cannot be written, for example because the
+    disk is full. Raises Busy if another process has taken over the lock.
     """
     try:
         run = record(world, run, replace(run, handed_over=run.handed_over | todo.keys()))

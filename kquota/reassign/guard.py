@@ -1,4 +1,4 @@
-"""Checks before anything is written: they refuse a move that cannot work."""
+"""The checks before the first write, which refuse a move that cannot work."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ def check_return(
 ) -> None:
     """Raise Refused if a cancellation would leave a partition with too few replicas in sync (KAFKA-14424).
 
-    Without a live replica in sync, the partition has no leader. With fewer than min.insync.replicas, it rejects writes
-    with acks=all. A cancellation that keeps all live in-sync replicas, and at least one, is not refused, because it
-    makes nothing worse.
+    Without a live replica in sync, the partition has no leader. With fewer than min.insync.replicas, the leader rejects
+    writes with acks=all. A cancellation that keeps every live in-sync replica, if there is one, is not refused, because
+    it makes nothing worse.
     """
     for name, now in going_back.items():
         in_sync = {broker for broker in now.isr if broker in found.alive}

@@ -21,8 +21,8 @@ _STEP: Final = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """The replicas that have `begun` to move now, those that brokers `refused`, and those that are still `waiting` at
-    the timeout, with the reasons.
+    """The replicas that have `begun` to move now, those that brokers `refused` (with the errors), and those that are
+    still `waiting` at the timeout (with the reasons).
 
     Replicas that were already in their log dir, or already moving there, are in none of these groups.
     """
@@ -67,9 +67,9 @@ def start(
     """Ask brokers to move every wanted replica into its log dir, and wait up to `timeout` seconds until all moves
     begin.
 
-    A second call changes nothing, because replicas that are in place or moving are not requested again. The wait
-    includes replicas that do not exist yet, but ends if only replicas of silent brokers are left. `before` is the
-    reading of `check`. Replicas that were already moving in this reading do not count as begun.
+    A second call changes nothing, because replicas that are in their log dir, or moving to it, are not requested again.
+    The wait includes replicas that do not exist yet, but ends if only replicas of silent brokers are left. `before` is
+    the reading of `check`. Replicas that were already moving in this reading do not count as begun.
     """
     return _ask(dirs, clock, wanted.keys(), lambda reading: log_dirs.unasked(wanted, reading), timeout, before)
 
@@ -77,8 +77,8 @@ def start(
 def cancel(dirs: ReplicaDirs, clock: Clock, wanted: Wanted, timeout: float = TIMEOUT) -> Started:
     """Stop the running copies of the wanted replicas, whatever their target. Each replica stays in its log dir.
 
-    This is Kafka's --cancel. In the result, `begun` has the copies that were stopped. A copy that ends in the meantime
-    is in none of the groups.
+    This is Kafka's --cancel. In the result, `begun` has the copies that were stopped. A copy that ends before kquota
+    stops it is in none of the groups.
     """
     return _ask(dirs, clock, wanted.keys(), lambda reading: log_dirs.back(wanted, reading), timeout, None)
 
@@ -91,7 +91,7 @@ def _ask(
     timeout: float,
     before: LogDirReading | None,
 ) -> Started:
-    """Request the remaining moves after each new reading, until none remain or the time is up."""
+    """Send the remaining requests after each reading, until none remain for brokers that answer or the time is up."""
     give_up = clock.monotonic() + timeout
     refused: dict[ReplicaId, KquotaError] = {}
     reading = dirs.read(replicas)

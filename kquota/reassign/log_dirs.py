@@ -52,7 +52,7 @@ class LogDirReading:
     silent: Mapping[BrokerId, str] = field(default_factory=dict)
 
     def place(self, replica: ReplicaId) -> Place:
-        """Return the place of the replica. It is empty if the broker does not have the replica, or did not answer."""
+        """Return the place of the replica, or an empty place if the broker did not report the replica."""
         return self.places.get(replica, NOWHERE)
 
     def after(self, newer: LogDirReading, asked: Collection[ReplicaId]) -> LogDirReading:
@@ -87,7 +87,10 @@ class LogDirStatus:
 
 
 def of(plan: Plan, partitions: Collection[TopicPartition] | None = None) -> dict[ReplicaId, str]:
-    """Return the log dirs that the plan names, as a broker writes them, for `partitions` or for all (None)."""
+    """Return the log dirs that the plan names, for `partitions` or for all partitions (None).
+
+    Trailing slashes are removed, because brokers report log dirs without them.
+    """
     return {
         replica: path.rstrip("/") or "/"
         for replica, path in sorted(plan.log_dirs.items())
@@ -96,7 +99,7 @@ def of(plan: Plan, partitions: Collection[TopicPartition] | None = None) -> dict
 
 
 def replicas(plan: Plan) -> tuple[ReplicaId, ...]:
-    """Return every replica of the plan. The rollback plan needs the log dir of each."""
+    """Return every replica of the plan. The rollback plan needs the log dir of each replica."""
     return tuple((partition, broker) for partition, target in plan.targets.items() for broker in target)
 
 
@@ -120,7 +123,7 @@ def unsettled(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
 
 
 def unasked(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
-    """Return the wanted replicas that will not be in their log dir without a request to their broker."""
+    """Return the wanted replicas that are neither in their wanted log dir nor on the way to it."""
     return {
         replica: path
         for replica, path in wanted.items()
@@ -148,7 +151,7 @@ def check(wanted: Wanted, reading: LogDirReading) -> None:
         if broker not in reading.dirs:
             continue
         here = reading.dirs[broker]
-        # Only replicas that must move are checked, because a log dir that accepts no replica can keep its own.
+        # Only replicas that must move are checked, because a log dir that accepts no new replica keeps its replicas.
         if path not in here:
             raise Refused(
                 f"{partition}: broker {broker} has no log dir {path} (it has: {', '.join(sorted(here)) or 'none'}). "
@@ -223,8 +226,8 @@ def _progress(state: LogDirState, *, moving: bool, held: bool) -> Progress:
 def must_have_brokers(plan: Plan) -> None:
     """Raise Invalid, in the words of Kafka 2.8, for a plan with log dirs. Call this if kquota uses only ZooKeeper.
 
-    Without brokers, nothing could be checked, moved or verified, and a replica could end in a log dir that the plan
-    does not allow.
+    Without a connection to the brokers, kquota cannot check, move or verify log dirs, so a replica could end in a log
+    dir that the plan does not allow.
     """
     if plan.log_dirs:
         (partition, broker), path = next(iter(sorted(plan.log_dirs.items())))
@@ -241,7 +244,7 @@ def throttle_set(rate: ByteRate) -> str:
 
 
 def started_lines(moves: Wanted) -> str:
-    """Return the last lines of --execute, also used by --cancel. Kafka ends each line with a space."""
+    """Return the last lines of --execute, which --cancel also prints. Kafka ends each line with a space."""
     return "\n".join(
         f"Successfully started moving log directory to {moves[partition, broker]} for replica {partition} "
         f"with broker {broker} "
@@ -250,7 +253,7 @@ def started_lines(moves: Wanted) -> str:
 
 
 def timed_out(waiting: Collection[ReplicaId], what: str = "started") -> str:
-    """Return the line for replicas that did not begin in time. With `what` = `started`, this is Kafka's line."""
+    """Return the line for moves that were not `what` (`started` as in Kafka, or `cancelled`) in time."""
     plural = "" if len(waiting) == 1 else "s"
     names = ",".join(map(_name, sorted(waiting, key=_in_order)))
     return f"Timed out before log directory move{plural} could be {what} for: {names}"

@@ -1,4 +1,4 @@
-"""The moves of a plan, given the current replicas: sources, destinations, the throttle that they need, and the work."""
+"""The moves from the current replicas to a plan: their sources, destinations, throttle entries and work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Replicas = tuple[BrokerId, ...]
 class PartitionReplicas:
     """The replicas of a partition. During a move, `replicas` has the old and the new replicas (KIP-455).
 
-    `leader` is None if the partition has none.
+    `leader` is None if the partition has no leader.
     """
 
     replicas: Replicas
@@ -104,7 +104,7 @@ def list_entries(moving: Iterable[Move]) -> dict[Setting, tuple[str, ...]]:
 
 
 def throttled_brokers(moving: Iterable[Move]) -> tuple[BrokerId, ...]:
-    """Return every broker that sends or receives a copy, sorted."""
+    """Return every broker that may send or receive a copy, sorted."""
     return tuple(sorted({b for move in moving if move.destinations for b in (*move.sources, *move.destinations)}))
 
 
@@ -117,10 +117,10 @@ def carried(
 ) -> Work:
     """Return the work of `moving`: the same sums as in the Spark job (`spark.estimate`). A test compares both.
 
-    `sizes` are the bytes of the leaders, `writes` are bytes per second. A partition that is missing from `sizes` counts
-    as 0 bytes. A partition that is missing from `writes` has an unknown rate. A partition without a leader is left out,
-    because it cannot be copied. `left` has the bytes that running copies still need. All other copies count with the
-    size of their leader.
+    `sizes` are the bytes of each partition's leader, `writes` are bytes per second. A partition that is missing from
+    `sizes` counts as 0 bytes. A partition that is missing from `writes` has an unknown rate. A partition without a
+    leader is left out, because it cannot be copied. `left` has the bytes that running copies still need. A copy without
+    a known value in `left` counts with the size of its leader.
     """
     keep_up: defaultdict[int, list[float | None]] = defaultdict(list)
     links: defaultdict[tuple[BrokerId, BrokerId], list[TopicPartition]] = defaultdict(list)
@@ -132,7 +132,7 @@ def carried(
         followers = sum(broker in move.sources and broker != now.leader for broker in now.isr)
         keep_up[now.leader].append(0.0 if not followers else None if w is None else w * followers)
         for broker in move.destinations:
-            if broker == now.leader:  # because a new replica caught up and was elected
+            if broker == now.leader:  # this new replica caught up and was elected
                 continue
             links[now.leader, broker].append(move.partition)
     return work(

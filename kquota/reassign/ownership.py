@@ -1,4 +1,4 @@
-"""Recognizes the throttle entries of a plan's own move on a host without a record of the run."""
+"""Recognizes the list entries that the moves of a plan have set, on a host without a record of the run."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def proven_removals(
     in T, and all other brokers of T are leaders. A throttle of whole topics has `*` or the same replicas on both
     lists, so it never matches.
 
-    For a `cancelled` move, S is also known, and the entries must be exactly those of this move. Entries that differ
-    stay set, because the throttle of a move that is about to be submitted looks the same. A list that becomes empty is
-    unset, because its previous value is unknown.
+    For a `cancelled` move, S is also known, and the entries must be exactly those of this move. Other entries stay set,
+    because they may belong to a move that is about to be submitted. A list that becomes empty is unset, because its
+    previous value is unknown.
     """
     changes = []
     for topic in sorted({name.topic for name in (*done, *cancelled)}):

@@ -19,7 +19,7 @@ from kquota.reassign.strict_json import Value, brief, cut, repeated
 from kquota.terms import HIGHEST_ID, BrokerId, ReplicaId, TopicPartition, wrong_topic_name
 
 ANY: Final = "any"
-"""The word in place of a log dir in a plan. It means that the broker chooses the log dir."""
+"""The value in `log_dirs` of a plan that lets the broker choose the log dir."""
 _ANY_TOO: Final = f',"{ANY}"'
 _FIELDS: Final = ("topic", "partition", "replicas", "log_dirs")
 _KNOWN: Final = frozenset(_FIELDS)
@@ -51,7 +51,7 @@ class Plan:
         return "".join(self.pieces())
 
     def pieces(self) -> Iterator[str]:
-        """Yield the text in pieces, because the text of 100,000 partitions has 9 MB, and each copy as much again."""
+        """Yield the text in pieces, because the text of 100,000 partitions has 9 MB, and each copy needs 9 MB more."""
         names = {topic: json.dumps(topic) for topic in self.topics}
         before = '{"version":1,"partitions":['
         for (topic, number), replicas in self.targets.items():
@@ -80,7 +80,7 @@ def run_id(plan: Plan, time: datetime) -> str:
 
 
 def plan_hash(plan: Plan) -> str:
-    """Return a hash of the targets of `plan`, 12 hexadecimal digits. It does not depend on the log dirs."""
+    """Return a hash of the targets of `plan` as 12 hexadecimal digits. The hash does not depend on the log dirs."""
     digest = hashlib.sha256()
     for piece in Plan(targets=plan.targets).pieces():
         digest.update(piece.encode())
@@ -139,7 +139,7 @@ def parse(text: str, where: str, warn: Callable[[str], None] = lambda _: None) -
             raise partitions.item(n).wrong(f"Partition reassignment contains duplicate topic partitions: {partition}")
         targets[partition] = replicas
         log_dirs.update(chosen)
-        entries[n] = None  # frees its memory, because a plan may have a million entries
+        entries[n] = None  # free the memory of the entry, because a plan may have a million entries
     if unread:
         fields = cut(", ".join(map(json.dumps, sorted(unread))))
         warn(f"{where}: kquota and Kafka ignore {fields}. Check the spelling of each field")
@@ -215,7 +215,9 @@ def plain_entry(entry: dict[str, Any], topics: dict[str, str]) -> _Target | dict
 
 
 def _target(entry: Value, unread: set[str]) -> _Target:
-    """Return the target of any entry. Raises Invalid with the reason. Adds unused fields to `unread`."""
+    """Return the target of any entry, and add the names of unknown fields to `unread`. Raises Invalid with the
+    reason.
+    """
     unread |= entry.fields().keys() - set(_FIELDS)
     topic = entry.field("topic")
     name = topic.text()

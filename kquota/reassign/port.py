@@ -72,7 +72,8 @@ class MoveCluster(Protocol):
         """Return the dynamic value of each setting, or None if it is unset. Static and default values do not count.
 
         A setting of a topic that does not exist is unset. A setting of a dead broker is unknown, not unset, so it is
-        absent from the answer. A read may still show the value before the last write (KRaft: for 0.3 s).
+        absent from the answer, except over ZooKeeper. A read may still show the value before the last write (KRaft: for
+        0.3 s).
         """
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
@@ -91,7 +92,7 @@ class MoveCluster(Protocol):
 
         On KRaft the controllers accept them, and the broker reads them when it starts. Returns the error of each
         setting whose write failed or is uncertain, also for settings of live brokers. Raises Unreachable if no
-        controller answers within 15 s, and Refused if the controllers do not accept this client.
+        controller answers or the cluster runs on ZooKeeper, and Refused if the controllers do not accept this client.
         """
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
@@ -168,7 +169,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlteredLogDirs:
-    """The answers of brokers to a request for other log dirs. Replicas in neither group are moving or in place.
+    """The answers of brokers to a request for log dirs. Replicas in neither group are in the log dir or moving to it.
 
     `absent` are replicas that their broker does not have yet. The broker remembers the request until it restarts, and
     creates the replica in the requested log dir.
@@ -188,7 +189,7 @@ class ReplicaDirs(Protocol):
         """
 
     def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
-        """Ask the broker of each replica to move it into this log dir, under the throttle of the broker.
+        """Ask the broker of each replica to move the replica into the given log dir, under the broker's throttle.
 
         A request for the current log dir of a replica ends its copy. The errors are Refused if the broker refuses,
         Unknown if its answer was lost, and Unreachable if the broker could not be asked.

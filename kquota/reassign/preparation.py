@@ -50,8 +50,8 @@ class Prepared:
     """A plan that passed every check. Nothing is written yet. `changes` are the first writes.
 
     `known` is the open run of this plan, or None. `run` is None if there is nothing to do. `wave` has the moves to
-    submit first, including moves that are already running. `log_dirs` has the wanted log dirs of replicas that are not
-    settled there, according to `reading`. `applied` are the options, without a throttle that would have no effect on
+    submit first, including moves that are already running. `log_dirs` has each replica that was not yet in its wanted
+    log dir in `reading`, with this log dir. `applied` are the options, without throttles that would have no effect on
     this plan.
     """
 
@@ -138,10 +138,12 @@ def prepare_again(
 
 
 def _confirmed(cluster: MoveCluster, clock: Clock, plan: Plan, found: Snapshot, began: float) -> Snapshot:
-    """Return the first snapshot that shows the same replicas as the previous snapshot. kquota read `found` at `began`.
+    """Return the first snapshot that shows the same replicas as the previous snapshot, beginning with `found`, which
+    was read at `began`.
 
     The replicas become the rollback plan. Right after a move, a broker may show old and new replicas together, so two
-    snapshots are `stale_seconds` apart. Raises Refused if the replicas change in every snapshot.
+    snapshots are `stale_seconds` apart. If `stale_seconds` is 0, `found` is enough. Raises Refused if the replicas
+    change in every snapshot.
     """
     if not cluster.stale_seconds:
         return found
@@ -213,7 +215,7 @@ def _prepared(
 
 
 def _applied(asked: Asked, moving: Sequence[Move], unsettled: Mapping[ReplicaId, str]) -> Asked:
-    """Return the options without a throttle that has no effect, because the run must not record such a throttle."""
+    """Return the options without throttles that would have no effect, because the run must not record them."""
     copies = any(move.destinations for move in moving)
     return replace(
         asked,
@@ -278,7 +280,7 @@ def _check(cluster: MoveCluster, moving: Sequence[Move], found: Snapshot, asked:
 def _limits(
     moving: Sequence[Move], with_dirs: Sequence[BrokerId], found: Snapshot, asked: Asked, run: Run
 ) -> tuple[dict[Setting, tuple[str, ...]], tuple[str, ...]]:
-    """Return the rates to set, and a note for each broker that gets no rate."""
+    """Return the rates to set, and a note for each dead broker whose replication rates cannot be set."""
     limits: dict[Setting, tuple[str, ...]] = {}
     notes: tuple[str, ...] = ()
     if asked.throttle is not None:
@@ -287,8 +289,8 @@ def _limits(
         settings = [Setting.of_broker(broker, key) for broker in alive for key in REPLICATION_RATES]
         limits |= {setting: (str(run.rate_on(setting)),) for setting in settings}
         notes = tuple(
-            f"broker {broker} is not alive, so kquota sets no rate on it. If it starts during the move, it sends "
-            "copies without a throttle"
+            f"broker {broker} is dead, so kquota sets no throttle rate on it. If it starts during the move, it can "
+            "send copies without a throttle"
             for broker in brokers
             if broker not in found.alive
         )

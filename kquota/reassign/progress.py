@@ -12,7 +12,7 @@ from kquota.terms import TopicPartition
 
 
 class Progress(enum.Enum):
-    """The state of a partition: done as planned, in progress (from any client), or ended with other replicas."""
+    """The state of a partition: done as planned, in progress (for any client), or ended with other replicas."""
 
     DONE = "done"
     IN_PROGRESS = "in progress"
@@ -32,7 +32,7 @@ class PartitionStatus:
 def statuses(
     plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas], running: Collection[TopicPartition]
 ) -> tuple[PartitionStatus, ...]:
-    """Return one status for each partition of the plan, in its order."""
+    """Return one status for each partition of the plan, in the order of the plan."""
     return tuple(_status(name, target, partitions.get(name), name in running) for name, target in plan.targets.items())
 
 

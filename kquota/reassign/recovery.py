@@ -34,7 +34,7 @@ class Recovery:
 
 
 def state(run: Run, found: Snapshot) -> RunState:
-    """Return the state of the run. `found` must include the topics of its plan."""
+    """Return the state of the run. `found` must include the topics of the run's plan."""
     if run.finished is not None:
         return RunState.FINISHED
     if run.aborting:

@@ -109,7 +109,9 @@ class Run:
         return PAUSED_RATE if self.paused else self.rate
 
     def rate_on(self, setting: Setting) -> ByteRate | None:
-        """Return the value of `setting`, a rate of one broker, in bytes per second, or None without a throttle."""
+        """Return the value that the run sets for `setting`, a rate of one broker, in bytes per second. None without a
+        throttle.
+        """
         if self.paused and setting.key == FOLLOWER_RATE:
             return PAUSED_RATE
         return self.broker_rates.get(setting, self.rate)
@@ -148,12 +150,12 @@ def with_rate_changes(run: Run, before: Run, at: datetime, by: str, reason: str 
 
 
 def others_than(run: Run | None, unfinished: Sequence[Run]) -> tuple[Run, ...]:
-    """Return the unfinished runs except this one, in their order. Without a run, return all of them."""
+    """Return the unfinished runs except `run`, in the same order. Without a run, return all of them."""
     return tuple(other for other in unfinished if run is None or other.id != run.id)
 
 
 def held(runs: Sequence[Run], setting: Setting) -> tuple[Taken, ...]:
-    """Return the values that the runs have set for one setting, in their order."""
+    """Return what each of `runs` has taken for one setting, in the order of `runs`."""
     return tuple(run.taken[setting] for run in runs if setting in run.taken)
 
 
@@ -194,7 +196,7 @@ def repeat_changes(run: Run, now: Mapping[Setting, str | None], others: Sequence
 
 
 def part_of(run: Run, ended: Collection[TopicPartition]) -> Run:
-    """Return the run with only its list entries of partitions that have `ended`. These can be restored early.
+    """Return the run with only its list entries of partitions that have `ended`. These can be removed early.
 
     Rates, and an entry for a whole topic, are needed until the last partition has ended.
     """
@@ -208,7 +210,7 @@ def part_of(run: Run, ended: Collection[TopicPartition]) -> Run:
 
 
 def without_values(run: Run, released: Mapping[Setting, Taken]) -> Run:
-    """Return the run without the values in `released`, which are restored."""
+    """Return the run without the values in `released`, which kquota has already restored."""
     taken = dict(run.taken)
     for setting, freed in released.items():
         ours = tuple(value for value in taken[setting].ours if value not in freed.ours)
@@ -237,7 +239,7 @@ def recreated(run: Run, topic_ids: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def on_new_topics(run: Run, topic_ids: Mapping[str, str], back: Plan) -> Run:
-    """Return the run as it continues after topics were recreated. `back` has the rollback replicas of these topics."""
+    """Return the run that continues after topics were recreated. `back` has the rollback replicas of these topics."""
     recreated_topics = recreated(run, topic_ids)
     if not recreated_topics:
         return run
@@ -284,7 +286,7 @@ def _replaces(change: Change, every: Sequence[Taken], mine: Taken) -> bool:
 
 
 def passing_on(run: Run, now: Mapping[Setting, str | None], other: Run) -> Run:
-    """Return the open run `other` with the rates of `run` that it must now restore in place of `run`."""
+    """Return the open run `other`, which takes over the rates that it shares with the ended `run`."""
     shared = {
         setting: passed_on(run.taken[setting], now[setting], taken)
         for setting, taken in other.taken.items()

@@ -21,7 +21,7 @@ class RunningCopy:
 def running_copies(
     running: Mapping[TopicPartition, PartitionReplicas], log_dirs: Iterable[LogDir]
 ) -> dict[ReplicaId, RunningCopy]:
-    """Return the copy to each replica that a running move adds. A new replica that already leads is left out.
+    """Return the copy to each replica that a running move adds. A new replica that is already the leader is left out.
 
     `log_dirs` must include the details: offsets and leaders.
     """

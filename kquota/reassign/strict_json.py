@@ -22,7 +22,7 @@ _LONGEST_NUMBER: Final = 4000
 _SMALL: Final = 1_000_000
 """The length, in characters, up to which the memory of the values is not checked."""
 _MEMORY: Final = 8
-"""The maximum number of bytes of memory for each byte of a long document, including its text."""
+"""The maximum number of bytes of memory for each byte of a long document, including the text itself."""
 _MOST_KEPT: Final = 100
 """The maximum number of objects that are kept although they could not be shortened. These include the first invalid
 objects, which the error message names.
@@ -60,7 +60,7 @@ class Value:
         return self.value
 
     def field(self, name: str, default: object = None) -> Value:
-        """Return one field, or `default` if the field is missing. Raises Invalid without a default, and as `fields`
+        """Return one field, or `default` if the field is missing. Raises Invalid if both are missing, and as `fields`
         does.
         """
         fields = self.fields()
@@ -70,7 +70,7 @@ class Value:
         return Value(fields.get(name, default), self.where, self.example, path)
 
     def list(self) -> list[object]:
-        """Return the bare items. Raises Invalid if the value is not a list."""
+        """Return the items without their places. Raises Invalid if the value is not a list."""
         if not isinstance(self.value, list):
             raise self.wrong(f"must be a list, but is {_kind(self.value)}")
         return self.value
@@ -107,11 +107,11 @@ class Value:
 
 
 def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Value:
-    """Parse a JSON document. Raises Invalid with a message that begins with `where`, then line and column if there is
-    one place.
+    """Parse a JSON document. Raises Invalid with a message that begins with `where`, then line and column if the error
+    has a position.
 
     `shorten` receives every object, inner ones first, and returns a replacement that needs less memory, or the object
-    if it is not a valid entry. `root` is a key of the document itself, which `shorten` leaves as it is.
+    if it is not a valid entry. `root` is a key of the outermost object. `shorten` must return that object unchanged.
     """
     if not text.strip():
         raise Invalid(f"{where}: is empty. Example: {example}")
@@ -137,7 +137,7 @@ def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Va
         else:
             value = cast(object, counted_json.decode(text, decoder, _most_memory(text)))
     except counted_json.TooMuchMemory:
-        wrong = "is not a list of objects, and is too long for anything else"
+        wrong = "is too long for a document without a list of objects"
         raise Invalid(f"{where}: {wrong}. Example: {example}") from None
     except json.JSONDecodeError as error:
         raise Invalid(f"{where}: {place(text, error.pos)}: {_not_json(text, error)}") from error

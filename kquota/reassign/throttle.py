@@ -13,7 +13,7 @@ from kquota.terms import EVERY_REPLICA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """The value `prior` that other clients had set last, and the list entries or rates (`ours`) that the run wrote."""
+    """The last value of other clients (`prior`, None if unset), and the list entries or rates of the run (`ours`)."""
 
     setting: Setting
     prior: str | None
@@ -23,7 +23,7 @@ class Taken:
 def take(
     setting: Setting, now: str | None, wanted: tuple[str, ...], mine: Taken | None, others: Sequence[Taken]
 ) -> Taken:
-    """Return the values of a setting that a run takes. It does not take values that another client has set.
+    """Return the values of a setting that a run takes. A run does not take values that another client has set.
 
     `mine` are the values that the run took before, and `others` are the values that other unfinished runs hold, oldest
     first. The run also takes an entry or a rate that one of these runs set, so that the last of the runs restores it.
@@ -37,7 +37,7 @@ def take(
         added: tuple[str, ...] = (EVERY_REPLICA,) if EVERY_REPLICA in held else ()
     else:
         added = tuple(value for value in wanted if value not in present or value in held)
-    # A kquota that died while it unset a list may have left it empty. An empty list is not a prior value.
+    # A kquota that died while unsetting a list may have left the list empty. An empty list is not a prior value.
     emptied = setting.is_list and now == ""
     holders = [t for t in (*((mine,) if mine else ()), *others) if present & set(t.ours) or (emptied and t.ours)]
     prior = holders[0].prior if holders else now
@@ -68,8 +68,8 @@ def restored_value(taken: Taken, now: str | None, others: Sequence[Taken]) -> st
 def passed_on(taken: Taken, now: str | None, other: Taken) -> Taken:
     """Return the values of a rate that the unfinished run `other` holds after the run of `taken` has ended.
 
-    They include the values of the ended run, even if `now` is another value, because a stale read does not show the
-    last write. For a list, the result is `other`.
+    These values include the values of the ended run, even if `now` is another value, because a stale read does not show
+    the last write. For a list, the result is `other`.
     """
     if taken.setting.is_list:
         return other
@@ -85,7 +85,7 @@ def changed_by_another(taken: Taken, now: str | None, others: Sequence[Taken]) -
 
 
 def repeated(taken: Taken, now: str | None, others: Sequence[Taken]) -> Change | None:
-    """Return a write of the current value if a read without the values of the run may be stale, otherwise None."""
+    """Return a change that writes `now` again if `now` lacks the run's values and may be stale, otherwise None."""
     if not _maybe_unseen(taken, now, others) or restored_value(taken, now, others) != now:
         return None
     return Change(setting=taken.setting, before=now, after=now)

@@ -117,10 +117,10 @@ def _replaced(world: World, run: Run, changes: Sequence[Change]) -> tuple[Run, .
 def release(world: World, run: Run, *, close: bool = True, certain: bool = False) -> Released:
     """Restore every value that the run took, lists before rates, and close the run unless something is pending.
 
-    A list without a rate throttles nothing, nor does a rate without a list. Lists are fewer and take effect at once, so
-    they come first. Without `close`, the run stays open and holds nothing. With `certain`, this process wrote all
-    values itself and read them back, so a value that it does not find is not set. If a late write of a kquota that lost
-    the lock may still arrive, this function waits for it and restores again.
+    A list without a rate throttles nothing, nor does a rate without a list. Lists come first, because they are usually
+    fewer and take effect at once. Without `close`, the run stays open and holds nothing. With `certain`, this process
+    wrote all values itself and read them back, so a value that it does not find is not set. If a late write of a kquota
+    that lost the lock may still arrive, this function waits for this write and restores again.
     """
     released = _restore(world, run, certain=certain)
     if world.runs.late_seconds > 0:
@@ -128,7 +128,7 @@ def release(world: World, run: Run, *, close: bool = True, certain: bool = False
         again = _restore(world, run)
         released = replace(again, restored=tuple(dict.fromkeys((*released.restored, *again.restored))))
     if released.pending:
-        # Record only the pending values. A broker may stay dead for long, and later moves may take the restored values.
+        # Record only pending values: a broker may be dead for a long time, and later moves may take restored settings.
         record(world, run, without_values(run, _restored(run, released)))
     else:
         # A closed record keeps the values that the run took, because operators read the record later.
@@ -178,8 +178,8 @@ def _restore(world: World, part: Run, *, certain: bool = False) -> Released:
 def _leave_to(world: World, part: Run, other: Run) -> None:
     """Record that `other` restores the values that it shares with `part`, even if its record does not change.
 
-    The journal of a process that lost the lock may say that `other` has ended. That line only counts if it continues
-    the last version on record, so this process writes the next version.
+    The journal of a process that lost the lock may say that `other` has ended. This end counts only if it follows the
+    last recorded version. kquota therefore writes a new version here.
     """
     if any(taken.ours and setting in part.taken for setting, taken in other.taken.items()):
         world.runs.update(other)
@@ -245,7 +245,7 @@ def _unread_before(change: Change, by: str) -> str:
 
 
 def write(world: World, changes: Sequence[Change]) -> Released:
-    """Make each change if its `before` is still set, lists before rates, and wait until it is visible.
+    """Make each change if the value is still its `before`, lists before rates, and wait until the change is visible.
 
     A change that fails is not retried.
     """

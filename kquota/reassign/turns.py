@@ -45,7 +45,9 @@ class Turns:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Release the lock in this block, and take it again afterwards. Raises Busy or Unreachable if that fails.
+        """Release the lock in this block, and take it again afterwards.
+
+        Raises Busy or Unreachable if kquota cannot take the lock within `patience` seconds.
 
         After an exception in the block, the lock stays released.
         """

@@ -48,8 +48,8 @@ class Verification:
     settings of the run that another client removed although the move needs them. With `clear_all`, `cleared_of` has the
     ids of the open runs whose settings were cleared. With `too_early`, nothing was cleared, because moves are running.
     `unread` are dead brokers with replicas of the plan's topics, whose rates an unrecorded run may have set. `undone`
-    is the run of this plan, if the replicas are elsewhere because it was undone. `unrecorded` is true if the replicas
-    are elsewhere for an unknown reason, because no run of this plan is recorded here.
+    is the run of this plan, if the replicas are elsewhere because this run was undone. `unrecorded` is true if the
+    replicas are elsewhere for an unknown reason, because no run of this plan is recorded here.
     """
 
     statuses: tuple[PartitionStatus, ...]
@@ -82,11 +82,11 @@ def verify(
 ) -> Verification:
     """Read the state of the plan, and restore the values of its run: entries of ended partitions, rates at the end.
 
-    Partitions that ended elsewhere count as ended. Without a recorded run of this plan, kquota removes only list
-    entries that the plan proves to be its own, alone or with the moves that were just `cancelled`. With `preserve`,
-    nothing is written. `clear_all` also removes what Kafka's tool removes: once no move is running anywhere, every rate
-    of every live broker, and the lists of the plan's topics. It also removes the rates of dead brokers with replicas of
-    these topics. Raises Unreachable.
+    Partitions that ended elsewhere count as ended. Without an open run of this plan, kquota removes only list entries
+    that must come from the moves of the plan, or from the moves that were just `cancelled`. With `preserve`, nothing is
+    written. `clear_all` also removes what Kafka's tool removes: once no move is running anywhere, every rate of every
+    live broker, and the lists of the plan's topics. It also removes the rates of dead brokers with replicas of
+    these topics. Raises Unreachable, and Busy or Refused as `Runs` does.
     """
     unfinished = () if preserve else runs.unfinished()
     run = covers(plan, unfinished)
@@ -206,7 +206,7 @@ def _ended(runs: Runs, plan: Plan) -> Run | None:
 def _staying(
     cluster: MoveCluster, plan: Plan, seen: Snapshot, run: Run | None, unfinished: Sequence[Run]
 ) -> dict[Setting, str]:
-    """Return the throttles that stay and that no recorded open run holds.
+    """Return the throttles that stay set and that no recorded open run holds.
 
     For a recorded run, these are its rates. If the run was not `crowded`, rates that have their prior values again are
     left out. Without a recorded run, these are every replication rate of the live brokers and every list of the plan's
@@ -229,7 +229,9 @@ def _staying(
 
 
 def _unread(cluster: MoveCluster, seen: Snapshot) -> tuple[BrokerId, ...]:
-    """Return the brokers of the plan's topics whose rates cannot be read. An unrecorded run may have set them."""
+    """Return the dead brokers with replicas of the plan's topics and unknown rates. An unrecorded run may have set
+    these rates.
+    """
     settings = {Setting.of_broker(broker, LEADER_RATE): broker for broker in _dead(seen)}
     known = cluster.values(list(settings)) if settings else {}
     return tuple(broker for setting, broker in settings.items() if setting not in known)
@@ -252,7 +254,7 @@ def _settled(
 ) -> tuple[tuple[PartitionStatus, ...], Snapshot]:
     """Read the state of the plan. If a move may have begun or ended during the read, read it again.
 
-    A broker on a busy machine shows the end of a move later than `stale_seconds`. When no partition moves any more,
+    A broker on a busy machine may show the end of a move later than `stale_seconds`. When no partition moves any more,
     kquota therefore waits longer if an `expected` partition seems to have ended elsewhere.
     """
     readings = 0
@@ -316,7 +318,7 @@ def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[S
 
 
 def _provable(world: World, plan: Plan, look: _Look, cancelled: Iterable[Move]) -> list[Change]:
-    """Return the changes that remove list entries which the plan alone proves to be its own.
+    """Return the changes that remove list entries which must come from the moves of the plan, or from `cancelled`.
 
     The lists of a topic prove nothing while an open run has entries in them: together with entries of another tool,
     these can look like a move. The partitions of open runs are left out, because their records say what kquota set.
@@ -377,8 +379,8 @@ def _of_released(
 
 
 def _foreign(staying: Mapping[Setting, str], run: Run | None) -> tuple[str, ...]:
-    """Return a note on throttles that stay set and that no recorded open run holds. Empty if a run of the plan is
-    recorded.
+    """Return a note on throttles that stay set and that no recorded open run holds. The result is empty if there are
+    none, or if a run of the plan is recorded.
     """
     if not staying or run is not None:
         return ()

@@ -64,8 +64,8 @@ def wave(
     """Return the moves to submit next, in the order of the plan: as many as fit, and all running moves.
 
     `now` has the lists of the topics to throttle by entries. Topics that are not in `now` need no room in a list.
-    `largest` is the maximum number of bytes in one submission, or None without a limit. `sizes` are the known sizes of
-    partitions.
+    `largest` is the maximum number of bytes in one submission, or None without a limit. A submission of a single move
+    may be larger. `sizes` are the known sizes of partitions.
     """
     rooms = {setting: _Room.of(text) for setting, text in now.items() if setting.is_list}
     load = _Load(limits=limits, sizes=sizes)
@@ -108,7 +108,7 @@ def no_room(full: Setting) -> Refused:
 
 
 def lists_of(moving: Iterable[Move]) -> tuple[Setting, ...]:
-    """Return both lists of every topic with a replica to copy, ordered."""
+    """Return both lists of every topic with a replica to copy, sorted by topic."""
     topics = sorted({move.partition.topic for move in moving if move.destinations})
     return tuple(Setting.of_topic(topic, key) for topic in topics for key in (FOLLOWER_REPLICAS, LEADER_REPLICAS))
 

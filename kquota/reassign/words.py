@@ -24,7 +24,7 @@ NONE_CANCELLED: Final = "None of the specified partition reassignments are activ
 
 
 def generated(current: Plan, proposed: Plan) -> str:
-    """Return the output of --generate. From 4.2 on, `current` has the log dir of every replica."""
+    """Return the output of --generate. As in Kafka from 4.2 on, `current` has the log dir of every replica."""
     return (
         f"Current partition replica assignment\n{current.text()}\n\n"
         f"Proposed partition reassignment configuration\n{proposed.text()}"
@@ -66,7 +66,9 @@ def started(partitions: Collection[TopicPartition]) -> str:
 
 
 def failed(errors: Mapping[TopicPartition, str]) -> str:
-    """Return the partitions that the cluster refused to move, with reasons. Kafka's lines are joined into one error."""
+    """Return one error for all partitions that the cluster refused to move, with reasons. Kafka prints a line for each
+    partition.
+    """
     return f"Error reassigning partition(s): {_errors(errors)}"
 
 

@@ -53,7 +53,7 @@ def bytes_in(rates: Sequence[float]) -> BytesIn:
 def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
     """Parse texts like `3=12MB/s` into the rate of each broker.
 
-    Raises Invalid for another form and for a broker that is given twice.
+    Raises Invalid for a text of another form, for an invalid rate, and for a broker that is given twice.
     """
     rates: dict[BrokerId, BytesIn] = {}
     for text in texts:
@@ -72,9 +72,10 @@ def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
 def parse(text: str, where: str) -> dict[BrokerId, BytesIn]:
     """Parse the text of a file into the rate of each broker.
 
-    The file is CSV with a header, a JSON object by broker, a JSON list of rows, or an answer of Prometheus' HTTP API:
-    `/api/v1/query` (one value for each broker) or `/api/v1/query_range` (the mean and the percentiles of its values).
-    Raises Invalid with a message that begins with `where`, the name of the file.
+    The file is CSV with a header, a JSON object with broker ids as keys, a JSON list of rows, or an answer of the HTTP
+    API of Prometheus: `/api/v1/query` (one value for each broker) or `/api/v1/query_range` (the mean and the
+    percentiles of the values of each broker). Raises Invalid with a message that begins with `where`, the name of the
+    file.
     """
     if not text.strip():
         raise Invalid(f"{where}: is empty. {_CSV}")

@@ -12,7 +12,7 @@ from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import TopicPartition
 
 MOST: Final = 2**63 - 1
-"""The maximum number of bytes that a column can hold. A larger result counts as unknown."""
+"""The maximum number of bytes in a column of the Spark job. A larger result counts as unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +59,8 @@ def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
 def _starts(before: ReplicaReading, now: ReplicaReading) -> tuple[int | None, int | None]:
     """Return the first offset on disk in the current and in the earlier reading.
 
-    The start offset replaces an unknown local start offset of the earlier reading. It is never above the local start
-    offset, which only increases. Two equal offsets therefore still mean that no record was deleted.
+    The start offset replaces an unknown local start offset of the earlier reading. The start offset is never above the
+    local start offset, which only increases. Two equal offsets therefore still mean that no record was deleted.
     """
     if now.local_start_offset is None:
         return now.start_offset, before.start_offset
@@ -74,7 +74,7 @@ def write_rates(
     """Return the bytes per second written to each partition that has a leader in the second of two detailed readings.
 
     `seconds` is the time between the readings. `grown` calculates the written bytes from the log of the current leader.
-    The rate is None, not 0, if it is unknown, for example because the leader did not report its local start.
+    The rate is None, not 0, if it is unknown, for example because the leader did not report its local start offset.
     """
     leaders = {
         (log_dir.broker, replica.partition): replica

@@ -76,8 +76,8 @@ class Listing:
     def of(self, asked: str | None) -> Listing:
         """Return the listing of the cluster `asked`, or of the only cluster if `asked` is None.
 
-        `rolled` and `late` still cover all clusters.
-        Raises Invalid for an empty history, for an unknown cluster, and for several clusters without `asked`.
+        `rolled` and `late` still cover all clusters. Raises Invalid for an empty history, for an unknown cluster, and
+        for several clusters without `asked`.
         """
         cluster = chosen(self.clusters(), asked)
         return replace(
@@ -144,7 +144,7 @@ def listing(rolled: Iterable[str], held: Collection[SnapshotKey], snapshots: Map
 def batch_name(snapshots: Collection[SnapshotKey]) -> str:
     """Return the folder name of a batch: the time of its last snapshot and a hash of all its snapshots.
 
-    The hash keeps the names of two histories apart, because their folders can be merged.
+    The hash distinguishes the batches of different histories, because operators can merge the folders.
     """
     mark = hashlib.sha256("\n".join(f"{each.cluster} {each.stamp}" for each in sorted(snapshots)).encode())
     return f"batch={max(each.time for each in snapshots):%Y%m%dT%H%M%SZ}-{mark.hexdigest()[:8]}"

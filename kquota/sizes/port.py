@@ -24,8 +24,8 @@ class LogDirs(Protocol):
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
         """Return the log dirs of `brokers`, sorted, with the replicas of `topics`, but without leaders and offsets.
 
-        None stands for all topics. If `topics` is empty, brokers report only log dirs, which is much faster.
-        Raises Unreachable if one of the brokers does not answer.
+        None means all topics. If `topics` is empty, brokers report only log dirs, which is much faster. Raises
+        Unreachable if one of the brokers does not answer.
         """
         ...
 
@@ -40,7 +40,7 @@ class LogDirs(Protocol):
     def pending(self, log_dirs: list[LogDir]) -> Mapping[TopicPartition, int]:
         """Return the first offset of each tiered partition that remote storage does not have yet (KIP-1023).
 
-        The leaders report these offsets. `log_dirs` come from `detailed`. Partitions that are not tiered are absent.
-        Needs Kafka 4.3.
+        The leaders report these offsets, from Kafka 4.3 on. `log_dirs` come from `detailed`. Partitions that are not
+        tiered are absent.
         """
         ...

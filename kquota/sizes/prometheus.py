@@ -29,7 +29,7 @@ class _Series:
 
 
 def is_answer(found: object) -> bool:
-    """True if a JSON document is an answer of Prometheus, or the `data` of one."""
+    """Return whether a JSON document is an answer of Prometheus, or the `data` of an answer."""
     return isinstance(found, dict) and (found.keys() >= {"status"} or found.keys() >= {"resultType", "result"})
 
 
@@ -37,9 +37,9 @@ def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
     """Return the values of each broker in order of time. The list is empty if all values are NaN.
 
     The series of a broker may differ only in the label `topic`. The series without this label is the total of the
-    broker. If there is no total, the result is the sum of the topics. Raises Invalid, naming `where`, for an answer
-    that is neither a vector nor a matrix, for series that differ in other labels, for a series without a broker label,
-    for a counter, and for a rate that is not valid.
+    broker. If there is no total, the result is the sum of the topics. Raises Invalid, naming `where`, for an error of
+    Prometheus, for an answer that is neither a vector nor a matrix, for series of a broker that differ in other labels
+    or have the same topic, for a series whose labels name no broker, for a counter, and for a rate that is not valid.
     """
     if answer.get("status", "success") != "success":
         raise Invalid(f"{where}: Prometheus answered: {answer.get('error') or answer['status']}. Query again")
@@ -85,7 +85,7 @@ def _broker(labels: Mapping[str, str], where: str) -> int:
 def _only_number(name: str) -> int | None:
     """Return the number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`.
 
-    None for an address, and for a name without exactly one number.
+    Return None for an IP address, and for a name without exactly one number.
     """
     host = re.sub(r":[0-9]+$", "", name)
     if re.fullmatch(r"[0-9.]+\.[0-9.]+|.*:.*", host):

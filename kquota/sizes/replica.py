@@ -97,7 +97,10 @@ def hidden(log_dirs: Iterable[LogDir]) -> Iterator[str]:
     """Yield a warning for each log dir that its broker cannot read, because its replicas are missing from every sum."""
     for log_dir in log_dirs:
         if log_dir.error is not None:
-            yield f"broker {log_dir.broker} cannot read {log_dir.path}, so replicas in it are missing: {log_dir.error}"
+            yield (
+                f"broker {log_dir.broker} cannot read log dir {log_dir.path}, so the replicas in it are missing: "
+                f"{log_dir.error}"
+            )
 
 
 def topics(log_dirs: Iterable[LogDir]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Why a move makes no progress, from successive readings. Each symptom contains its values, and `cli` describes it."""
+"""Compares successive readings, and finds the symptoms of moves without progress. `cli` describes the symptoms."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kquota.watch.symptom import (
 from kquota.watch.view import WatchView
 
 _AT_THE_RATE: Final = 0.8
-"""Copies that reach this share of the rate are limited by it, because throttled copies stay a few percent below it."""
+"""The share of the rate from which copies count as limited. Throttled copies stay a few percent below their rate."""
 _NO_PROGRESS: Final = 0.02
 """The share of the rate below which a decrease of the remaining bytes does not count as progress."""
 _IDLE_SECONDS: Final = 3 * QUOTA_WINDOW

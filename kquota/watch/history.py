@@ -43,7 +43,8 @@ class WatchedLink(NamedTuple):
 class LinkState:
     """The copies of one link in the last reading, with their bytes. None means unknown, never 0.
 
-    `sending` and `receiving` are true if some of the copies are in throttled replica lists.
+    `sending` is true if the leaders' throttled replica list has the leader of a copy that is not done. `receiving` is
+    true if the followers' list has the destination of a copy that is not done.
     """
 
     copies: int = 0
@@ -72,7 +73,7 @@ class WatchSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchAnchor:
-    """The bytes of every copy in an earlier reading. A comparison with them shows the slowest copy."""
+    """The known bytes of every unfinished copy in an earlier reading. A comparison shows the slowest copy."""
 
     at: float
     copies: Mapping[ReplicaId, CopyReading]
@@ -83,7 +84,7 @@ class WatchHistory:
     """The readings so far. `samples` begin again when a throttle rate changes, because the pace changes with it.
 
     `arrival` has the time at which bytes of each move last arrived. `first_ends` has the expected end of each move, or
-    its end as first predicted.
+    its end as first predicted. All times are in seconds of a monotonic clock.
     """
 
     moves: tuple[WatchedMove, ...]
@@ -136,7 +137,7 @@ def begin(moves: Sequence[WatchedMove], reading: WatchReading) -> WatchHistory:
 
 
 def after(history: WatchHistory, moves: Sequence[WatchedMove], reading: WatchReading) -> WatchHistory:
-    """Return the history with one more reading. New moves are last in `moves`, because a move keeps its number."""
+    """Return the history with one more reading. New moves must be last in `moves`, because a move keeps its number."""
     known = _seen_moving(history.destinations, reading)
     found = tuple(copies(tuple(moves), reading, known))
     behind = _behind(reading)
@@ -259,7 +260,7 @@ def _links(found: Iterable[CopyReading], throttle: ThrottleReading) -> dict[Watc
 
 
 def _behind(reading: WatchReading) -> list[ReplicaId]:
-    """Return the replicas out of sync that are not copies of a running move."""
+    """Return the out-of-sync replicas that are not copies of a running move."""
     found = []
     for name, now in reading.snapshot.partitions.items():
         missing = len(now.replicas) - len(now.isr)
@@ -326,7 +327,7 @@ def _only_partition(history: WatchHistory, number: int) -> TopicPartition | None
 
 
 def _caught(reading: WatchReading, behind: Iterable[ReplicaId]) -> list[ReplicaId]:
-    """Return replicas that are not moving, but are throttled while they are out of sync (KIP-352)."""
+    """Return the replicas that are not moving, but are throttled while they are out of sync (KIP-352)."""
     return [
         (name, broker)
         for name, broker in behind

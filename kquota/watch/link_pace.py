@@ -1,4 +1,4 @@
-"""The pace of copies between two brokers, from successive readings: its limits, and the trend of the lag."""
+"""The pace of copies between two brokers, the throttles that limit this pace, and the trend of a broker's lag."""
 
 from __future__ import annotations
 

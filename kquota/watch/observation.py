@@ -35,8 +35,8 @@ from kquota.watch.symptom import Symptom
 from kquota.watch.view import WatchedMoveView, WatchView, seen
 
 _WIDE_SECONDS: Final = 30.0
-"""The seconds between wide readings, which cover every topic and the throttled replica lists. The other readings cover
-only the topics that move or have replicas out of sync.
+"""The seconds between wide readings, which cover every topic and read the throttled replica lists again. The other
+readings cover only the topics that move or have replicas out of sync, and read the lists only if other partitions move.
 """
 
 
@@ -65,12 +65,12 @@ class Observed:
 
 
 class MoveWatch:
-    """Watches a plan, a run, or every move of a cluster: each `look` is one reading."""
+    """Watches a plan, a run, or every move of a cluster: each `look` returns one reading."""
 
     def __init__(self, ports: WatchPorts, *, plan: Plan | None = None, run: str | None = None) -> None:
         """With neither a plan nor a run, watch every open run, and the moves that other clients started.
 
-        Raises Refused if there is no open run with this id.
+        Raises Refused if no open run has the id `run`.
         """
         self._ports = ports
         self._plan = plan
@@ -90,7 +90,7 @@ class MoveWatch:
             raise Refused(f"run {run}: no run with this id is open. See the open runs with ", NextStep.SHOW_MOVES)
 
     def look(self) -> Observed:
-        """Read the cluster once. Read it again if the moves have ended, because a broker may still show old replicas.
+        """Read the cluster. If the moves have ended, read it a second time, because a broker may show old replicas.
 
         Raises Unreachable.
         """
@@ -170,7 +170,7 @@ class MoveWatch:
         return frozenset(name.topic for move in self._moves for name in move.targets)
 
     def _refresh(self) -> None:
-        """Read the records of runs again. The watch keeps runs that have ended since."""
+        """Read the records of runs again. The watch keeps the moves of runs that have ended."""
         unfinished = self._ports.runs.unfinished()
         open_runs = {run.id: run for run in unfinished if run.purpose is Purpose.MOVE}
         if self._plan is not None:

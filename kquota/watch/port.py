@@ -15,7 +15,7 @@ class LogReader(Protocol):
     def read(self, replicas: Collection[ReplicaId], ends: Collection[ReplicaId]) -> ReplicaLogs:
         """Return the logs of `replicas`, with log end offsets only for replicas that are also in `ends`.
 
-        Each broker gets at most one request for sizes and one for offsets, all at the same time. A broker that does not
-        answer is in `silent`, with the reason. The result has all log dirs of each broker that has a replica in
-        `replicas`, including log dirs without such a replica.
+        All brokers are asked at the same time: each gets at most one request for sizes, and then at most one for
+        offsets. A broker that does not report sizes is in `silent`, with the reason. `dirs` has all log dirs of each
+        other broker in `replicas`, including log dirs that contain none of these replicas.
         """

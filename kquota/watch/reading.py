@@ -13,7 +13,7 @@ from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 
 class ReplicaLog(NamedTuple):
-    """The log of one replica: bytes on its disk, its log end offset (None: unknown), and its log dir."""
+    """The log of one replica: its bytes on disk, its log end offset (None: unknown), and its log dir."""
 
     size: int
     end: int | None
@@ -31,8 +31,8 @@ class DirSpace(NamedTuple):
 class ReplicaLogs:
     """The logs that brokers reported. `futures` are copies between the log dirs of one broker (KIP-113).
 
-    A requested replica that is missing from `logs` has no log on its broker, unless the broker is in `silent`, with the
-    reason why its logs are unknown.
+    `silent` has the brokers whose logs are unknown, with the reasons. On any other broker, a requested replica that is
+    missing from `logs` has no log.
     """
 
     logs: Mapping[ReplicaId, ReplicaLog] = field(default_factory=dict)
@@ -96,9 +96,7 @@ class WatchedMove:
 
 
 def shrunk(before: Mapping[TopicPartition, Replicas], now: Mapping[TopicPartition, PartitionReplicas]) -> int:
-    """Return the number of partitions with a replica that was in sync `before` and, although it is still a replica, is
-    not in sync `now`.
-    """
+    """Return the number of partitions with a current replica that was in sync `before` but is not in sync `now`."""
     known = ((now[name], isr) for name, isr in before.items() if name in now)
     return sum(bool(set(isr) & set(held.replicas) - set(held.isr)) for held, isr in known)
 
@@ -106,9 +104,10 @@ def shrunk(before: Mapping[TopicPartition, Replicas], now: Mapping[TopicPartitio
 class CopyReading(NamedTuple):
     """One new replica of a watched move. The values are in bytes and offsets. None means unknown, never 0.
 
-    `copied` are the bytes on the destination, `left` the missing bytes, `lag` the missing offsets, and `source` the
-    bytes on the leader. `done` is true if the partition has its target replicas. `begun` is false if the destination
-    has no log of the replica yet, or None if this is unknown. `submitted` is true if the partition is moving or done.
+    `move` is the index of the move. `copied` are the bytes on the destination, `left` the missing bytes, `lag` the
+    missing offsets, and `source` the bytes on the leader (None if the copy is in sync). `done` is true if the partition
+    has its target replicas. `begun` is false if the destination has no log of the replica yet, or None if this is
+    unknown. `submitted` is true if the partition is moving or done.
     """
 
     move: int

@@ -1,4 +1,4 @@
-"""The symptoms of a move without progress. Each has the values that `cli` describes."""
+"""The symptoms of a move without progress, with the values from which `cli` writes the text for operators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ThrottleSide(enum.Enum):
 class StarvedCopies:
     """Copies that are limited by the rate of a broker and do not catch up with the writes.
 
-    `used` is the part of `rate` that is in use, `followers` the part of it for in-sync followers, and `written` the
+    `used` is the part of `rate` that is in use, `followers` the part of `used` for in-sync followers, and `written` the
     write rate of the copied partitions. All are in bytes per second.
     """
 
@@ -43,7 +43,7 @@ class DestinationDown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoLeader:
-    """Moving partitions without a leader. `replicas` are the brokers that could lead the first of them."""
+    """Moving partitions without a leader. `replicas` are the replicas of the first partition before its move."""
 
     partitions: tuple[TopicPartition, ...]
     replicas: tuple[BrokerId, ...]
@@ -72,7 +72,8 @@ class NotStarted:
 class LastPartition:
     """The only partition of a move that is not done.
 
-    `seconds` is the time since it became the only one. `seconds_left` is the expected time until the move ends.
+    `destination` and `left` are values of its first copy that is not done. `seconds` is the time since a reading
+    first showed only this partition. `seconds_left` is the expected time until the move ends, or None if it is unknown.
     """
 
     run: str | None

@@ -53,7 +53,8 @@ class WatchedMoveView:
     moving nor waiting but lack the replicas of the plan, or are deleted. `log_dirs` counts replicas that are still
     copied between the log dirs of their broker.
 
-    `drift` is how many seconds later the move now ends than expected, or than first predicted. It may be negative.
+    `drift` is how many seconds later the move now ends than expected, or than first predicted. It is negative if the
+    move ends earlier, and None if the move has ended or its end is unknown.
     """
 
     run: str | None
@@ -84,7 +85,7 @@ class WatchedMoveView:
 
     @property
     def least_seconds(self) -> float | None:
-        """The seconds for the missing bytes if every copy uses the whole throttle of its destination.
+        """The seconds that the missing bytes take if the copies use the whole throttle rate of each destination.
 
         None if no copy is left, if a copy is not throttled, or if its missing bytes are unknown. One reading is enough
         for this time.
@@ -98,8 +99,8 @@ class WatchedMoveView:
 class WatchedBroker:
     """A broker that sends or receives copies. `lag` is KIP-73's SumReplicaLag in offsets.
 
-    The other values are in bytes per second. None means unknown, or for a throttle rate also unset. `sent` includes
-    follower traffic of throttled partitions, which counts against `leader_rate`.
+    The other values are in bytes per second. None means unknown. For a throttle rate, None can also mean unset. `sent`
+    includes follower traffic of throttled partitions, which counts against `leader_rate`.
     """
 
     broker: BrokerId

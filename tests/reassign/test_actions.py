@@ -255,7 +255,7 @@ def test_a_second_move_requires_additional(world: World) -> None:
 def test_a_dead_source_gets_no_rate_and_is_reported(world: World) -> None:
     world.cluster.alive.discard(BrokerId(2))
     done = world.execute()
-    assert done.notes[0].startswith("broker 2 is not alive")
+    assert done.notes[0].startswith("broker 2 is dead")
     assert rate_of(2) not in world.cluster.configs
     assert world.cluster.configs[LEADERS] == "0:1,0:2"
 

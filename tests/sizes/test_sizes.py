@@ -50,7 +50,9 @@ DIRS = [
 
 
 def test_a_log_dir_that_its_broker_does_not_describe_is_reported() -> None:
-    assert list(hidden(DIRS)) == ["broker 2 cannot read /b, so replicas in it are missing: KafkaStorage (56)"]
+    assert list(hidden(DIRS)) == [
+        "broker 2 cannot read log dir /b, so the replicas in it are missing: KafkaStorage (56)"
+    ]
 
 
 def test_a_snapshot_is_read_back_unchanged() -> None:
