@@ -130,7 +130,7 @@ class DayPlan:
 
 
 def day_plan(text: str, what: str) -> DayPlan:
-    """Parse `22:00-06:00=200MB/s,else=40MB/s`. Raises Invalid, which names the option `what`."""
+    """Parse a text like `22:00-06:00=200MB/s,else=40MB/s`. Raises Invalid, naming the option `what`, for other text."""
     spans: list[DaySpan] = []
     otherwise: ByteRate | None = None
     for part in text.split(","):

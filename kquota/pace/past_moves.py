@@ -55,7 +55,7 @@ class ExpectedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastMove:
-    """A run that reached its plan. Its actual time is between `at_least` and `at_most` seconds."""
+    """A run that completed its plan. The actual time is between `at_least` and `at_most` seconds."""
 
     run: str
     started: datetime
@@ -100,7 +100,7 @@ class PastMoves:
         return replace(self, under_way=tuple(found))
 
     def seen_ended(self, run: str, at: datetime) -> PastMoves:
-        """Return the moves after a command saw, at this time, that the run had reached its plan.
+        """Return the moves after a command saw, at this time, that the run had completed its plan.
 
         The run is dropped if `at` is not after its start or is before `seen_moving`.
         """
