@@ -39,7 +39,8 @@ def ordered(draft: PlacementDraft) -> dict[int, tuple[BrokerId, ...]]:
 def leader_after(draft: PlacementDraft, p: int, replicas: tuple[BrokerId, ...]) -> BrokerId:
     """Return the leader after a change to these replicas: the current leader, otherwise the first in-sync replica.
 
-    New replicas count as in sync, because the change ends only when they are.
+    New replicas count as in sync, because the change ends only when they are. Without an in-sync replica, the first
+    replica counts.
     """
     now = draft.now[p]
     if now.leader is not None and now.leader in replicas:

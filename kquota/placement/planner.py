@@ -29,7 +29,7 @@ def plan(cluster: ClusterLayout, goal: Goal) -> Planned:
 
     A partition is not changed if no goal applies to it, if it is already moving, or if it has no leader to copy from.
     `left` names the partitions that do not move or do not reach a goal. Raises the errors of `check`, and Refused if
-    brokers or disks are not sufficient.
+    there are too few brokers or there is too little disk space.
     """
     check(goal, cluster)
     draft = PlacementDraft(cluster, goal)
@@ -142,7 +142,7 @@ def _dispensable(draft: PlacementDraft, p: int, leaving: frozenset[BrokerId]) ->
     """Return the broker whose replica is removed.
 
     The first criterion that differs decides: drained, dead, not the leader, sharing a rack, out of sync, not the
-    preferred leader, the fullest broker.
+    preferred leader, the fullest broker, the lowest id.
     """
     replicas, now = draft.replicas[p], draft.now[p]
     spread = draft.spread(replicas)
