@@ -88,7 +88,7 @@ class Sandbox:
         self.broker(broker_id).process.kill()
 
     def start_broker(self, broker_id: int) -> None:
-        """Start one broker on its old port, unless it is running. Wait until it answers and sees every live broker."""
+        """Start one broker on its port, unless it is running. Return when it answers and sees all live brokers."""
         broker = self.broker(broker_id)
         if broker.pid is None:
             if self.keeper and self.zookeeper_port:
@@ -117,7 +117,7 @@ def up(
     owner_pid: int | None = None,
     tell: Tell = silent,
 ) -> Sandbox:
-    """Start a sandbox of this Kafka version, or of only ZooKeeper (None), and wait until every server answers.
+    """Start a sandbox with this Kafka version, or with only ZooKeeper (None), and wait until every server answers.
 
     The data of a stopped sandbox with this name is deleted.
 
@@ -159,7 +159,7 @@ def up(
 
 
 def _java_and_jars(kafka: str | None, tell: Tell, *, tiered: bool, metrics: bool) -> java.Java:
-    """Download the jars of the servers, and return the Java that runs the servers."""
+    """Download missing jars of the servers, and return the Java that runs the servers."""
     # Check PySpark first, so that the error names the extra `spark` even if Java is also missing.
     jars.pyspark_jars()
     where = java.find()
@@ -193,10 +193,10 @@ def find(name: str = "default") -> Sandbox | None:
 
 
 def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[str]:
-    """Return the command line of one of Kafka's tools. `kafka` is a version, or a sandbox that has one.
+    """Return the command line of one of Kafka's tools. `kafka` is a version, or a sandbox with Kafka.
 
     Missing jars are downloaded first. Raises Invalid for a sandbox without Kafka and for an unsupported version,
-    Refused without Java, and Unreachable if the jars cannot be downloaded.
+    Refused without Java (for a download, also without PySpark), and Unreachable if the jars cannot be downloaded.
     """
     version = kafka if isinstance(kafka, str) else kafka.kafka
     if version is None:

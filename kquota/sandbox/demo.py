@@ -58,8 +58,8 @@ class DemoCommand(enum.Enum):
 class Story:
     """The output of the demo. `line` prints a line from its parts, and `progress` shows the progress of a step.
 
-    A part of a line is text or an error. `commands` has the command lines, without `kquota`, because only `cli` knows
-    options.
+    A part of a line is text or an error. `commands` has the command lines without the leading `kquota`. `cli` provides
+    them, because only `cli` knows options.
     """
 
     line: Callable[..., None]

@@ -144,7 +144,7 @@ def must_have_tiers(version: str | None) -> None:
 def tiers(version: str, tell: Tell) -> Path:
     """Return the folder with the jars of the remote storage for a release, downloaded like the jars of `kafka`.
 
-    Raises Invalid for a release without tiered topics, and Unreachable if Maven Central cannot be reached.
+    Raises Invalid for a release without tiered topics. A download raises the same errors as in `kafka`.
     """
     must_have_tiers(version)
     module = _TIERS.format(version=version)
@@ -156,7 +156,7 @@ def tiers(version: str, tell: Tell) -> Path:
 def metrics_agent(tell: Tell) -> Path:
     """Return the jar of the Prometheus JMX exporter, a Java agent. It is downloaded like the jars of `kafka`.
 
-    Raises Unreachable if Maven Central cannot be reached.
+    A download raises the same errors as in `kafka`.
     """
     main = f"jmx_prometheus_javaagent-{_AGENT_VERSION}.jar"
     module = _AGENT.format(version=_AGENT_VERSION)

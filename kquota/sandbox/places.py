@@ -53,7 +53,7 @@ def remove(folder: Path) -> None:
 def alone(name: str) -> Iterator[None]:
     """Let only one kquota at a time start or stop a sandbox. Raises Busy if another kquota is doing so.
 
-    The lock ends when its process ends.
+    The lock ends when the process that holds it ends for any reason.
     """
     folder = state_folder()
     folder.mkdir(parents=True, exist_ok=True)
