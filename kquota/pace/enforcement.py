@@ -45,7 +45,7 @@ class Enforcement:
 
     @property
     def window(self) -> float:
-        """The length of the quota window: replication.quota.window.num x replication.quota.window.size.seconds."""
+        """The length of the quota window in seconds: the number of samples x the length of a sample."""
         return self.window_num * self.window_seconds
 
     @property

@@ -23,7 +23,7 @@ MOST_KEPT: Final = 200
 _CERTAIN: Final = 0.1
 """The maximum difference between the two bounds of a `certain` move, as a fraction of the upper bound."""
 _LEAST_SPREAD: Final = 0.02
-"""The minimum standard deviation that kquota uses, because the next error can differ from a few equal errors."""
+"""The minimum standard deviation that kquota uses. Even after a few equal errors, the next error can differ."""
 _Z: Final = 1.6449
 _OF_NORMAL: Final = 1.4826
 """The ratio of the standard deviation of normal errors to their median absolute deviation."""

@@ -108,7 +108,7 @@ class ProtectionStep:
 class Protection:
     """The state between two windows. `rate` is the throttle that is set. It may differ from the rate of the last step.
 
-    The throttle is always from `low` to `high`. The first steps set `low`, to measure the `baseline` of each broker.
+    Steps set throttles from `low` to `high`. The first steps set `low`, to measure the `baseline` of each broker.
     `ceiling` is the last throttle that was too high, and `approached` means that the throttle has been raised towards
     `ceiling`. The other fields are measurements, and times in seconds.
     """

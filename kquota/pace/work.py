@@ -25,8 +25,9 @@ class Link:
 class Work:
     """The links of a move, ordered by leader and destination.
 
-    `keep_up` has the follower traffic of each leader: fetches of in-sync followers of the moving partitions. It uses
-    the leader's throttle and is not delayed (KAFKA-4313). Rates are in bytes per second. None means unknown, never 0.
+    `keep_up` has the follower traffic of each leader: fetches of in-sync followers of the moving partitions. This
+    traffic uses the leader's throttle and is not delayed (KAFKA-4313). Rates are in bytes per second. None means
+    unknown, never 0.
     """
 
     links: tuple[Link, ...]

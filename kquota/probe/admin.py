@@ -118,8 +118,8 @@ def find_limit(
 
     kquota creates, grows and deletes topics at rising rates until a rate does not hold. Each operation takes `seconds`
     (default 3), and a deletion twice as long. At most `most_partitions` partitions (10 to 10,000) exist at the same
-    time. `tenants` share the suggested quota, multiplied by `overcommit`. `on_step` receives each step. The client must
-    not have a mutation quota. Everything else is the same as for `probe`.
+    time. The quota for each tenant is the quota for all clients x `overcommit` / `tenants`. `on_step` receives each
+    step. The client must not have a mutation quota. Everything else is the same as for `probe`.
 
         with kquota.connect("localhost:9092") as cluster:
             limit = find_limit(cluster, tenants=10, overcommit=2)

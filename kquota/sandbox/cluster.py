@@ -122,9 +122,9 @@ def up(
     The data of a stopped sandbox with this name is deleted.
 
     `properties` are added to the configuration of every broker, or of ZooKeeper if it is the only server. `tiered`
-    gives the brokers a remote storage, which is a folder, so that topics can have `remote.storage.enable`. `metrics`
-    gives the brokers the Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` names a process.
-    In that case, the servers stop when the process ends.
+    gives the brokers a folder as remote storage, so that topics can have `remote.storage.enable`. `metrics` gives the
+    brokers the Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` names a process. In that
+    case, the servers stop when the process ends.
 
     Raises Refused without PySpark or Java, if the sandbox is already running, or if a server does not start (its log is
     kept). Raises Busy while another kquota starts or stops the sandbox, Unreachable if Kafka cannot be downloaded, and

@@ -202,7 +202,7 @@ def _download(wanted: _Wanted, partial: Path, turn: int, tell: Tell) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        # Ivy has its own session, because Ctrl-C must reach only kquota, which then stops Ivy and cleans up.
+        # Ivy runs in a separate session, because Ctrl-C must reach only kquota, which then stops Ivy and cleans up.
         start_new_session=True,
         # If kquota is killed, Ivy continues for a while. Ivy keeps the lock, so no other process uses its folder.
         pass_fds=[turn],

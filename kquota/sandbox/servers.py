@@ -281,9 +281,9 @@ def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
 
 
 def broker_command(java: Path, jars: Path, broker: SandboxBroker, *more: Path, agent: Path | None = None) -> list[str]:
-    """Return the command that starts a broker, with its log at INFO on stderr. Its classes are in `jars` and `more`.
+    """Return the command that starts a broker. The broker logs at INFO to stderr. Its classes are in `jars` and `more`.
 
-    `agent` is the Prometheus JMX exporter, for a broker with a port for its metrics.
+    `agent` is the Prometheus JMX exporter, for a broker with a `metrics_port`.
     """
     options = ["-Xmx384m", *_LEAN, *_logging("info"), broker.process.mark]
     if agent is not None:

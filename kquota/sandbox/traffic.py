@@ -61,7 +61,7 @@ def replicas(client: AdminClient, topic: str) -> dict[int, frozenset[int]]:
 def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[[float], None]) -> None:
     """Write `size` bytes, evenly over the partitions, at full speed. `tell` receives the share that is done.
 
-    Raises Unreachable if not everything arrives in time.
+    Raises Unreachable if the brokers do not accept all records in time.
     """
     producer = Producer(
         {"bootstrap.servers": bootstrap, "client.id": "loader", "queue.buffering.max.kbytes": 65_536, **_QUIET}
@@ -90,7 +90,7 @@ def put(producer: Producer, topic: str, payload: bytes, partition: int) -> None:
 def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[None]:
     """Write `rate` bytes per second, evenly over the partitions, while the context is open.
 
-    Raises Unreachable if the brokers accept no message within 60 s.
+    Raises Unreachable if the brokers accept no record within 60 s.
     """
     producer = Producer({"bootstrap.servers": bootstrap, "client.id": "steady", **_QUIET})
     stop, began = threading.Event(), threading.Event()
