@@ -59,7 +59,7 @@ RELIEF_SECONDS: Final = 10.0
 class Pressure(enum.Enum):
     """The state of the clients in one window, as the reason for a throttle."""
 
-    MEASURING = "the baseline is measured"
+    MEASURING = "kquota measures the baseline"
     CALM = "calm"
     SLOW = "writes are slow"
     REPORTED = "the metrics of brokers show slow clients"

@@ -117,7 +117,7 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
     if not full:
         return Refused(
             f"{name} needs {goal.replication_factor or len(draft.replicas[p])} replicas, but only "
-            f"{len(goal.destinations)} brokers may hold one ({few(goal.destinations, _SHOWN, ',')}). No plan "
+            f"{len(goal.destinations)} of the brokers may hold one ({few(goal.destinations, _SHOWN, ',')}). No plan "
             "is possible. Give more ",
             Parameter("brokers"),
             ", drain fewer brokers, or give a lower ",
@@ -177,7 +177,10 @@ def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
         source = min(sharing, key=lambda b: (b == draft.now[p].leader, b == replicas[0], -draft.bytes[b], b))
         destination = draft.emptiest(p, set(used))
         if destination is None:
-            why = f"stays on {len(set(used))} racks, because no broker in rack {', '.join(sorted(missing))} has room"
+            why = (
+                f"keeps its number of racks ({len(set(used))}), because no broker in rack {', '.join(sorted(missing))} "
+                "has room"
+            )
             yield Left(partition=draft.names[p], why=why)
             return
         draft.move(p, source, destination, Why.RACKS)

@@ -267,7 +267,7 @@ def _lay_out(plan: Sandbox, where: Java) -> None:
 def _described(plan: Sandbox) -> str:
     if plan.kafka is None:
         return "ZooKeeper"
-    return f"Kafka {plan.kafka}, {len(plan.brokers)} broker(s), on {'ZooKeeper' if plan.keeper else 'KRaft'}"
+    return f"Kafka {plan.kafka} (brokers: {len(plan.brokers)}) on {'ZooKeeper' if plan.keeper else 'KRaft'}"
 
 
 def _metadata(plan: Sandbox, broker: SandboxBroker) -> dict[str, Any]:

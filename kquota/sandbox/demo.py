@@ -161,8 +161,8 @@ def _load(cast: _Cast, found: Sandbox) -> None:
 
 def _move(cast: _Cast, found: Sandbox) -> None:
     cast.story.line(
-        f"\n3. Topic {MOVING} moves from broker 2 to broker 3 while clients write {human_rate(_WRITES)} to it. "
-        "Its replicas on broker 1 stay there"
+        f"\n3. Topic {MOVING} moves from broker 2 to broker 3 while clients write {human_rate(_WRITES)} to it, "
+        "and keeps its replicas on broker 1"
     )
     moves = [{"topic": MOVING, "partition": number, "replicas": _TO} for number in range(_PARTITIONS)]
     (cast.folder / "plan.json").write_text(json.dumps({"version": 1, "partitions": moves}))
@@ -242,7 +242,7 @@ def _judge(story: Story, predicted: float, actual: float) -> None:
 
 
 def _on_zookeeper_alone(story: Story, folder: Path) -> bool:
-    story.line("So the demo shows only quotas in a real ZooKeeper, written as Kafka stores them.")
+    story.line("The demo therefore shows only quotas in a real ZooKeeper, written as Kafka stores them.")
     found = sandbox.up(name=NAME, kafka=None, owner_pid=os.getpid(), tell=story.progress)
     try:
         cast = _Cast(story, {"KQUOTA_ZOOKEEPER": str(found.zookeeper)}, folder)

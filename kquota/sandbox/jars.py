@@ -115,7 +115,7 @@ def pyspark_jars() -> Path:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise Refused(
-            "ZooKeeper is part of PySpark's jars, but PySpark is not installed. Install it with: pip install "
+            "the sandbox needs PySpark's jars, but PySpark is not installed. Install it with: pip install "
             "'kquota[spark]'"
         )
     return Path(spec.origin).parent / "jars"

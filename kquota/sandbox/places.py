@@ -26,7 +26,10 @@ def directory(name: str) -> Path:
     Raises Invalid for an invalid name.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
-        raise Invalid(f"{name!r} is not a valid sandbox name: use up to 64 letters, digits, '.', '_' and '-'")
+        raise Invalid(
+            f"{name!r} is not a valid sandbox name: use up to 64 letters, digits, '.', '_' and '-', and begin with a "
+            "letter or digit"
+        )
     return state_folder() / name
 
 

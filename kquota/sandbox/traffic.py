@@ -73,7 +73,7 @@ def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[
             producer.poll(0)
             tell(number / count)
     if left := producer.flush(_SECONDS):
-        raise Unreachable(f"topic {topic}: the brokers did not accept {left} messages in time")
+        raise Unreachable(f"topic {topic}: the brokers did not accept {left} records in time")
 
 
 def put(producer: Producer, topic: str, payload: bytes, partition: int) -> None:
@@ -109,7 +109,7 @@ def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[N
     thread.start()
     try:
         if not began.wait(_SECONDS):
-            raise Unreachable(f"topic {topic}: the brokers accepted no message within {_SECONDS:.0f} s")
+            raise Unreachable(f"topic {topic}: the brokers accepted no record within {_SECONDS:.0f} s")
         yield
     finally:
         stop.set()
