@@ -52,9 +52,9 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
 
 
 def _smallest(late: Callable[[int], bool], low: int, most: int = 1, fine: int = sys.maxsize) -> int:
-    """Return the smallest number for which `late` is False. `late(low)` must be True.
+    """Return the smallest number above `low` for which `late` is False. `late` must be True for all lower numbers.
 
-    The result may be too large by one part in `fine`.
+    The search begins with `most`. The result may be too large by one part in `fine`.
     """
     while late(most):
         low, most = most, most * 2

@@ -61,7 +61,7 @@ def work(links: Iterable[Link], keep_up: Mapping[int, float | None]) -> Work:
 
 
 def total(rates: Iterable[float | None]) -> float | None:
-    """Return the sum of rates, or None if one of them is unknown."""
+    """Return the sum of rates or times, or None if one of them is unknown."""
     known = list(rates)
     return None if None in known else sum(rate for rate in known if rate is not None)
 

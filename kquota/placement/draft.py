@@ -38,7 +38,7 @@ class Ranking:
 
 
 class PlacementDraft:
-    """The draft of an assignment. Partitions are numbered in the order of their names. An unknown size counts as 0.
+    """The draft of an assignment. Partitions are numbered in the order of the cluster. An unknown size counts as 0.
 
     `copies[p]` maps each broker that gets a replica to a source and a goal. The source is the broker that loses its
     replica in return, or None for an additional replica. The keys are always exactly the brokers of `replicas[p]` that

@@ -180,7 +180,7 @@ def test_the_plan(case: Case) -> None:
 
 
 REFUSED = {
-    "too few brokers": ([[1, 2, 3]], {}, {"drain": ids(3)}, Refused, "t-0 needs 3 replicas, but only 2 brokers"),
+    "too few brokers": ([[1, 2, 3]], {}, {"drain": ids(3)}, Refused, "t-0 needs 3 replicas, but only 2 of the brokers"),
     "no room": (
         [[1, 3]],
         {"disks": {2: (1000, 800)}},
