@@ -21,8 +21,8 @@ class Led:
 class Allotment:
     """How partitions share the write rate of their broker, in bytes per second.
 
-    A group of partitions gets `factor` x its own rate. If `factor` is None, it gets `a_byte` x its bytes + `each` x its
-    number of partitions.
+    Partitions get `factor` x their `writes`. If `factor` is None, they get `a_byte` x their `bytes` + `each` x their
+    number.
     """
 
     factor: float | None
@@ -38,11 +38,11 @@ class Allotment:
 
 
 def allotment(rate: float, led: Led) -> Allotment:
-    """Divide `rate` among the partitions that a broker leads. The parts add up to `rate`.
+    """Divide `rate`, in bytes per second, among the partitions that a broker leads. The parts add up to `rate`.
 
-    If the rates of all partitions are known and not all 0, they set the proportions: a history shows which partitions
-    are busy, and `rate` shows how busy they are today. Otherwise the sizes set the proportions. If all partitions are
-    empty, each gets the same rate.
+    If the rates of all partitions are known and not all 0, these rates set the proportions: they show which partitions
+    are usually busy, and `rate` shows how busy they are now. Otherwise, the sizes set the proportions. If all
+    partitions are empty, each gets the same rate.
     """
     if led.writes:
         return Allotment(factor=rate / led.writes, a_byte=0.0, each=0.0)

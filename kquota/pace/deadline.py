@@ -19,8 +19,8 @@ _FINE: Final = 10_000
 def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcement = AS_SHIPPED) -> ByteRate | None:
     """Return the smallest throttle under which `works`, one after the other, take at most `seconds`.
 
-    The result is exact to a ten-thousandth. It is None if a rate is unknown. Raises Refused if no throttle is enough,
-    because the start and the end of the move alone take `seconds` or longer.
+    The result is exact to a ten-thousandth. It is 1 B/s without copies, and None if a rate is unknown. Raises Refused
+    if no throttle is enough, because the start and the end of the move alone take `seconds` or longer.
     """
     waves = [work for work in works if work.links]
     if not waves:
@@ -36,7 +36,7 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
         return None
 
     def alone(throttle: int, of_wave: Iterable[Share]) -> float | None:
-        """Return the seconds of the slowest side of a wave if no other side slows it down. None if one never ends."""
+        """Return the seconds of a wave whose slowest side never waits for another side. None if a side never ends."""
         times = [replace(side, throttle=ByteRate(throttle)).seconds for side in of_wave]
         known = [time for time in times if time is not None]
         return enforcement.seconds(max(known)) if len(known) == len(times) else None
@@ -55,9 +55,9 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
 
 
 def _smallest(late: Callable[[int], bool], low: int, most: int = 1, fine: int = sys.maxsize) -> int:
-    """Return the smallest number for which `late` is False. `late(low)` must be True.
+    """Return the smallest number above `low` for which `late` is False. `late` must be True for all lower numbers.
 
-    The result may be too large by one part in `fine`.
+    The search begins with `most`. The result may be too large by one part in `fine`.
     """
     while late(most):
         low, most = most, most * 2

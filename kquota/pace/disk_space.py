@@ -17,7 +17,7 @@ Figures: TypeAlias = tuple[int | None, int | None]
 class Volume:
     """The volume of one log dir: total and usable bytes as in DescribeLogDirs (KIP-827).
 
-    Both are None before Kafka 3.3.
+    Both are None if the broker does not report them, for example before Kafka 3.3.
     """
 
     broker: int
@@ -30,9 +30,9 @@ class Volume:
 class Arrival:
     """The copies for one broker, or for one of its log dirs. `log_dir` is None if the broker chooses the log dir.
 
-    `bytes` is the size of the copies, and `writes` the rate at which producers add to them. `grows` is the rate at
-    which producers add to replicas that the broker already holds. Rates are in bytes per second. None means unknown,
-    never 0.
+    `bytes` is the size of the copies, and `writes` is the rate at which producers write to them. `grows` is the rate at
+    which producers write to replicas that the broker already holds. Rates are in bytes per second. None means an
+    unknown rate, never 0.
     """
 
     broker: int
@@ -45,12 +45,12 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """One volume at the end of the move, in bytes. If `log_dir` is None, it is all volumes of the broker together.
+    """One volume at the end of the move, in bytes, or all volumes of the broker together if `log_dir` is None.
 
     `arriving` is the size of all copies for the volume. `written` is the size of the records that producers write to
-    old and new replicas until the end, if retention deletes nothing. None means unknown. Log dirs with equal sizes
-    count as one volume. `apart` is the space left if each log dir has its own volume, as on the empty disks of a new
-    broker.
+    old and new replicas during the move, if retention deletes nothing. None means unknown. Log dirs with the same total
+    and usable bytes count as one volume. `apart` is the space left if each of them has a separate volume, as on the
+    empty disks of a new broker.
     """
 
     broker: int
@@ -62,7 +62,10 @@ class Room:
 
     @property
     def left(self) -> int | None:
-        """The usable bytes when all copies are complete, without writes. If it is below 0, the copies may not fit."""
+        """The usable bytes when all copies are complete, without writes. None if `usable` is None.
+
+        If the result is below 0, the copies may not fit.
+        """
         return None if self.usable is None else self.usable - self.arriving
 
     @property
@@ -79,8 +82,8 @@ class Room:
 def rooms(volumes: Iterable[Volume], arrivals: Iterable[Arrival], seconds: float | None) -> tuple[Room, ...]:
     """Return the room of each log dir that the plan names, and of each broker that chooses a log dir itself.
 
-    `seconds` is the duration of the move. If a broker chooses among its volumes, its volumes and all its copies count
-    together, so one volume may still become full.
+    `seconds` is the duration of the move, or None if it is unknown. If a broker chooses among its volumes, these
+    volumes and all copies for the broker count together, so one volume may still become full.
     """
     held: defaultdict[int, list[Volume]] = defaultdict(list)
     for volume in volumes:
@@ -125,7 +128,7 @@ def disks(volumes: Iterable[Volume]) -> dict[int, int]:
 def together(figures: Iterable[Figures], *, apart: bool = False) -> tuple[int, int] | None:
     """Return the total and usable bytes of several log dirs together. None if a value is unknown, or without log dirs.
 
-    Log dirs with equal sizes count once, because they may share a disk. With `apart`, each log dir counts.
+    Log dirs with the same total and usable bytes count once, because they may share a disk. With `apart`, each counts.
     """
     found = list(figures) if apart else list(set(figures))
     known = [(whole, usable) for whole, usable in found if whole is not None and usable is not None]
@@ -135,6 +138,9 @@ def together(figures: Iterable[Figures], *, apart: bool = False) -> tuple[int, i
 
 
 def _written(arrivals: Sequence[Arrival], seconds: float | None) -> float | None:
-    """Return the bytes written until the end. The growth of the broker's own replicas counts only once."""
+    """Return the bytes written during the move, or None if unknown.
+
+    `grows` counts only once, because it is the same for all arrivals at one broker.
+    """
     written = total((arrivals[0].grows, *(arrival.writes for arrival in arrivals)))
     return None if seconds is None or written is None else seconds * written

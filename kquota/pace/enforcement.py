@@ -20,17 +20,17 @@ START_SECONDS: Final = 1.5
 TURNOVER_SECONDS: Final = 1.6
 """The seconds lost while the second quota window replaces the first, because the first one began with a burst."""
 AT_ONCE_SECONDS: Final = 1.0
-"""The bytes of this many seconds of a throttle pass at once, because Kafka counts the first sample as a full second.
+"""A throttle lets the bytes of this many seconds pass at once, because Kafka counts the first sample as a full second.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enforcement:
-    """The broker settings that affect a throttled fetch, in bytes and seconds. They are Kafka's defaults unless
-    `of_brokers` is set.
+    """The broker settings that affect a throttled fetch, in bytes and seconds.
 
-    The bytes of `at_once` seconds pass at once if there was no throttled traffic before the move. If a broker already
-    has a replication throttle (`throttled`), up to a whole window of unused quota passes at once.
+    They are Kafka's defaults unless `of_brokers` is True. The bytes of `at_once` seconds pass at once if there was no
+    throttled traffic before the move. If a broker already has a replication throttle (`throttled`), up to a whole
+    window of unused quota passes at once.
     """
 
     window_num: int = SAMPLES
@@ -45,26 +45,27 @@ class Enforcement:
 
     @property
     def window(self) -> float:
-        """The length of the quota window: replication.quota.window.num x replication.quota.window.size.seconds."""
+        """The length of the quota window in seconds: the number of samples x the length of a sample."""
         return self.window_num * self.window_seconds
 
     @property
     def into_destination(self) -> float:
-        """The usable fraction of a destination's throttle. A stopped fetcher sleeps replica.fetch.backoff.ms."""
+        """The usable fraction of a destination's throttle. A stopped fetcher pauses for replica.fetch.backoff.ms."""
         return self.window / (self.window + self.fetch_backoff)
 
     @property
     def out_of_quiet_leader(self) -> float:
-        """The usable fraction of a leader's throttle. A stopped fetch waits replica.fetch.wait.max.ms.
+        """The usable fraction of a leader's throttle if nothing is written to the partitions.
 
-        If producers write to the partitions, each write ends the wait, and the whole throttle can be used.
+        A stopped fetch waits for replica.fetch.wait.max.ms. If producers write to the partitions, each write ends the
+        wait, and the whole throttle can be used.
         """
         return self.window / (self.window + self.fetch_wait)
 
     def seconds(self, copying: float) -> float:
         """Return the seconds of a move whose copies take `copying` seconds, with its start, its end and the turnover.
 
-        `copying` is the time after the copies that pass at once. It is 0 if all copies pass at once.
+        `copying` does not include the bytes that pass at once. It is 0 if all bytes pass at once.
         """
         if not copying:
             return QUICK_SECONDS
@@ -81,8 +82,8 @@ class Enforcement:
     def burst(self, throttle: float, copies: int) -> float:
         """Return the bytes of `copies` partitions that pass before the first pause.
 
-        They are `at_once` seconds of the throttle, and on average half of the fetch that exceeds it, but at least one
-        whole fetch.
+        They are `at_once` seconds of the throttle plus half of the fetch that exceeds it, which is the average. The
+        minimum is one whole fetch.
         """
         fetch = self._fetch(copies)
         return max(fetch, throttle * self.at_once + fetch / 2)
@@ -102,7 +103,8 @@ def enforcement(brokers: Iterable[Mapping[str, str | None]]) -> Enforcement:
     """Return the enforcement that follows from the brokers' configs.
 
     If brokers differ, the lowest settings of the window and the highest settings of fetches count. If a broker does not
-    report all of the settings, Kafka's defaults are used for all brokers.
+    report all of the settings, Kafka's defaults are used for all brokers. `throttled` is True if a broker has a
+    throttle rate.
     """
     found = list(brokers)
     throttled = any(settings.get(key) is not None for settings in found for key in REPLICATION_RATES)

@@ -19,13 +19,13 @@ Port: TypeAlias = Hashable
 MOST_STREAMS: Final = 400
 """The maximum number of streams that kquota simulates, because the cost grows with the square of the number.
 
-With more streams, the busiest port rarely waits for another: with 200 streams, less than 1 % of the time.
+With more streams, the busiest port rarely waits for another port: with 200 streams, less than 1 % of the time.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """An amount that passes through two ports at once."""
+    """An amount that passes through two ports at the same time."""
 
     amount: float
     ports: tuple[Port, Port]
@@ -45,9 +45,10 @@ class StreamEnds:
 
 
 def run(streams: Sequence[Stream], capacity: Mapping[Port, float], at_once: Mapping[Port, float]) -> StreamEnds:
-    """Run all streams until each has moved its amount.
+    """Simulate all streams, and return the time at which each has moved its amount.
 
-    Each port first passes its amount in `at_once`, then its amount per second in `capacity`, which is above 0.
+    Each port first passes its amount in `at_once`, which takes no time, and then its amount per second in `capacity`,
+    which must be above 0. More than `MOST_STREAMS` streams are not simulated: their ends are lower bounds.
     """
     if len(streams) > MOST_STREAMS:
         bound = busiest(streams, capacity, at_once)
@@ -62,7 +63,7 @@ def run(streams: Sequence[Stream], capacity: Mapping[Port, float], at_once: Mapp
 def _flow(
     left: dict[int, float], streams: Sequence[Stream], capacity: Mapping[Port, float], until: float = math.inf
 ) -> dict[int, float]:
-    """Return the end of each stream that ends by `until`. `left` keeps the remaining amounts of the others."""
+    """Return the end of each stream that ends by `until`. `left` then has the remaining amounts of the others."""
     ended, now = {}, 0.0
     while left and now < until:
         flowing = rates({n: streams[n].ports for n in left}, capacity)

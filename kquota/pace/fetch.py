@@ -9,7 +9,7 @@ from kquota.pace.enforcement import AS_SHIPPED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch:
-    """#brokers x replica.fetch.response.max.bytes / min(T x #brokers, N) < window.
+    """The condition #brokers x replica.fetch.response.max.bytes / min(T x #brokers, N) < window.
 
     `throttle` (T) is the throttle of each leader, and `network` (N) is the rate of the follower's NIC, in bytes per
     second. None means that the rate of the NIC is unknown.
@@ -34,7 +34,7 @@ class Fetch:
 
     @property
     def holds(self) -> bool:
-        """True if the first fetches fit. Otherwise they exceed the throttle in bursts before it takes effect."""
+        """True if the first fetches fit into the window. Otherwise, they exceed the throttle before it takes effect."""
         return self.seconds < self.window_seconds
 
     @property

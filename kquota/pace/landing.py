@@ -130,7 +130,7 @@ class DayPlan:
 
 
 def day_plan(text: str, what: str) -> DayPlan:
-    """Parse `22:00-06:00=200MB/s,else=40MB/s`. Raises Invalid, which names the option `what`."""
+    """Parse a text like `22:00-06:00=200MB/s,else=40MB/s`. Raises Invalid, naming the option `what`, for other text."""
     spans: list[DaySpan] = []
     otherwise: ByteRate | None = None
     for part in text.split(","):
@@ -156,9 +156,9 @@ def _span(text: str, value: ByteRate, what: str) -> DaySpan:
     try:
         start, end = time(hours, minutes), time(end_hours % 24 if end_minutes == 0 else end_hours, end_minutes)
     except ValueError as error:
-        raise Invalid(f"{what} {text!r}: not a time of day ({error}). {_FORM}") from error
+        raise Invalid(f"{what} {text!r}: not a valid time of day ({error}). {_FORM}") from error
     if end_hours > 24:
-        raise Invalid(f"{what} {text!r}: not a time of day (hour must be in 0..24). {_FORM}")
+        raise Invalid(f"{what} {text!r}: not a valid time of day (hour must be in 0..24). {_FORM}")
     if start == end:
         raise Invalid(f"{what} {text!r}: the start and the end of a span must differ. {_FORM}")
     return DaySpan(start=start, end=end, rate=value)

@@ -1,4 +1,4 @@
-"""The time of moves between the log dirs of a broker (KIP-113) under its own throttle.
+"""The time of moves between the log dirs of a broker (KIP-113), which have a separate throttle.
 
 All threads that copy between the log dirs of a broker share `replica.alter.log.dirs.io.max.bytes.per.second`. A thread
 copies one replica after the other, and pauses for replica.fetch.backoff.ms when the quota is spent, like a throttled
@@ -38,9 +38,9 @@ class LogDirWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirPace:
-    """The work of one broker under its throttle, in bytes per second.
+    """The work of one broker under `throttle`, in bytes per second.
 
-    If `throttle` is None, there is no throttle, and the disks set the pace.
+    None means that there is no throttle. The disks then set the pace, and the time is unknown.
     """
 
     work: LogDirWork
@@ -49,12 +49,12 @@ class LogDirPace:
 
     @property
     def flows(self) -> float | None:
-        """The rate of the copies in bytes per second when the quota window is full. None without a throttle."""
+        """The rate of the copies in bytes per second once the quota takes effect. None without a throttle."""
         return None if self.throttle is None else self.throttle * self.enforcement.into_destination
 
     @property
     def feasible(self) -> bool | None:
-        """False if the replicas grow faster than they are copied. None if this is unknown."""
+        """False if the replicas grow at least as fast as they are copied. None if the write rate is unknown."""
         if self.work.writes is None:
             return None
         return self.flows is None or self.flows > self.work.writes
@@ -71,7 +71,7 @@ class LogDirPace:
 
     @property
     def least_seconds(self) -> float | None:
-        """The lower bound bytes / throttle. None without a throttle."""
+        """A lower bound in seconds: bytes / throttle. None without a throttle."""
         return self.work.bytes / self.throttle if self.throttle else None
 
     def _seconds(self, writes: float) -> float | None:
@@ -83,7 +83,7 @@ class LogDirPace:
 
 
 def log_dir_throttle(settings: Mapping[str, str | None], key: str) -> int | None:
-    """Return the throttle that `key` sets in the configs of a broker. None if it sets no limit or is unknown."""
+    """Return the throttle that `key` sets in a broker's configs, in bytes per second. None for no limit or unknown."""
     rate = _number(settings, key)
     return None if rate is None or rate >= UNLIMITED else rate
 

@@ -23,7 +23,7 @@ MOST_KEPT: Final = 200
 _CERTAIN: Final = 0.1
 """The maximum difference between the two bounds of a `certain` move, as a fraction of the upper bound."""
 _LEAST_SPREAD: Final = 0.02
-"""The minimum standard deviation that kquota uses, because the next error can differ from a few equal errors."""
+"""The minimum standard deviation that kquota uses. Even after a few equal errors, the next error can differ."""
 _Z: Final = 1.6449
 _OF_NORMAL: Final = 1.4826
 """The ratio of the standard deviation of normal errors to their median absolute deviation."""
@@ -55,7 +55,7 @@ class ExpectedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastMove:
-    """A run that reached its plan. Its actual time is between `at_least` and `at_most` seconds."""
+    """A run that completed its plan. The actual time is between `at_least` and `at_most` seconds."""
 
     run: str
     started: datetime
@@ -100,7 +100,7 @@ class PastMoves:
         return replace(self, under_way=tuple(found))
 
     def seen_ended(self, run: str, at: datetime) -> PastMoves:
-        """Return the moves after a command saw, at this time, that the run had reached its plan.
+        """Return the moves after a command saw, at this time, that the run had completed its plan.
 
         The run is dropped if `at` is not after its start or is before `seen_moving`.
         """

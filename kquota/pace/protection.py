@@ -34,15 +34,15 @@ CALM_SECONDS: Final = 15.0
 CAUTIOUS_SECONDS: Final = 90.0
 CAUTION: Final = 0.9
 CAUTIOUS_STEP: Final = 0.05
-"""If the throttle is at least the share `CAUTION` of the last one that was too high, an increase needs
-`CAUTIOUS_SECONDS` of calm, and is at most the share `CAUTIOUS_STEP` of the one that was too high.
+"""The rules for a throttle of at least `CAUTION` x the last throttle that was too high. An increase then needs
+`CAUTIOUS_SECONDS` of calm, and is `CAUTIOUS_STEP` x the throttle that was too high.
 """
 STEPS: Final = 20
-"""The number of smallest increases that lead from the lowest throttle to the highest."""
+"""The number of the smallest increases between the lowest and the highest throttle."""
 SLOW_SHARE: Final = 0.05
 """The share of the time in which writes may be slow, because bursts of clients also make writes slow."""
 FORGIVEN_SECONDS: Final = 15.0
-"""A slow window counts as a short client burst only if the previous slow window was longer ago than this time."""
+"""A slow window counts as a short client burst only if the previous slow window was more than this time ago."""
 FORGIVEN_DEBT: Final = 2.5
 """One more slow window leaves the throttle unchanged if the earlier ones exceed `SLOW_SHARE` of the time by at most
 this many seconds.
@@ -59,7 +59,7 @@ RELIEF_SECONDS: Final = 10.0
 class Pressure(enum.Enum):
     """The state of the clients in one window, as the reason for a throttle."""
 
-    MEASURING = "the baseline is measured"
+    MEASURING = "kquota measures the baseline"
     CALM = "calm"
     SLOW = "writes are slow"
     REPORTED = "the metrics of brokers show slow clients"
@@ -72,10 +72,11 @@ _HARM: Final = (Pressure.SLOW, Pressure.REPORTED, Pressure.SHRUNK)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientWindow:
-    """Measurements of a few seconds: the latencies of writes by broker, in seconds.
+    """Measurements of a few seconds: the latencies of the writes to each broker, in seconds.
 
-    A failed write has an infinite latency. `shrunk` partitions lost an in-sync replica. `reported` are the metrics of
-    brokers, if there is a new reading, and `unreported` is the reason why a reading is incomplete.
+    A failed write has an infinite latency. `shrunk` is the number of partitions that lost an in-sync replica.
+    `reported` has the metrics of brokers, if there is a new reading, and `unreported` is the reason why a reading is
+    incomplete.
     """
 
     seconds: float
@@ -89,8 +90,8 @@ class ClientWindow:
 class ProtectionStep:
     """The throttle to set, and the reason. `broker` has the highest ratio of `latency` to `limit` (both in seconds).
 
-    These three are None as long as there is no baseline, or if the latency is unknown. `high` is the time above its
-    limit if metrics are the reason, and `unreported` is the reason why metrics are unknown.
+    These three are None without a baseline, or if no broker is slow and the latency of one is unknown. `high` is the
+    time above its limit if metrics are the reason, and `unreported` is the reason why metrics are unknown.
     """
 
     rate: ByteRate
@@ -107,9 +108,9 @@ class ProtectionStep:
 class Protection:
     """The state between two windows. `rate` is the throttle that is set. It may differ from the rate of the last step.
 
-    The first steps set the lowest throttle, to measure the `baseline` of each broker. `ceiling` is the last throttle
-    that was too high, and `approached` means that the throttle has been raised towards it. The other fields are
-    measurements, and times in seconds.
+    Steps set throttles from `low` to `high`. The first steps set `low`, to measure the `baseline` of each broker.
+    `ceiling` is the last throttle that was too high, and `approached` means that the throttle has been raised towards
+    `ceiling`. The other fields are measurements, and times in seconds.
     """
 
     low: ByteRate
@@ -213,8 +214,8 @@ class Protection:
     def _harmed(self, state: Protection, worst: ProtectionStep, seconds: float) -> tuple[Protection, ProtectionStep]:
         """Decrease the throttle, unless slow windows are rare, or an earlier decrease has not taken effect yet.
 
-        Writes that are slow under the lowest throttle are slow because of the clients' own load, which has changed. The
-        baseline is then measured again.
+        If writes are slow under the lowest throttle, the load of the clients has changed. The baseline is then measured
+        again.
         """
         slow = worst.pressure is Pressure.SLOW and not math.isinf(worst.latency or 0.0)
         rare = slow and state.since_slow > FORGIVEN_SECONDS and state.debt <= FORGIVEN_DEBT
@@ -257,6 +258,6 @@ def quantile(latencies: Collection[float], share: float = QUANTILE) -> float | N
 
 
 def usual(windows: Collection[Collection[float]]) -> float | None:
-    """Return the latency that most of these windows do not exceed, or None if all of them have too few writes."""
+    """Return the `BASELINE_QUANTILE` of the latencies of these windows, or None if all of them have too few writes."""
     found = sorted(latency for one in windows if (latency := quantile(one)) is not None)
     return found[math.ceil(BASELINE_QUANTILE * len(found)) - 1] if found else None

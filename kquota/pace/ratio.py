@@ -1,4 +1,4 @@
-"""KIP-73's own estimate of a move: MoveRatio and MoveTime. It ignores the load of individual brokers."""
+"""KIP-73's estimate of a move: MoveRatio and MoveTime. This estimate ignores the load of individual brokers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class MoveTime:
     """MoveTime = MoveRatio x TotalLogSizePerBroker x #Brokers / (replication-quota - max(BytesInPerSec)).
 
     Sizes are in bytes, rates in bytes per second. If `max_bytes_in` is None, the rate and the time are unknown. Source:
-    KIP-73, Q&A 1; Kafka never shipped it.
+    KIP-73, Q&A 1. Kafka does not calculate this time.
     """
 
     partitions_to_be_moved: int

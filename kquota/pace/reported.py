@@ -53,7 +53,7 @@ class ReportedBaseline:
     last: Mapping[_Key, float] = field(default_factory=dict)
 
     def measured(self, found: Collection[BrokerTimes]) -> ReportedBaseline:
-        """Return the baseline with another reading under the lowest throttle."""
+        """Return the baseline after another reading under the lowest throttle."""
         now = _flat(found)
         highest = {key: max(value, self.highest.get(key, 0.0)) for key, value in now.items()}
         return ReportedBaseline(highest={**self.highest, **highest}, last={**self.last, **now})
@@ -61,8 +61,9 @@ class ReportedBaseline:
     def after(self, found: Collection[BrokerTimes]) -> tuple[ReportedBaseline, HighTime | None]:
         """Return the state after a reading, and the time that exceeds its limit most, or None.
 
-        A `PRODUCE` time counts only if it has risen since the previous reading. A broker without a baseline is compared
-        with the highest one. Without any baseline of this time, its first reading is the baseline.
+        A `PRODUCE` time counts only if it has risen since the previous reading. A broker without a baseline for a time
+        is compared with the highest baseline of the other brokers. If no broker has one, this reading becomes the
+        baseline.
         """
         now = _flat(found)
         high: list[tuple[float, HighTime]] = []

@@ -57,7 +57,7 @@ class Share:
 
     @property
     def needed(self) -> float | None:
-        """The rate that the throttle must exceed, because otherwise the copies of this side never catch up.
+        """The rate that the throttle must exceed so that the copies of this side catch up. None if a rate is unknown.
 
         `keep_up` + `writes` is sufficient. A copy that has caught up is in sync and keeps using its write rate w. The
         last copy therefore gets T - keep_up - (the w of all other copies), and must be faster than its own w.
@@ -66,7 +66,7 @@ class Share:
 
     @property
     def finishes(self) -> bool | None:
-        """True if the copies are faster than their writes. None if a rate is unknown."""
+        """True if the copies of this side catch up (`needed`). None if a rate is unknown."""
         return None if self.needed is None else self.throttle > self.needed
 
     @property

@@ -20,7 +20,10 @@ class Split:
 
 
 def _no_more_than(copied: Sequence[int], limit: int) -> list[int]:
-    """Return the starts of as few waves as possible. No wave exceeds `limit`, unless it is a single partition."""
+    """Return the first index of each wave, for as few waves as possible.
+
+    No wave exceeds `limit` bytes, unless it is a single partition.
+    """
     starts: list[int] = []
     flying = 0
     for n, size in enumerate(copied):
@@ -32,7 +35,7 @@ def _no_more_than(copied: Sequence[int], limit: int) -> list[int]:
 
 
 def _even(copied: Sequence[int], waves: int) -> list[int]:
-    """Return the starts of at most `waves` waves of about the same bytes, none of them empty.
+    """Return the first index of each wave, for at most `waves` waves with about the same bytes. No wave is empty.
 
     A partition belongs to the wave that contains its middle. If no partition has bytes, waves have about the same
     number of partitions.

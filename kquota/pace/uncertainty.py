@@ -13,7 +13,7 @@ from kquota.pace.share import Pace, Side, pace
 from kquota.pace.work import Link, total
 
 MODEL: Final = 0.1
-"""The error of the model in nine of ten real moves.
+"""The largest relative error of the model in nine of ten real moves.
 
 In 20 moves on quiet brokers the error was 3 % (one sigma). On a machine with a load of eight times its number of cores,
 it was up to 11 %.
@@ -44,7 +44,7 @@ def band(
     """Return the 90 % band of a pace, or None without an expected time.
 
     `calm` and `busy` are factors for each leader: the 5th and the 95th percentile of its write rate, divided by the
-    mean. They apply to all leaders at once, so the band is too wide rather than too narrow.
+    mean. They apply to all leaders at the same time, so the band is too wide rather than too narrow.
     """
     if expected.seconds is None:
         return None

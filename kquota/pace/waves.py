@@ -24,8 +24,8 @@ class Wave:
 class Waves:
     """The waves of a move, at least one, each with its pace. The properties shared with `Pace` apply to the whole move.
 
-    A wave starts when the previous one is in sync, so brokers carry the writes of only one wave. A throttle that is too
-    low for the whole move at once can therefore be enough for each wave.
+    A wave starts when all replicas of the previous wave are in sync, so the throttle must exceed the writes of only one
+    wave. A throttle that is too low for the whole move can therefore be enough for each wave.
     """
 
     each: tuple[tuple[Wave, Pace], ...]

@@ -1,4 +1,4 @@
-"""KIP-73's window for a throttle, IN < T < N - IN/R (Q&A 4), within the operator's own limits."""
+"""KIP-73's window for a throttle, IN < T < N - IN/R (Q&A 4), within the limits of the operator."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """A rate in bytes per second (None means unknown) and its reason. If `closed`, the throttle may be equal to it.
+    """A rate in bytes per second (None means unknown) and its reason. If `closed`, the throttle may equal the rate.
 
-    A bound that is not binding is only shown.
+    If `binds` is False, the bound is only shown.
     """
 
     rate: float | None
@@ -19,9 +19,9 @@ class Bound:
     binds: bool = True
 
     def kept(self, throttle: float, *, above: bool) -> bool | None:
-        """Return True if a throttle in bytes per second satisfies the bound, which is a lower bound if `above` is True.
+        """Return True if a throttle in bytes per second satisfies the bound. None if the rate of the bound is unknown.
 
-        None if the rate of the bound is unknown.
+        The bound is a lower bound if `above` is True, and an upper bound otherwise.
         """
         if self.rate is None:
             return None
@@ -72,8 +72,8 @@ class Window:
 def network_bound(network: float, bytes_in: float | None, replication_factor: int) -> float | None:
     """N - IN/R: clients need the rest of the network after all leaders have moved. None if IN is unknown.
 
-    All rates are in bytes per second. A negative result means that the network is full without a move. Source: KIP-73,
-    Q&A 4.
+    All rates are in bytes per second. A negative result means that the network is full even without a move. Source:
+    KIP-73, Q&A 4.
     """
     return None if bytes_in is None else network - bytes_in / replication_factor
 

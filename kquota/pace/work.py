@@ -25,8 +25,9 @@ class Link:
 class Work:
     """The links of a move, ordered by leader and destination.
 
-    `keep_up` has the follower traffic of each leader: fetches of in-sync followers of the moving partitions. It uses
-    the leader's throttle and is not delayed (KAFKA-4313). Rates are in bytes per second. None means unknown, never 0.
+    `keep_up` has the follower traffic of each leader: fetches of in-sync followers of the moving partitions. This
+    traffic uses the leader's throttle and is not delayed (KAFKA-4313). Rates are in bytes per second. None means
+    unknown, never 0.
     """
 
     links: tuple[Link, ...]
@@ -60,7 +61,7 @@ def work(links: Iterable[Link], keep_up: Mapping[int, float | None]) -> Work:
 
 
 def total(rates: Iterable[float | None]) -> float | None:
-    """Return the sum of rates, or None if one of them is unknown."""
+    """Return the sum of rates or times, or None if one of them is unknown."""
     known = list(rates)
     return None if None in known else sum(rate for rate in known if rate is not None)
 

@@ -1,6 +1,6 @@
 """Moves replicas from full brokers to empty ones until each broker is in a band around the mean, and copies few bytes.
 
-The algorithm makes a move only if it brings the brokers as a whole closer to the band, and undoes a move that no longer
+The algorithm makes only moves that bring the brokers as a whole closer to the band, and undoes a move that no longer
 helps. It therefore ends, and a second run on its result changes nothing. Followers move before leaders, and large
 partitions before small ones. Moves that push no broker out of the band come first. If no move helps, the algorithm
 exchanges two replicas.
@@ -22,14 +22,15 @@ from kquota.terms import BrokerId
 _PARTNERS: Final = 10
 _GIVEN: Final = 50
 _NEAR: Final = 4
-"""The limits of an exchange: for a broker, at most `_PARTNERS` other brokers and `_GIVEN` of its replicas, and for each
-of these replicas `2 * _NEAR` replicas of the other broker. Without limits, an exchange takes too long.
+"""The limits of the search for an exchange, because a full search takes too long. For each broker, the search considers
+at most `_PARTNERS` other brokers. For each pair, it considers at most `_GIVEN` replicas of one broker, and for each of
+these replicas at most `2 * _NEAR` replicas of the other broker.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceBand:
-    """The minimum and the maximum number of bytes that a broker should hold."""
+    """A band around a mean: the minimum and the maximum number of bytes that a broker should hold."""
 
     low: int
     high: int
@@ -193,7 +194,8 @@ class _Scales:
     def _fetch(self, destination: BrokerId, spent: set[tuple[bool, bool, BrokerId]]) -> bool:
         """Move one replica to a broker. Return True if one was moved.
 
-        A source without a suitable replica is added to `spent`, because a fuller destination accepts even less.
+        A source without a suitable replica is added to `spent`, because the destination accepts even fewer replicas
+        when it is fuller.
         """
         low, lack = self.band.low, self.band.low - self.draft.bytes[destination]
         for clean in (True, False):

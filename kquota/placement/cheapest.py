@@ -33,10 +33,10 @@ def cheapest(
     band: BalanceBand,
     most: int,
 ) -> dict[int, BrokerId] | None:
-    """Return the new place of each replica that moves, so that all loads are in the band, with fewer than `most` bytes.
+    """Return the new place of each replica that moves, so that all loads are in the band. Fewer than `most` bytes move.
 
-    `room` limits the bytes that each place can receive. The result is None if there are too many replicas, or if the
-    search finds no such moves.
+    `room` has the bytes that each place can receive, or None for no limit. The result is None if there are too many
+    replicas, or if the search finds no solution.
     """
     ordered = sorted((each for each in replicas if each.size), key=lambda each: (-each.size, each.number))
     if len(ordered) > _FEW:
@@ -63,7 +63,7 @@ class _Search:
         self.steps = _STEPS
 
     def extend(self, first: int, moved: int) -> None:
-        """Try every replica from the number `first` in every other place. `moved` are the bytes of the branch."""
+        """Try every replica from the index `first` in every other place. The branch has already moved `moved` bytes."""
         missing = self._missing()
         if not missing:
             self.best, self.most = dict(self.moves), moved
@@ -94,8 +94,9 @@ class _Search:
             self.room[gains] = room - each.size if gains == destination else room + each.size
 
     def _missing(self) -> int:
-        """Return the minimum number of bytes that must still move: the total lack below the band, or the total excess
-        above it.
+        """Return the minimum number of bytes that must still move.
+
+        It is the total lack below the band or the total excess above the band, whichever is larger.
         """
         low, high = self.band.low, self.band.high
         lack = sum(low - load for load in self.loads.values() if load < low)

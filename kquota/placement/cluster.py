@@ -21,7 +21,7 @@ INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 class Disk:
     """All volumes of a broker together, or the volume of one log dir, in bytes.
 
-    `used` includes other files, unless the user gives the size of the volumes.
+    `used` includes files that are not replicas, unless the user gives the size of the volumes.
     """
 
     total: int
@@ -45,9 +45,10 @@ class Broker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterLayout:
-    """One reading of a cluster. The size of a partition is its leader's log, which each new replica must copy.
+    """One reading of a cluster. The size of a partition is the size of its leader's log, which new replicas must copy.
 
-    A partition without an entry in `sizes` has an unknown size. `brokers` are sorted by id, `partitions` by name.
+    A partition without an entry in `sizes` has an unknown size. `brokers` are sorted by id, `partitions` by topic and
+    number.
     """
 
     brokers: Mapping[BrokerId, Broker]

@@ -38,12 +38,12 @@ class Ranking:
 
 
 class PlacementDraft:
-    """The draft of an assignment. Partitions are numbered in the order of their names. An unknown size counts as 0.
+    """The draft of an assignment. Partitions are numbered in the order of the cluster. An unknown size counts as 0.
 
-    `copies[p]` maps each broker that gets a replica to the broker whose replica it replaces (None: an additional
-    replica) and the goal. Its keys are always exactly the brokers of `replicas[p]` that do not hold the partition now.
-    `drops[p]` are replicas that are removed without a replacement. `incoming` has the bytes that each broker must
-    receive.
+    `copies[p]` maps each broker that gets a replica to a source and a goal. The source is the broker that loses its
+    replica in return, or None for an additional replica. The keys are always exactly the brokers of `replicas[p]` that
+    do not hold the partition now. `drops[p]` are replicas that are removed without a replacement. `incoming` has the
+    bytes that each broker must receive.
     """
 
     def __init__(self, cluster: ClusterLayout, goal: Goal) -> None:
@@ -59,8 +59,8 @@ class PlacementDraft:
         self.loads: dict[BrokerId, int] = dict.fromkeys(cluster.brokers, 0)
         self.incoming: dict[BrokerId, int] = dict.fromkeys(cluster.brokers, 0)
         self.room = {broker: _room(cluster, broker, goal.disk_limit) for broker in cluster.brokers}
-        # An empty partition counts as a tenth of an average partition, because all empty partitions would otherwise go
-        # to the emptiest broker.
+        # An empty replica counts as a tenth of an average replica, because all empty replicas would otherwise go to the
+        # emptiest broker.
         held = sum(map(len, self.replicas))
         every = sum(size * len(replicas) for size, replicas in zip(self.sizes, self.replicas, strict=True))
         self.least_weight = max(1, every // (10 * held)) if held else 1
@@ -90,9 +90,9 @@ class PlacementDraft:
         return self.incoming[broker] + self.sizes[p] <= room
 
     def emptiest(self, p: int, barred: Collection[str | None] = ()) -> BrokerId | None:
-        """Return the broker with the least load for a replica of `p`, in a rack that is not barred.
+        """Return the broker with the least load that can get a replica of `p`, in a rack that is not in `barred`.
 
-        None if none of these brokers has room.
+        None if there is no such broker with room for the replica.
         """
         replicas = self.replicas[p]
         best: tuple[int, BrokerId] | None = None
@@ -108,7 +108,7 @@ class PlacementDraft:
         return None if best is None else best[1]
 
     def leads(self, p: int, broker: BrokerId) -> bool:
-        """Return True if the broker is the leader or the preferred leader."""
+        """Return True if the broker is the leader or the preferred leader of partition `p`."""
         return broker == self.now[p].leader or broker == self.replicas[p][0]
 
     def add(self, p: int, broker: BrokerId, why: Why) -> None:

@@ -39,10 +39,10 @@ def proposal(
 ) -> Proposal:
     """Return a proposal of replicas on the brokers of `racks` for the partitions of some topics.
 
-    The proposed replicas do not depend on the current replicas. A topic gets the replication factor of its first
-    partition (Kafka: of any partition). A moving partition counts with its target replicas. The same seed, brokers and
-    partitions of a topic give the same result, even if the other topics differ. Raises Refused if a topic needs more
-    brokers than there are, or if only some brokers have a rack.
+    The proposed replicas do not depend on the current brokers. A topic gets the replication factor of its first
+    partition (Kafka: of any partition). A moving partition counts with its target replicas. The same seed, brokers,
+    racks and partitions of a topic give the same result, even if the other topics differ. Raises Refused if a topic
+    needs more brokers than there are, or if only some brokers have a rack.
     """
     check_racks(racks)
     current = Plan(targets={name: now.target for name, now in partitions.items()})

@@ -49,7 +49,7 @@ def check(goal: Goal, cluster: ClusterLayout) -> None:
     if unknown := sorted(goal.drain - set(cluster.brokers)):
         raise Refused(
             Parameter("drain"),
-            f" {joined(unknown)}: this broker does not exist, and no partition has a replica on it. "
+            f" {joined(unknown)}: not registered in this cluster, and no partition has a replica there. "
             f"Live brokers: {joined(cluster.alive)}",
         )
     for means, brokers in {Parameter("add"): goal.add, Parameter("brokers"): goal.brokers}.items():

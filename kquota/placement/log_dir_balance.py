@@ -46,7 +46,7 @@ class LogDirGoal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirMove:
-    """One replica that moves to another log dir of its broker. `size` is the bytes to copy."""
+    """One replica that moves to another log dir of its broker. `size` is the number of bytes to copy."""
 
     partition: TopicPartition
     size: int

@@ -46,7 +46,7 @@ class Least:
 def forced(draft: PlacementDraft, goal: Goal, free: Iterable[int]) -> Forced:
     """Return the bytes that drain, replication factor and racks require, from a draft that reaches these goals.
 
-    `draft` must not be balanced yet.
+    `draft` must not be balanced yet. `free` has the numbers of the partitions that the planner may change.
     """
     total = 0
     most, fewest = dict(draft.bytes), dict(draft.bytes)

@@ -13,8 +13,8 @@ def ordered(draft: PlacementDraft) -> dict[int, tuple[BrokerId, ...]]:
 
     The preferred leader does not change as long as it keeps its replica, and a new replica takes the position of the
     old one. If the preferred leader loses its replica, the current leader comes first, so that no election is
-    necessary. If both lose it, the replica on the broker that leads the fewest partitions comes first. Among equal
-    brokers, the planner prefers one that already has the data.
+    necessary. If both lose their replicas, the replica on the broker that leads the fewest partitions comes first.
+    Among equal brokers, the planner prefers one that already has the data.
     """
     leading = Counter(now.leader for now in draft.now if now.leader is not None)
     found: dict[int, tuple[BrokerId, ...]] = {}
@@ -39,7 +39,8 @@ def ordered(draft: PlacementDraft) -> dict[int, tuple[BrokerId, ...]]:
 def leader_after(draft: PlacementDraft, p: int, replicas: tuple[BrokerId, ...]) -> BrokerId:
     """Return the leader after a change to these replicas: the current leader, otherwise the first in-sync replica.
 
-    New replicas count as in sync, because the change ends only when they are.
+    New replicas count as in sync, because the change ends only when they are. Without an in-sync replica, the first
+    replica counts.
     """
     now = draft.now[p]
     if now.leader is not None and now.leader in replicas:

@@ -1,4 +1,4 @@
-"""The result of the planner: each change and its reason, each broker before and after, and unreached goals."""
+"""The result of the planner: each change and its reason, each broker before and after the move, and unreached goals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChange:
-    """One partition in the plan. `size` is the bytes of each copy."""
+    """One partition in the plan. `size` is the size of each copy in bytes."""
 
     partition: TopicPartition
     before: Replicas
@@ -65,7 +65,7 @@ class Holding:
 class BrokerChange:
     """One broker before and after the move.
 
-    `incoming` is the bytes that it receives before old replicas are deleted.
+    `incoming` is the number of bytes that the broker receives before old replicas are deleted.
     """
 
     rack: str | None
@@ -77,7 +77,7 @@ class BrokerChange:
 
     @property
     def disk_before(self) -> float | None:
-        """The used fraction of the disk before the move, or None if it is unknown."""
+        """The used fraction of the disk before the move, or None if unknown."""
         return None if self.disk is None or not self.disk.total else self.disk.used / self.disk.total
 
     @property
@@ -89,7 +89,7 @@ class BrokerChange:
 
     @property
     def disk_after(self) -> float | None:
-        """The used fraction of the disk after the old replicas are deleted, or None if it is unknown."""
+        """The used fraction of the disk after the old replicas are deleted, or None if unknown."""
         if self.disk is None or not self.disk.total:
             return None
         return max(0, self.disk.used + self.after.bytes - self.before.bytes) / self.disk.total

@@ -29,7 +29,7 @@ def plan(cluster: ClusterLayout, goal: Goal) -> Planned:
 
     A partition is not changed if no goal applies to it, if it is already moving, or if it has no leader to copy from.
     `left` names the partitions that do not move or do not reach a goal. Raises the errors of `check`, and Refused if
-    brokers or disks are not sufficient.
+    there are too few brokers or there is too little disk space.
     """
     check(goal, cluster)
     draft = PlacementDraft(cluster, goal)
@@ -117,7 +117,7 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
     if not full:
         return Refused(
             f"{name} needs {goal.replication_factor or len(draft.replicas[p])} replicas, but only "
-            f"{len(goal.destinations)} brokers may hold one ({few(goal.destinations, _SHOWN, ',')}). No plan "
+            f"{len(goal.destinations)} of the brokers may hold one ({few(goal.destinations, _SHOWN, ',')}). No plan "
             "is possible. Give more ",
             Parameter("brokers"),
             ", drain fewer brokers, or give a lower ",
@@ -142,7 +142,7 @@ def _dispensable(draft: PlacementDraft, p: int, leaving: frozenset[BrokerId]) ->
     """Return the broker whose replica is removed.
 
     The first criterion that differs decides: drained, dead, not the leader, sharing a rack, out of sync, not the
-    preferred leader, the fullest broker.
+    preferred leader, the fullest broker, the lowest id.
     """
     replicas, now = draft.replicas[p], draft.now[p]
     spread = draft.spread(replicas)
@@ -177,7 +177,10 @@ def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
         source = min(sharing, key=lambda b: (b == draft.now[p].leader, b == replicas[0], -draft.bytes[b], b))
         destination = draft.emptiest(p, set(used))
         if destination is None:
-            why = f"stays on {len(set(used))} racks, because no broker in rack {', '.join(sorted(missing))} has room"
+            why = (
+                f"keeps its number of racks ({len(set(used))}), because no broker in rack {', '.join(sorted(missing))} "
+                "has room"
+            )
             yield Left(partition=draft.names[p], why=why)
             return
         draft.move(p, source, destination, Why.RACKS)

@@ -1,7 +1,7 @@
 """The throughput of a real client: a load on a scratch topic, its result, and the quota that applies.
 
-A program needs only a cluster from `kquota.connect` and these names. Each name is imported when first used, because
-`kquota quota --help` reads only the bounds of a load.
+A program needs only a cluster from `kquota.connect` and these names. Each name is imported when it is first used, so
+that `kquota quota --help`, which reads only the bounds of a load, starts fast.
 """
 
 from importlib import import_module

@@ -28,8 +28,8 @@ requests.
 class Found:
     """The topics whose names have the form of a scratch topic.
 
-    `over` belong to probes whose time is over. `running` may still be in use by another probe. `foreign` do not belong
-    to a probe, because their configs do not have its seal.
+    The topics in `over` belong to probes that must have ended by now. Another probe may still use the topics in
+    `running`. The topics in `foreign` do not have a probe's seal in their configs, so no probe created them.
     """
 
     over: tuple[Topic, ...]
@@ -51,10 +51,10 @@ def found(topics: Topics, configs: Configs, now: datetime) -> Found:
 
 
 def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, assignment: Assignment) -> None:
-    """Create the scratch topic with these replicas, and wait until all brokers know it.
+    """Create the scratch topic with these replicas, and wait until all brokers show it.
 
-    Raises Refused if the cluster does not allow it or the topic exists, and Unknown if the creation is not confirmed or
-    not visible in time.
+    Raises Refused if the cluster does not allow the topic or the topic exists. Raises Unknown if the creation is not
+    confirmed, or if a broker does not show the topic in time.
     """
     made(topics, clock, [Creation(topic=topic, assignment=assignment, configs=scratch.configs(topic))])
     until_seen(clock, sight, {topic: len(assignment)}, SECONDS)
@@ -63,8 +63,8 @@ def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, assi
 def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -> None:
     """Create the topics, and try again later if a mutation quota rejects them.
 
-    Raises Refused if the cluster does not allow it or the quota still rejects a topic after `SECONDS`, and Unknown if
-    the result is unknown.
+    Raises Refused if the cluster does not allow a topic or the quota still rejects one after `SECONDS`, and Unknown if
+    it is unknown whether a topic was created.
     """
     outcomes = carry_out(topics, clock, work(creations), MutationPace(quota=None), seconds=SECONDS)
     for one in outcomes:
@@ -75,10 +75,10 @@ def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -
 
 
 def until_seen(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int], seconds: float) -> float:
-    """Return the seconds until every broker shows these topics with their partitions, or no longer shows a topic with
-    0 partitions.
+    """Wait until every broker shows the topics in `wanted`, and return the elapsed seconds.
 
-    Raises Unknown after `seconds`.
+    `wanted` has the number of partitions of each topic, or 0 for a topic that must no longer be shown. Raises Unknown
+    after `seconds`.
     """
     began = clock.monotonic()
     while behind := sight.behind(wanted):

@@ -64,9 +64,11 @@ def probe(
     only the brokers know.
 
     Leftover topics of older probes are removed first. The scratch topic is always removed, even after an interrupt.
-    `on_progress` receives the elapsed seconds. Raises Refused for a load beyond the bounds of a probe (the same bounds
-    as in `quota probe`), Invalid for invalid arguments or an unsupported login, Incomplete if a topic could not be
-    removed, and Unreachable if the cluster does not answer.
+    `on_progress` receives the elapsed seconds.
+
+    Raises Refused for a load beyond the bounds of a probe (the same bounds as in `kquota quota probe`) or if brokers
+    reject a request, Invalid for invalid arguments or an unsupported login, Unknown if a broker does not show the topic
+    in time, Incomplete if a topic could not be removed, and Unreachable if the cluster does not answer.
 
         with kquota.connect("localhost:9092") as cluster:
             result = probe(cluster, Kind.PRODUCE, rate=20e6, client_id="billing")
@@ -94,7 +96,7 @@ def probe(
 def _client(
     cluster: ProbeCluster, client_config: Path | str | None, client_id: str | None, user: str | None
 ) -> tuple[ProbeLogins, str, Explanation]:
-    """Return the logins of the client, its client-id, and the quotas that apply to it."""
+    """Return the logins of the probe, the client-id, and the quotas that apply to the client."""
     who = cluster.logins(client_config)
     name = client_id or who.client_id
     return who, name, cluster.explained(preparation.user(who.user, user), name)
@@ -116,8 +118,8 @@ def find_limit(
 
     kquota creates, grows and deletes topics at rising rates until a rate does not hold. Each operation takes `seconds`
     (default 3), and a deletion twice as long. At most `most_partitions` partitions (10 to 10,000) exist at the same
-    time. `on_step` receives each step. The client must not have a mutation quota. Everything else is the same as for
-    `probe`.
+    time. The quota for each tenant is the quota for all clients x `overcommit` / `tenants`. `on_step` receives each
+    step. The client must not have a mutation quota. Everything else is the same as for `probe`.
 
         with kquota.connect("localhost:9092") as cluster:
             limit = find_limit(cluster, tenants=10, overcommit=2)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 GRACE_SECONDS: Final = 0.05
-"""A request that arrives this soon after a throttled response does not count as early if the connection has ever had
-several requests in flight, because the client may not have read the response yet. Throttle times up to this long are
-not judged.
+"""A request that arrives this soon after a throttled response does not count as early on a connection that has had
+several requests in flight. The client may have sent the request before it read the response. Throttle times up to this
+long are not judged.
 """
 _EARLY_SECONDS: Final = 0.005
 """The seconds by which a request may be early, because clients count in whole ms."""

@@ -76,7 +76,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LadderRung:
-    """`topics` topics of `size` partitions that are created, doubled and deleted at one rate."""
+    """One rung: kquota creates `topics` topics of `size` partitions, doubles their partitions and deletes the topics.
+
+    `rate` is in mutations per second.
+    """
 
     size: int
     rate: int
@@ -89,8 +92,10 @@ class LadderRung:
 
 
 def rungs(size: int, seconds: float, most_partitions: int) -> list[LadderRung]:
-    """Return the rungs for topics of this size, lowest rate first. Each has at least one topic and at most
-    `most_partitions` partitions.
+    """Return the rungs for topics of `size` partitions, lowest rate first.
+
+    `seconds` is the duration of one operation. Each rung has at least one topic and at most `most_partitions`
+    partitions.
 
     >>> [(one.rate, one.topics) for one in rungs(10, 3, 1_000)]
     [(5, 1), (10, 3), (20, 6), (50, 15), (100, 30)]
@@ -146,10 +151,10 @@ def _held(size: int, steps: Sequence[Step]) -> Held:
 
 
 def suggested(found: Sequence[Held]) -> float | None:
-    """Return the controller_mutation_rate for all clients together: the worst case, less a reserve, rounded down to two
-    significant figures.
+    """Return the controller_mutation_rate for all clients together, or None if there is no suggestion.
 
-    None if the lowest rate did not hold for one of the sizes, or if nothing was measured.
+    The result is the lowest rate in `found`, less a reserve, rounded down to two significant figures. It is None if not
+    even the lowest rung held for one of the sizes, or if nothing was measured.
     """
     rates = [one.rate for one in found]
     if not rates or None in rates:

@@ -1,7 +1,7 @@
 """The latency of kquota's own small writes to each broker, on a scratch topic that exists only during the measurement.
 
-A measurement may take days, so the topic is replaced every hour. The name of a leftover topic contains its end time,
-which `remove_older` reads.
+A measurement may take days, so the topic is replaced every hour. The name of each topic contains its end time, so that
+`remove_older` can remove a leftover topic.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def measuring(who: ProbeLogins, clock: Clock, removing: Callable[[], None]) -> I
     Leftover topics of older probes are removed first. `removing` is called before the removal at the end if the
     measurement ended early.
 
-    Raises Refused if the cluster does not allow it, Invalid for a login that the client does not support, Unknown if a
-    broker acknowledges no write, and NotRemoved if the topic could not be removed.
+    Raises Refused if the cluster does not allow the topic, Invalid for a login that the client does not support,
+    Unknown if a broker acknowledges no write, and NotRemoved if the topic could not be removed.
     """
     with who.stage() as stage:
         remove_older(stage)
@@ -88,9 +88,9 @@ class LatencyProbe:
             self._writes.write(min(left, PERIOD_SECONDS))
 
     def latencies(self) -> Mapping[BrokerId, Sequence[float]]:
-        """Return the latencies since the last call, as in `SmallWrites`, keyed by the first leader of each partition.
+        """Return the latencies since the last call, as in `SmallWrites`, by the preferred leader of each partition.
 
-        The method also replaces a topic that has expired or was deleted. It tries this at most once a minute.
+        The method also replaces a topic that has expired or was deleted. If this fails, it tries again after a minute.
         """
         assert self._writes is not None
         found = self._writes.latencies()
@@ -126,9 +126,9 @@ class LatencyProbe:
                 del self._made[: len(old)]
 
     def _until_answered(self, topic: str, writes: SmallWrites, brokers: Sequence[BrokerId]) -> None:
-        """Write until every broker has answered once, because the first writes also wait for connections.
+        """Write until every broker has acknowledged a write, because the first writes also wait for connections.
 
-        Raises Unknown if a broker has not answered after 30 s.
+        Raises Unknown if a broker has acknowledged no write after 30 s.
         """
         began = self._clock.monotonic()
         silent = set(range(len(brokers)))

@@ -122,11 +122,11 @@ _MOST_PARTITIONS: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """A load on every broker in `leaders`, which maps each partition to its leader. The load lasts `warm` seconds, and
-    then the `seconds` that are measured.
+    """A load on every broker in `leaders`, which maps each partition to its leader.
 
-    `rate` is the requested rate per second: bytes on each broker, or mutations of the controller. For requests, which
-    have no rate, it is the number of connections. `limit` is the quota in its own unit, or None if there is none.
+    The load lasts `warm` seconds, and then the `seconds` that are measured. `rate` is the requested rate per second:
+    bytes on each broker, or mutations of the controller. For requests, which have no rate, it is the number of
+    connections. `limit` is the value of the quota in the unit of its key, or None without a quota.
     """
 
     kind: Kind
@@ -147,11 +147,11 @@ class Load:
         return self.rate if self.limit is None else min(self.rate, self.limit)
 
     def due(self, elapsed: float) -> float:
-        """Return the amount that is due after this many seconds. In the first quota window, it is only the amount that
-        the quota allows.
+        """Return the amount that is due after this many seconds.
 
-        A quota begins with a burst. A client that uses this burst is throttled for a whole window and then gets the
-        next burst. This would distort a rate over a time that is not a whole number of windows.
+        In the first quota window, it is only the amount that the quota allows, because a quota begins with a burst. A
+        client that uses this burst is throttled for a whole window and then gets the next burst. These bursts would
+        distort a rate over a time that is not a whole number of windows.
         """
         quiet = min(elapsed, self.warm / _WINDOWS)
         return self.expected * quiet + self.rate * (elapsed - quiet)
@@ -180,7 +180,7 @@ def warm(window_seconds: int | None) -> float:
 
 
 def seconds(given: float | None, otherwise: float) -> float:
-    """Return the seconds to measure. Raises Invalid for less than 1 s, and Refused for more than a probe may take."""
+    """Return `given`, or `otherwise` if it is None. Raises Invalid below 1 s, and Refused above `MOST_SECONDS`."""
     found = otherwise if given is None else given
     if not found >= 1:
         raise WrongArgument("seconds", f" {found:g}: measure for 1 second or more")
@@ -217,9 +217,7 @@ def connections(limit: float | None) -> int:
 
 
 def mutating(limit: float | None) -> float:
-    """Return the number of mutations per second to request: more than the quota, so that the controller rejects
-    some.
-    """
+    """Return the mutations per second to request: more than the quota, so that the controller rejects some of them."""
     return UNLIMITED_MUTATIONS if limit is None else _OVER_MUTATIONS * limit
 
 

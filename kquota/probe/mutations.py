@@ -95,7 +95,7 @@ def _one_by_one(load: Load, tell: Callable[[str], None]) -> Iterator[Mutation]:
 
 
 _TICK = 0.1
-"""Seconds between two requests. Each request contains all topics that are due."""
+"""The seconds between two requests. Each request contains the topics that are due."""
 _PATIENCE = 5 * LAG
 """The maximum lag that is measured, in seconds. A step with this lag does not hold, because it exceeds `LAG`."""
 
@@ -158,7 +158,7 @@ def _step(
     operation: Operation,
     todo: Sequence[Mutation],
 ) -> Step:
-    # Deleting a topic counts all of its partitions.
+    # Every topic has the same number of mutations. A deletion counts one mutation for each partition.
     each = todo[0].mutations
     began, sent, latencies = clock.monotonic(), 0, []
     while sent < len(todo):
@@ -186,7 +186,7 @@ def _step(
 
 
 def _lag(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int]) -> float:
-    """Return the seconds until all brokers show the result, at most _PATIENCE."""
+    """Return the seconds until all brokers show the result, at most `_PATIENCE`."""
     try:
         return until_seen(clock, sight, wanted, _PATIENCE)
     except Unknown:

@@ -18,14 +18,17 @@ from kquota.terms import BrokerId
 
 
 class ProbeClient(Protocol):
-    """A real client that sends a load. All methods raise Refused or Unreachable if brokers end the load."""
+    """A real client that sends a load.
+
+    All methods raise Refused if brokers reject the client, and Unreachable for other failures.
+    """
 
     def produce(self, load: Load, meter: Meter, on_progress: Callable[[float], None]) -> None:
         """Write at the load's rate until the meter ends. `on_progress` receives the elapsed seconds."""
         ...
 
     def fill(self, load: Load) -> None:
-        """Write the data for `consume`: about as much as `consume` reads in a second."""
+        """Write the data that `consume` reads: about as much as `consume` reads in a second."""
         ...
 
     def consume(self, load: Load, meter: Meter, on_progress: Callable[[float], None]) -> None:
@@ -38,7 +41,7 @@ class ProbeClient(Protocol):
 
 
 class SmallWrites(Protocol):
-    """Small writes to every partition of one topic, which all in-sync replicas acknowledge (acks=all)."""
+    """Small writes with acks=all to every partition of one topic."""
 
     def write(self, seconds: float) -> None:
         """Send one record to each partition, and wait this many seconds for acknowledgements. Raises Refused if brokers
@@ -101,7 +104,7 @@ class ProbeCluster(Protocol):
     def logins(self, client_config: Path | str | None = None) -> ProbeLogins:
         """Return the login of this connection, which creates and removes the topics, and the login to probe.
 
-        `client_config` is a file of Java properties with the login to probe. None means the same login.
+        `client_config` is a file of Java properties with the login to probe. None means the login of this connection.
         """
         ...
 
@@ -126,17 +129,15 @@ class ProbeLogins(Protocol):
         ...
 
     def stage_as(self, client_id: str) -> AbstractContextManager[ProbeCluster]:
-        """Open a new connection with the probed login."""
+        """Open a new connection with the probed login and this client-id."""
         ...
 
     def filler(self) -> ProbeClient:
-        """Return a client with the login for the topics. Raises Invalid, like `client`, for a login that the client
-        does not support.
-        """
+        """Return a client with the login for the topics. Raises Invalid if the client does not support this login."""
         ...
 
     def client(self, client_id: str) -> ProbeClient:
-        """Return a client with the probed login."""
+        """Return a client with the probed login and this client-id. Raises Invalid like `filler`."""
         ...
 
     def small_writes(self, topic: str, partitions: int) -> AbstractContextManager[SmallWrites]:

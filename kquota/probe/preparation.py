@@ -128,7 +128,8 @@ def _limit(answer: KeyAnswer, explained: Explanation) -> float | None:
         return None
     if not (math.isfinite(answer.limit) and answer.limit > 0):
         raise Refused(
-            f"{answer.key} is {answer.limit:g} for this client, which is not a valid rate. Set a rate, or remove it"
+            f"{answer.key} is {answer.limit:g} for this client, which is not a valid rate. Set a valid rate, or remove "
+            "the quota"
         )
     return answer.limit
 

@@ -27,7 +27,7 @@ def readings(
 
     `made` receives the name of each topic before it is created, so that `removed` can remove the topic. `on_progress`
     receives the elapsed seconds. Raises Invalid for a login that the client does not support, before any topic is
-    created.
+    created, and the errors of `mutate`, `actions.create` and `ProbeClient`.
     """
     if load.kind is Kind.CREATE_TOPICS:
         with who.stage_as(client_id) as stage:
@@ -113,7 +113,8 @@ def _remove(who: ProbeLogins, made: list[str]) -> None:
 def remove_older(stage: ProbeCluster) -> tuple[Found, tuple[str, ...]]:
     """Remove the topics of older probes whose time is over.
 
-    Return all topics whose names have the form of a scratch topic, and the names of the removed topics.
+    Return all topics whose names have the form of a scratch topic, and the names of the removed topics. Raises
+    NotRemoved for topics that could not be deleted.
     """
     found = older(stage)
     return found, actions.remove(stage.topics, stage.configs, time, [topic.name for topic in found.over])

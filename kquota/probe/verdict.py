@@ -1,4 +1,4 @@
-"""The throughput of a client by broker after the quota windows have filled, and a verdict on it."""
+"""The throughput of a client on each broker after the first quota windows, and the verdict on this throughput."""
 
 from __future__ import annotations
 
@@ -110,8 +110,7 @@ def of(load: Load, reading: Reading) -> Verdict:
 
 
 def verdict(reading: Reading, *, asked: float, limit: float | None) -> Verdict:
-    """Return the verdict on a reading, for a client that requested `asked` under a quota of `limit` (None without a
-    quota).
+    """Return the verdict on a reading of a client that requested `asked`. `limit` is its quota, or None without one.
 
     Both are per second, in the unit of the reading. The client should get the smaller of the two.
     """

@@ -1,1 +1,1 @@
-"""A real cluster on this machine: ZooKeeper and Kafka on loopback, which need only pip packages and Java."""
+"""A real cluster on this machine: ZooKeeper and Kafka on loopback. It needs PySpark, Java and downloaded Kafka jars."""

@@ -88,7 +88,7 @@ class Sandbox:
         self.broker(broker_id).process.kill()
 
     def start_broker(self, broker_id: int) -> None:
-        """Start one broker on its old port, unless it is running. Wait until it answers and sees every live broker."""
+        """Start one broker on its port, unless it is running. Return when it answers and sees all live brokers."""
         broker = self.broker(broker_id)
         if broker.pid is None:
             if self.keeper and self.zookeeper_port:
@@ -117,14 +117,14 @@ def up(
     owner_pid: int | None = None,
     tell: Tell = silent,
 ) -> Sandbox:
-    """Start a sandbox of this Kafka version, or of only ZooKeeper (None), and wait until every server answers.
+    """Start a sandbox with this Kafka version, or with only ZooKeeper (None), and wait until every server answers.
 
     The data of a stopped sandbox with this name is deleted.
 
     `properties` are added to the configuration of every broker, or of ZooKeeper if it is the only server. `tiered`
-    gives the brokers a remote storage, which is a folder, so that topics can have `remote.storage.enable`. `metrics`
-    gives the brokers the Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` names a process.
-    In that case, the servers stop when the process ends.
+    gives the brokers a folder as remote storage, so that topics can have `remote.storage.enable`. `metrics` gives the
+    brokers the Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` names a process. In that
+    case, the servers stop when the process ends.
 
     Raises Refused without PySpark or Java, if the sandbox is already running, or if a server does not start (its log is
     kept). Raises Busy while another kquota starts or stops the sandbox, Unreachable if Kafka cannot be downloaded, and
@@ -159,7 +159,7 @@ def up(
 
 
 def _java_and_jars(kafka: str | None, tell: Tell, *, tiered: bool, metrics: bool) -> java.Java:
-    """Download the jars of the servers, and return the Java that runs the servers."""
+    """Download missing jars of the servers, and return the Java that runs the servers."""
     # Check PySpark first, so that the error names the extra `spark` even if Java is also missing.
     jars.pyspark_jars()
     where = java.find()
@@ -193,10 +193,10 @@ def find(name: str = "default") -> Sandbox | None:
 
 
 def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[str]:
-    """Return the command line of one of Kafka's tools. `kafka` is a version, or a sandbox that has one.
+    """Return the command line of one of Kafka's tools. `kafka` is a version, or a sandbox with Kafka.
 
     Missing jars are downloaded first. Raises Invalid for a sandbox without Kafka and for an unsupported version,
-    Refused without Java, and Unreachable if the jars cannot be downloaded.
+    Refused without Java (for a download, also without PySpark), and Unreachable if the jars cannot be downloaded.
     """
     version = kafka if isinstance(kafka, str) else kafka.kafka
     if version is None:
@@ -267,7 +267,7 @@ def _lay_out(plan: Sandbox, where: Java) -> None:
 def _described(plan: Sandbox) -> str:
     if plan.kafka is None:
         return "ZooKeeper"
-    return f"Kafka {plan.kafka}, {len(plan.brokers)} broker(s), on {'ZooKeeper' if plan.keeper else 'KRaft'}"
+    return f"Kafka {plan.kafka} (brokers: {len(plan.brokers)}) on {'ZooKeeper' if plan.keeper else 'KRaft'}"
 
 
 def _metadata(plan: Sandbox, broker: SandboxBroker) -> dict[str, Any]:

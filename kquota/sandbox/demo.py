@@ -58,8 +58,8 @@ class DemoCommand(enum.Enum):
 class Story:
     """The output of the demo. `line` prints a line from its parts, and `progress` shows the progress of a step.
 
-    A part of a line is text or an error. `commands` has the command lines, without `kquota`, because only `cli` knows
-    options.
+    A part of a line is text or an error. `commands` has the command lines without the leading `kquota`. `cli` provides
+    them, because only `cli` knows options.
     """
 
     line: Callable[..., None]
@@ -161,8 +161,8 @@ def _load(cast: _Cast, found: Sandbox) -> None:
 
 def _move(cast: _Cast, found: Sandbox) -> None:
     cast.story.line(
-        f"\n3. Topic {MOVING} moves from broker 2 to broker 3 while clients write {human_rate(_WRITES)} to it. "
-        "Its replicas on broker 1 stay there"
+        f"\n3. Topic {MOVING} moves from broker 2 to broker 3 while clients write {human_rate(_WRITES)} to it, "
+        "and keeps its replicas on broker 1"
     )
     moves = [{"topic": MOVING, "partition": number, "replicas": _TO} for number in range(_PARTITIONS)]
     (cast.folder / "plan.json").write_text(json.dumps({"version": 1, "partitions": moves}))
@@ -242,7 +242,7 @@ def _judge(story: Story, predicted: float, actual: float) -> None:
 
 
 def _on_zookeeper_alone(story: Story, folder: Path) -> bool:
-    story.line("So the demo shows only quotas in a real ZooKeeper, written as Kafka stores them.")
+    story.line("The demo therefore shows only quotas in a real ZooKeeper, written as Kafka stores them.")
     found = sandbox.up(name=NAME, kafka=None, owner_pid=os.getpid(), tell=story.progress)
     try:
         cast = _Cast(story, {"KQUOTA_ZOOKEEPER": str(found.zookeeper)}, folder)

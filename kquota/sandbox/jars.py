@@ -115,7 +115,7 @@ def pyspark_jars() -> Path:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise Refused(
-            "ZooKeeper is part of PySpark's jars, but PySpark is not installed. Install it with: pip install "
+            "the sandbox needs PySpark's jars, but PySpark is not installed. Install it with: pip install "
             "'kquota[spark]'"
         )
     return Path(spec.origin).parent / "jars"
@@ -144,8 +144,7 @@ def must_have_tiers(version: str | None) -> None:
 def tiers(version: str, tell: Tell) -> Path:
     """Return the folder with the jars of the remote storage for a release, downloaded like the jars of `kafka`.
 
-    Raises Invalid for a release without tiered topics in the sandbox, and Unreachable if Maven Central cannot be
-    reached.
+    Raises Invalid for a release without tiered topics in the sandbox. A download raises the same errors as in `kafka`.
     """
     must_have_tiers(version)
     module = _TIERS.format(version=version)
@@ -157,7 +156,7 @@ def tiers(version: str, tell: Tell) -> Path:
 def metrics_agent(tell: Tell) -> Path:
     """Return the jar of the Prometheus JMX exporter, a Java agent. It is downloaded like the jars of `kafka`.
 
-    Raises Unreachable if Maven Central cannot be reached.
+    A download raises the same errors as in `kafka`.
     """
     main = f"jmx_prometheus_javaagent-{_AGENT_VERSION}.jar"
     module = _AGENT.format(version=_AGENT_VERSION)
@@ -203,7 +202,7 @@ def _download(wanted: _Wanted, partial: Path, turn: int, tell: Tell) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        # Ivy has its own session, because Ctrl-C must reach only kquota, which then stops Ivy and cleans up.
+        # Ivy runs in a separate session, because Ctrl-C must reach only kquota, which then stops Ivy and cleans up.
         start_new_session=True,
         # If kquota is killed, Ivy continues for a while. Ivy keeps the lock, so no other process uses its folder.
         pass_fds=[turn],

@@ -26,7 +26,10 @@ def directory(name: str) -> Path:
     Raises Invalid for an invalid name.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
-        raise Invalid(f"{name!r} is not a valid sandbox name: use up to 64 letters, digits, '.', '_' and '-'")
+        raise Invalid(
+            f"{name!r} is not a valid sandbox name: use up to 64 letters, digits, '.', '_' and '-', and begin with a "
+            "letter or digit"
+        )
     return state_folder() / name
 
 
@@ -53,7 +56,7 @@ def remove(folder: Path) -> None:
 def alone(name: str) -> Iterator[None]:
     """Let only one kquota at a time start or stop a sandbox. Raises Busy if another kquota is doing so.
 
-    The lock ends when its process ends.
+    The lock ends when the process that holds it ends for any reason.
     """
     folder = state_folder()
     folder.mkdir(parents=True, exist_ok=True)

@@ -61,7 +61,7 @@ class Process:
         return pid if self.mark in _command_line(pid) else None
 
     def start(self, command: list[str]) -> None:
-        """Start `command`, which contains the mark, in its own session. The output goes to the log."""
+        """Start `command`, which must contain the mark, in a new session. The output goes to the log."""
         assert self.mark in command
         arguments = [str(self.directory), str(self.log), str(self._pid_file), *command]
         subprocess.run(["sh", "-c", _LAUNCH, "sh", *arguments], check=True, start_new_session=True)
@@ -93,7 +93,7 @@ class Process:
         return True
 
     def last_words(self) -> str:
-        """Return the last error in the log, or the last line of the log if it has no error."""
+        """Return the last error in the log, otherwise the last line of the log or `no output`."""
         try:
             return named_error(self.log.read_text(errors="replace"))
         except OSError:

@@ -119,7 +119,7 @@ def free_ports(count: int) -> list[int]:
 def _hold(block: int) -> bool:
     """Reserve a block of ports, and return True if this process holds it.
 
-    The lock is a socket at the first port of the block. It ends with the process.
+    The reservation is a socket at the first port of the block. It ends with the process.
     """
     if block not in _held and (lock := _bound(block, shared=False)) is not None:
         lock.detach()  # the socket stays open, but does not listen
@@ -177,7 +177,7 @@ def zookeeper_command(java: Path, jars: Path, process: Process) -> list[str]:
     return [str(java), *options, process.mark, "-cp", f"{jars}/*", *main]
 
 
-# The znodes that a broker creates when it first starts. They also show kquota that ZooKeeper belongs to Kafka.
+# The znodes that a broker creates when it first starts. kquota also recognizes Kafka's ZooKeeper by these znodes.
 KAFKA_NODES: Final = (
     "/brokers",
     "/brokers/ids",
@@ -189,7 +189,7 @@ KAFKA_NODES: Final = (
 
 
 def zookeeper_shell(java: Path, jars: Path, port: int) -> list[str]:
-    """Return the command of ZooKeeper's own shell, which reads its commands from stdin."""
+    """Return the command line of ZooKeeper's shell, which reads commands from stdin."""
     main = ["org.apache.zookeeper.ZooKeeperMain", "-server", f"{HOST}:{port}"]
     return [str(java), "-Xmx64m", *_LEAN, "-Dlog4j2.level=OFF", "-cp", f"{jars}/*", *main]
 
@@ -198,7 +198,7 @@ _LISTENERS: Final = ("listeners", "advertised.listeners", "listener.security.pro
 
 
 def tiered(broker: SandboxBroker) -> dict[str, Any]:
-    """Return the properties for tiered topics (KIP-405). A folder of the sandbox replaces remote storage.
+    """Return the properties for tiered topics (KIP-405). A folder of the sandbox serves as remote storage.
 
     Segments are copied and deleted soon, because a sandbox exists only for minutes.
     """
@@ -281,9 +281,9 @@ def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
 
 
 def broker_command(java: Path, jars: Path, broker: SandboxBroker, *more: Path, agent: Path | None = None) -> list[str]:
-    """Return the command that starts a broker, with its log at INFO on stderr. Its classes are in `jars` and `more`.
+    """Return the command that starts a broker. The broker logs at INFO to stderr. Its classes are in `jars` and `more`.
 
-    `agent` is the Prometheus JMX exporter, for a broker with a port for its metrics.
+    `agent` is the Prometheus JMX exporter, for a broker with a `metrics_port`.
     """
     options = ["-Xmx384m", *_LEAN, *_logging("info"), broker.process.mark]
     if agent is not None:

@@ -61,7 +61,7 @@ def replicas(client: AdminClient, topic: str) -> dict[int, frozenset[int]]:
 def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[[float], None]) -> None:
     """Write `size` bytes, evenly over the partitions, at full speed. `tell` receives the share that is done.
 
-    Raises Unreachable if not everything arrives in time.
+    Raises Unreachable if the brokers do not accept all records in time.
     """
     producer = Producer(
         {"bootstrap.servers": bootstrap, "client.id": "loader", "queue.buffering.max.kbytes": 65_536, **_QUIET}
@@ -73,7 +73,7 @@ def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[
             producer.poll(0)
             tell(number / count)
     if left := producer.flush(_SECONDS):
-        raise Unreachable(f"topic {topic}: the brokers did not accept {left} messages in time")
+        raise Unreachable(f"topic {topic}: the brokers did not accept {left} records in time")
 
 
 def put(producer: Producer, topic: str, payload: bytes, partition: int) -> None:
@@ -90,7 +90,7 @@ def put(producer: Producer, topic: str, payload: bytes, partition: int) -> None:
 def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[None]:
     """Write `rate` bytes per second, evenly over the partitions, while the context is open.
 
-    Raises Unreachable if the brokers accept no message within 60 s.
+    Raises Unreachable if the brokers accept no record within 60 s.
     """
     producer = Producer({"bootstrap.servers": bootstrap, "client.id": "steady", **_QUIET})
     stop, began = threading.Event(), threading.Event()
@@ -109,7 +109,7 @@ def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[N
     thread.start()
     try:
         if not began.wait(_SECONDS):
-            raise Unreachable(f"topic {topic}: the brokers accepted no message within {_SECONDS:.0f} s")
+            raise Unreachable(f"topic {topic}: the brokers accepted no record within {_SECONDS:.0f} s")
         yield
     finally:
         stop.set()

@@ -126,8 +126,8 @@ WRONG = {
     "two of else": ("22:00-06:00=1MB/s,else=1MB/s,else=2MB/s", "`else` is given twice"),
     "no rate": ("22:00-06:00,else=40MB/s", "the rate is missing"),
     "no span": ("night=200MB/s,else=40MB/s", "not a valid time span"),
-    "hour 25": ("25:00-06:00=200MB/s,else=40MB/s", "not a time of day"),
-    "ends at 25": ("22:00-25:00=200MB/s,else=40MB/s", "not a time of day"),
+    "hour 25": ("25:00-06:00=200MB/s,else=40MB/s", "not a valid time of day"),
+    "ends at 25": ("22:00-25:00=200MB/s,else=40MB/s", "not a valid time of day"),
     "empty span": ("22:00-22:00=200MB/s,else=40MB/s", "must differ"),
 }
 

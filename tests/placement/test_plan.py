@@ -180,7 +180,7 @@ def test_the_plan(case: Case) -> None:
 
 
 REFUSED = {
-    "too few brokers": ([[1, 2, 3]], {}, {"drain": ids(3)}, Refused, "t-0 needs 3 replicas, but only 2 brokers"),
+    "too few brokers": ([[1, 2, 3]], {}, {"drain": ids(3)}, Refused, "t-0 needs 3 replicas, but only 2 of the brokers"),
     "no room": (
         [[1, 3]],
         {"disks": {2: (1000, 800)}},
@@ -188,7 +188,7 @@ REFUSED = {
         Refused,
         "no broker has room for a replica of t-0, 100 B (100 bytes). Broker 2 has the most room: with the",
     ),
-    "an unknown broker": ([[1]], {}, {"drain": ids(9)}, Refused, "drain 9: this broker does not exist"),
+    "an unknown broker": ([[1]], {}, {"drain": ids(9)}, Refused, "drain 9: not registered in this cluster"),
     "add a dead broker": ([[1]], {"dead": [3]}, {"add": ids(3)}, Refused, "add 3: dead. Live brokers: 1,2"),
     "in and out": ([[1]], {}, {"add": ids(3), "drain": ids(3)}, Invalid, "both drained and added"),
     "all out": ([[1]], {}, {"drain": ids(1, 2, 3)}, Invalid, "no broker is left"),
@@ -220,7 +220,7 @@ def test_an_unreachable_goal_is_reported_with_the_reason() -> None:
     ]
     full = small([[1, 2]], brokers=(1, 2, 4), racks={1: "a", 2: "a", 4: "b"}, disks={4: (1000, 849)})
     found = plan(full, goal(full, repair_racks=True))
-    assert [left.why for left in found.left] == ["stays on 1 racks, because no broker in rack b has room"]
+    assert [left.why for left in found.left] == ["keeps its number of racks (1), because no broker in rack b has room"]
     assert not found.changes
 
 
