@@ -23,11 +23,11 @@ _KEYS: Final = {
 }
 """The quota key for each metric type (ClientQuotaManager)."""
 _WANTED: Final = re.compile(
-    rb"_(?:byte_rate|request_time|mutation_rate|throttle_time|tokens)\{|eventqueuetime|app_info_"
-    rb"|requestmetrics_(?:99thpercentile|totaltimems)\{",
-    re.I,
+    rb"(?!#).*(?:_(?:byte_rate|request_time|mutation_rate|throttle_time|tokens|99thpercentile)$"
+    rb"|eventqueuetime|app_info_|requestmetrics_totaltimems$)",
+    re.I | re.S,
 )
-"""This module parses only lines that contain one of these patterns, because a broker reports 12,000 lines."""
+"""This module parses only lines whose metric has such a name, because a broker reports 12,000 lines."""
 _NAME: Final = re.compile(
     r"(?:^|_)(?:quota|(produce|fetch|request|controllermutation))_(byte_rate|request_time|mutation_rate|throttle_time|tokens)$"
 )
@@ -197,8 +197,16 @@ def _wanted(body: Iterable[bytes]) -> Iterator[bytes]:
     yield from _to_parse([rest])
 
 
-def _to_parse(lines: Iterable[bytes]) -> list[bytes]:
-    return [line for line in lines if line[-4:] != b" NaN" and line[:1] != b"#" and _WANTED.search(line)]
+def _to_parse(lines: Iterable[bytes]) -> Iterator[bytes]:
+    for line in lines:
+        name, labels, _ = line.partition(b"{")
+        if labels and line[-4:] != b" NaN" and _is_wanted(name):
+            yield line
+
+
+@lru_cache(maxsize=128)
+def _is_wanted(name: bytes) -> bool:
+    return _WANTED.match(name) is not None
 
 
 def sample_of(line: str) -> Sample:
@@ -264,8 +272,8 @@ def _produce(name: str, sample: Sample) -> float | None:
     labels = sample.labels
     if labels.get("request", "").lower() != "produce":
         return None
-    by_label = name.endswith("_99thpercentile") and labels.get("name", "").lower() == _TOTAL
-    by_name = name.endswith(f"_{_TOTAL}") and labels.get("quantile") == "0.99"
+    by_label = name.endswith("requestmetrics_99thpercentile") and labels.get("name", "").lower() == _TOTAL
+    by_name = name.endswith(f"requestmetrics_{_TOTAL}") and labels.get("quantile") == "0.99"
     return _reported(sample.value) if by_label or by_name else None
 
 
