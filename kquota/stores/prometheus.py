@@ -14,7 +14,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from kquota import bounded
 from kquota.errors import Invalid, Unreachable
 from kquota.stores import answers
-from kquota.stores.exporters import BrokerMetrics, Sample, metrics_of, must_be_url
+from kquota.stores.broker_metrics import BrokerMetrics, Sample, metrics_of
+from kquota.stores.exporters import must_be_url
 
 _NAMES: Final = (
     "(?i).*_(byte_rate|request_time|mutation_rate|throttle_time|tokens)"
@@ -160,7 +161,7 @@ class _ReadSeries:
                     broker
                     for instance, samples in sorted(found.items())
                     # Servers other than brokers can have metrics with such names.
-                    if (broker := metrics_of(samples, instance)).readings or broker.broker != instance
+                    if (broker := metrics_of(samples, instance)).has_readings or broker.broker != instance
                 ],
             )
 

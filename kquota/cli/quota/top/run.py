@@ -217,7 +217,7 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, so
     failed = [one for one in found if isinstance(one, Unreachable)]
     if not answered:
         raise failed[0]
-    readings = [reading for one in answered for reading in one.readings]
+    readings = [reading for one in answered for reading in one.readings()]
     usages = joined(quotas.everything(), readings)
     unread = [] if failed else _unread(quotas.brokers(), {one.broker for one in answered})
     notes = [f"warning: {worded(one)}" for one in failed]
@@ -245,7 +245,7 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, so
 def _incomplete(answered: Iterable[world.BrokerMetrics]) -> Iterator[str]:
     """Yield a note for each broker without a quota metric or with lines that cannot be read."""
     for one in answered:
-        if not one.readings:
+        if not one.has_readings:
             yield (
                 f"note: broker {one.broker} reports no quota metric. If it has clients, check the rules of its "
                 "exporter: it must export the types Produce, Fetch, Request and ControllerMutation of kafka.server"
