@@ -231,7 +231,7 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, so
         )
     queues = [one.queue_ms for one in answered if one.queue_ms is not None]
     shown = tuple(one for one in usages if one.limit is not None or not options.limited)
-    throttled = any(one.throttled for one in shown)
+    throttled = any(one.throttled for one in shown[:1])  # throttled clients come first
     return TopClients(
         brokers=tuple(one.broker for one in answered),
         controller_queue_ms=max(queues, default=None),
