@@ -15,6 +15,7 @@ from kquota.cli.contract import DONE, FAILED, NOT_YET, worded
 from kquota.cli.options import Output, interval_seconds
 from kquota.cli.output import Answer, Row, hidden, rounded
 from kquota.cli.output import key as json_key
+from kquota.cli.output import plain as as_json
 from kquota.cli.progress import live
 from kquota.cli.quota.metrics_source import MetricsSource
 from kquota.cli.quota.top.command import TopOptions
@@ -48,9 +49,9 @@ def _client(usage: Usage) -> dict[str, object]:
         "user": bucket.user,
         "client_id": bucket.client_id,
         "per": bucket.per.value,
-        "limit": limit,
+        "limit": as_json(limit),
         "level": usage.level,
-        "entity": usage.entity,
+        "entity": as_json(usage.entity),
         "shared_by": usage.shared_by,
         "throttled": usage.throttled,
         "brokers": [
@@ -124,7 +125,7 @@ class TopClients(Answer):
 
     brokers: tuple[str, ...]
     controller_queue_ms: float | None = json_key(form=_MILLISECONDS)
-    clients: tuple[Usage, ...] = json_key(form=_clients)
+    clients: tuple[Usage, ...] = json_key(form=_clients, final=True)
     most: int = hidden()
 
     def text(self, width: int | None = None) -> Iterator[str]:
