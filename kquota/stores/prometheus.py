@@ -21,8 +21,8 @@ _NAMES: Final = (
     "(?i).*_(byte_rate|request_time|mutation_rate|throttle_time|tokens)"
     "|kafka_server_app_info_.*|kafka_controller_controllereventmanager_.*"
 )
-"""A PromQL regular expression for the metrics that `exporters` reads, except the produce times. It must match the whole
-name.
+"""A PromQL regular expression for the metrics that `broker_metrics` knows, except the produce times. It must match the
+whole name.
 """
 _EXAMPLE: Final = "http://prometheus:9090?job=kafka"
 _MOST_BYTES: Final = 64 * 2**20

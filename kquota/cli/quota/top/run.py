@@ -33,10 +33,6 @@ _SHARE: Final = rounded(4)
 _MILLISECONDS: Final = rounded(1)
 
 
-def _clients(usages: Sequence[Usage]) -> list[dict[str, object]]:
-    return [_client(one) for one in usages]
-
-
 def _client(usage: Usage) -> dict[str, object]:
     """Return a bucket as JSON: its client, its limit and the quota that sets it, and its use on each broker.
 
@@ -125,7 +121,7 @@ class TopClients(Answer):
 
     brokers: tuple[str, ...]
     controller_queue_ms: float | None = json_key(form=_MILLISECONDS)
-    clients: tuple[Usage, ...] = json_key(form=_clients, final=True)
+    clients: tuple[Usage, ...] = json_key(form=lambda clients: [_client(one) for one in clients], final=True)
     most: int = hidden()
 
     def text(self, width: int | None = None) -> Iterator[str]:
