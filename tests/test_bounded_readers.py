@@ -136,7 +136,7 @@ def _traced(path: Path) -> int:
     return sum(1 for _ in trace_files.rows(trace_files.opened([str(path)], folder), bad)) + bad.count
 
 
-EXPORTER: Final = _of_bytes(lambda data: exporters.parsed([data], "h"))
+EXPORTER: Final = _of_bytes(lambda data: sum(1 for _ in exporters.parsed([data], "h").readings()))
 PROMETHEUS: Final = _of_bytes(lambda data: sum(1 for _ in prometheus.parsed(data)))
 STRIMZI: Final = _document(strimzi.read)
 RPK: Final = _document(rpk.read)
@@ -149,6 +149,11 @@ INPUTS: Final = {
     "metrics of an exporter": LongInput(
         read=EXPORTER, data=rows('kafka_server_Produce_byte_rate{{client_id="c{}",user=""}} 5.5\n'.format)
     ),
+    "metrics with the shortest names": LongInput(read=EXPORTER, data=rows('fetch_tokens{{user="{}"}}5\n'.format)),
+    "metrics with short names of wide characters": LongInput(
+        read=EXPORTER, data=rows('fetch_tokens{{user="\U0001f600{}"}}5\n'.format)
+    ),
+    "blank lines of an exporter": LongInput(read=EXPORTER, data="\n" * LONG),
     "lines that are not metrics": LongInput(read=EXPORTER, data=rows("produce_tokens{{{}\n".format)),
     "metrics with many labels": LongInput(
         read=EXPORTER, data=f'produce_tokens{{{"".join(f"""l{n}="",""" for n in range(9_000))}user="a"}} 1\n' * 4

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kquota.sizes.port import LogDirs
     from kquota.stores.admin.connection import Wire
     from kquota.stores.admin.controller_configs import ControllerConfigs
-    from kquota.stores.exporters import BrokerMetrics as BrokerMetrics
+    from kquota.stores.broker_metrics import BrokerMetrics as BrokerMetrics
     from kquota.stores.login.security import Security
     from kquota.stores.record.sharing import Condition as Condition
     from kquota.stores.record.sharing import Sharing
@@ -180,7 +180,7 @@ def usage_history(
 
     count = 0
     for time_, brokers in server.history(server.server(prometheus, "--prometheus"), *times):
-        _, rows = usage_files.add(directory, cluster_id, time_, (one for each in brokers for one in each.readings))
+        _, rows = usage_files.add(directory, cluster_id, time_, (one for each in brokers for one in each.readings()))
         count += rows
     return count
 

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kquota.quota.entity import Entity
 from kquota.quota.precedence import Client, Per, Quotas, QuotasByLevel, by_level, limiting, shared
@@ -54,6 +55,10 @@ class BucketUse:
         """True if the broker delays or rejects this client now."""
         return bool(self.throttle_ms) or (self.tokens is not None and self.tokens < 0)
 
+    def order(self) -> tuple[bool, float]:
+        """Return the sort key by use. A throttled reading comes after readings that are not throttled."""
+        return self.throttled, self.used or 0.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
@@ -77,7 +82,7 @@ class Usage:
         """The reading with the highest use, among the throttled readings if there are any."""
         if len(self.readings) == 1:
             return self.readings[0]
-        return max(self.readings, key=lambda one: (one.throttled, one.used or 0.0))
+        return max(self.readings, key=BucketUse.order)
 
     @property
     def share(self) -> float | None:
@@ -91,9 +96,12 @@ class Usage:
 
     def order(self) -> tuple[bool, float, float, str, str, str]:
         """Return the sort key for display: throttled buckets first, then by share of the limit, by use and by name."""
-        used = max((one.used or 0.0 for one in self.readings), default=0.0)
-        bucket = self.bucket
-        return (not self.throttled, -(self.share or 0.0), -used, bucket.key, bucket.user or "", bucket.client_id or "")
+        bucket, worst = self.bucket, self.worst
+        throttled, used = worst.order()
+        if throttled:  # another broker can have a higher use
+            used = max(one.used or 0.0 for one in self.readings)
+        part = share(worst, self.limit) or 0.0
+        return not throttled, -part, -used, bucket.key, bucket.user or "", bucket.client_id or ""
 
 
 def share(reading: BucketUse, limit: float | None) -> float | None:
@@ -113,8 +121,9 @@ def joined(quotas: Quotas, found: Iterable[tuple[QuotaBucket, BucketUse]]) -> tu
     return tuple(sorted((_joined(indexed, one, readings) for one, readings in by_bucket.items()), key=Usage.order))
 
 
-def _in_order(use: BucketUse) -> tuple[bool, str]:
-    return not use.broker.isdigit(), use.broker.zfill(12)
+@lru_cache(maxsize=1_024)
+def _place(broker: str) -> tuple[bool, str]:
+    return not broker.isdigit(), broker.zfill(12)
 
 
 def _joined(quotas: QuotasByLevel, bucket: QuotaBucket, readings: Sequence[BucketUse]) -> Usage:
@@ -125,5 +134,5 @@ def _joined(quotas: QuotasByLevel, bucket: QuotaBucket, readings: Sequence[Bucke
         level=level,
         entity=entity,
         limit=limit,
-        readings=tuple(readings if len(readings) == 1 else sorted(readings, key=_in_order)),
+        readings=tuple(readings if len(readings) == 1 else sorted(readings, key=lambda one: _place(one.broker))),
     )

@@ -3,73 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import Final, NamedTuple
-from urllib.parse import unquote, urlsplit
+from io import BytesIO
+from typing import Final
+from urllib.parse import urlsplit
 
-from kquota import bounded, terms
+from kquota import bounded
 from kquota.errors import Invalid, Unreachable
-from kquota.quota.usage import BucketUse, QuotaBucket
 from kquota.stores import answers
+from kquota.stores.broker_metrics import BrokerMetrics, Sample, metrics_of, unescaped
 
-_KEYS: Final = {
-    "produce": terms.PRODUCER_BYTE_RATE,
-    "fetch": terms.CONSUMER_BYTE_RATE,
-    "request": terms.REQUEST_PERCENTAGE,
-    "controllermutation": terms.CONTROLLER_MUTATION_RATE,
-}
-"""The quota key for each metric type (ClientQuotaManager)."""
 _WANTED: Final = re.compile(
-    rb"_(?:byte_rate|request_time|mutation_rate|throttle_time|tokens)\{|eventqueuetime|app_info_"
-    rb"|requestmetrics_(?:99thpercentile|totaltimems)\{",
+    rb"_(?:byte_rate|request_time|mutation_rate|throttle_time|tokens|99thpercentile)$|eventqueuetime|app_info_"
+    rb"|requestmetrics_totaltimems$",
     re.I,
 )
-"""This module parses only lines that contain one of these patterns, because a broker reports 12,000 lines."""
-_NAME: Final = re.compile(
-    r"(?:^|_)(?:quota|(produce|fetch|request|controllermutation))_(byte_rate|request_time|mutation_rate|throttle_time|tokens)$"
-)
-_FIELD: Final = {"throttle_time": 1, "tokens": 2}
-"""The index of these metrics in the values of a bucket. All other metrics are the use of the bucket, at index 0."""
-_BROKER: Final = re.compile(r"kafka_server_app_info_\w+$")
-_ESCAPED: Final = re.compile(r"\\(.)")
-_QUEUE: Final = "eventqueuetime"
-_TOTAL: Final = "totaltimems"
+"""This module parses only lines whose metric has such a name, because a broker reports 12,000 lines."""
 _EXAMPLE: Final = "http://broker1:7071/metrics"
-_LABELED: Final = re.compile(r"[ \t]*([a-zA-Z_:][\w:]*)[ \t]*(\{)?", re.ASCII)
-_LABEL: Final = re.compile(r'[ \t,]*([a-zA-Z_]\w*)[ \t]*=[ \t]*"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.ASCII | re.DOTALL)
-_END: Final = re.compile(r"[ \t,]*\}")
-_MOST: Final = 1e18
+_VALUE: Final = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
+_LABELS: Final = rf'(?:[ \t,]*[a-zA-Z_]\w*[ \t]*=[ \t]*"{_VALUE}")*+'
+_LINE: Final = re.compile(rf"[ \t]*([a-zA-Z_:][\w:]*)[ \t]*(?:\{{({_LABELS})[ \t,]*\}})?", re.ASCII | re.DOTALL)
+_LABEL: Final = re.compile(rf'(\w+)[ \t]*=[ \t]*"({_VALUE})"', re.ASCII | re.DOTALL)
 _MOST_BYTES: Final = 64 * 2**20
 """The maximum size of an exporter's answer, in bytes. A broker with 10,000 clients has 10 MB of metrics."""
 _SECONDS: Final = 10.0
 _AT_ONCE: Final = 16
-
-
-class Sample(NamedTuple):
-    """One value of a metric."""
-
-    name: str
-    labels: Mapping[str, str]
-    value: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerMetrics:
-    """The metrics of one broker. `readings` has the use of each quota bucket.
-
-    `queue_ms` is the 99th percentile of the time in the controller's event queue, and `produce_ms` the 99th percentile
-    of the total time of produce requests. None means that the broker does not report the value. `unread` is the number
-    of lines with a relevant metric that are not in the text format.
-    """
-
-    broker: str
-    readings: tuple[tuple[QuotaBucket, BucketUse], ...]
-    queue_ms: float | None
-    produce_ms: float | None = None
-    unread: int = 0
 
 
 def urls(text: str, named: str) -> tuple[str, ...]:
@@ -141,46 +102,9 @@ def parsed(body: Iterable[bytes], where: str) -> BrokerMetrics:
                 unread += 1
 
     found = metrics_of(samples(), where)
-    if unread and not found.readings:
+    if unread and not found.has_readings:
         raise ValueError("the answer is not in the text format of Prometheus")
     return replace(found, unread=unread)
-
-
-def metrics_of(samples: Iterable[Sample], where: str) -> BrokerMetrics:
-    """Return the metrics of one broker. `where` is the name of a broker that does not report its id."""
-    broker, queue, produce = where, None, None
-    found: dict[QuotaBucket, list[float | None]] = {}
-    for sample in samples:
-        name, match = _metric(sample.name)
-        if match:
-            bucket = _bucket(match[1], sample)
-            if bucket is not None and (value := _reported(sample.value)) is not None:
-                found.setdefault(bucket, [None, None, None])[_FIELD.get(match[2], 0)] = value
-        elif _BROKER.match(name):
-            broker = sample.labels.get("id", broker)
-        elif (value := _queue(name, sample)) is not None:
-            queue = max(value, queue or 0.0)
-        elif (value := _produce(name, sample)) is not None:
-            produce = max(value, produce or 0.0)
-    readings = tuple(
-        (bucket, BucketUse(broker=broker, used=used, throttle_ms=throttle_ms, tokens=tokens))
-        for bucket, (used, throttle_ms, tokens) in found.items()
-    )
-    return BrokerMetrics(broker=broker, readings=readings, queue_ms=queue, produce_ms=produce)
-
-
-@lru_cache(maxsize=128)
-def _metric(name: str) -> tuple[str, re.Match[str] | None]:
-    """Return the name in lower case, and its match. The match is None if the name is not that of a quota metric.
-
-    The result is cached, because the metrics of thousands of clients have the same name.
-    """
-    return name.lower(), _NAME.search(name.lower())
-
-
-@lru_cache(maxsize=128)
-def _label(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "")
 
 
 def _wanted(body: Iterable[bytes]) -> Iterator[bytes]:
@@ -190,15 +114,25 @@ def _wanted(body: Iterable[bytes]) -> Iterator[bytes]:
     """
     rest = b""
     for piece in body:
-        *lines, rest = (rest + piece).split(b"\n")
+        text = rest + piece
+        end = text.rfind(b"\n") + 1
+        rest = text[end:]
         if len(rest) > bounded.LINE:
             raise ValueError(f"a line of the answer has more than {bounded.LINE:,} bytes")
-        yield from _to_parse(lines)
-    yield from _to_parse([rest])
+        yield from _to_parse(BytesIO(text[:end]))
+    yield from _to_parse([rest + b"\n"])
 
 
-def _to_parse(lines: Iterable[bytes]) -> list[bytes]:
-    return [line for line in lines if line[-4:] != b" NaN" and line[:1] != b"#" and _WANTED.search(line)]
+def _to_parse(lines: Iterable[bytes]) -> Iterator[bytes]:
+    for line in lines:
+        name, labels, _ = line.partition(b"{")
+        if labels and line[-5:] != b" NaN\n" and _is_wanted(name):
+            yield line
+
+
+@lru_cache(maxsize=128)
+def _is_wanted(name: bytes) -> bool:
+    return name[:1] != b"#" and _WANTED.search(name) is not None
 
 
 def sample_of(line: str) -> Sample:
@@ -206,69 +140,12 @@ def sample_of(line: str) -> Sample:
 
     The parser of prometheus_client needs 6 times as long, and quadratic time for a line with many labels.
     """
-    begin = _LABELED.match(line)
+    begin = _LINE.match(line)
     if begin is None:
         raise ValueError("the line has no metric name")
-    labels, place = {}, begin.end()
-    if begin[2]:
-        while found := _LABEL.match(line, place):
-            labels[found[1]] = _unescaped(found[2])
-            place = found.end()
-        if (end := _END.match(line, place)) is None:
-            raise ValueError("the list of labels does not end")
-        place = end.end()
-    values = line[place:].split()
+    name, texts = begin.groups("")
+    labels = {label: unescaped(text) for label, text in map(re.Match.groups, _LABEL.finditer(texts))}
+    values = line[begin.end() :].split()
     if not 1 <= len(values) <= 2 or "_" in values[0]:  # a timestamp can follow the value
-        raise ValueError("the line has no value")
-    return Sample(begin[1], labels, float(values[0]))
-
-
-def _bucket(kind: str | None, sample: Sample) -> QuotaBucket | None:
-    """Return the bucket of a sample, or None for another metric or a sample with neither user nor client id."""
-    labels = {_label(name): value for name, value in sample.labels.items()}
-    kind = kind or labels.get("resource", labels.get("type", "")).lower()
-    user, client_id = labels.get("user", ""), labels.get("clientid", "")
-    if kind not in _KEYS or not (user or client_id):
-        return None
-    # Decode the names, because brokers percent-encode the user, and JMX quotes names with special characters.
-    return QuotaBucket(key=_KEYS[kind], user=unquote(_plain(user)) or None, client_id=_plain(client_id) or None)
-
-
-def _plain(name: str) -> str:
-    quoted = len(name) > 1 and name[0] == name[-1] == '"'
-    return _unescaped(name[1:-1]) if quoted else name
-
-
-def _unescaped(text: str) -> str:
-    if "\\" not in text:
-        return text
-    return _ESCAPED.sub(lambda found: "\n" if found[1] == "n" else found[1], text)
-
-
-def _queue(name: str, sample: Sample) -> float | None:
-    """Return the 99th percentile of EventQueueTimeMs, or None for another metric and for NaN.
-
-    The metric has its default names, or those of the exporter's example configuration.
-    """
-    labels = sample.labels
-    by_label = name.endswith("_99thpercentile") and labels.get("name", "").lower().startswith(_QUEUE)
-    by_name = _QUEUE in name and (name.endswith("_99thpercentile") or labels.get("quantile") == "0.99")
-    return _reported(sample.value) if by_label or by_name else None
-
-
-def _produce(name: str, sample: Sample) -> float | None:
-    """Return the 99th percentile of TotalTimeMs of produce requests, or None for another metric and for NaN.
-
-    The metric has the same two kinds of names as in `_queue`.
-    """
-    labels = sample.labels
-    if labels.get("request", "").lower() != "produce":
-        return None
-    by_label = name.endswith("_99thpercentile") and labels.get("name", "").lower() == _TOTAL
-    by_name = name.endswith(f"_{_TOTAL}") and labels.get("quantile") == "0.99"
-    return _reported(sample.value) if by_label or by_name else None
-
-
-def _reported(value: float) -> float | None:
-    """Return the value, or None for NaN (a metric without a sample) and for a number that is too large for a metric."""
-    return value if abs(value) < _MOST else None
+        raise ValueError("the line has no value, or its labels are not valid")
+    return Sample(name, labels, float(values[0]))

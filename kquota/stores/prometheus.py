@@ -14,14 +14,15 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from kquota import bounded
 from kquota.errors import Invalid, Unreachable
 from kquota.stores import answers
-from kquota.stores.exporters import BrokerMetrics, Sample, metrics_of, must_be_url
+from kquota.stores.broker_metrics import BrokerMetrics, Sample, metrics_of
+from kquota.stores.exporters import must_be_url
 
 _NAMES: Final = (
     "(?i).*_(byte_rate|request_time|mutation_rate|throttle_time|tokens)"
     "|kafka_server_app_info_.*|kafka_controller_controllereventmanager_.*"
 )
-"""A PromQL regular expression for the metrics that `exporters` reads, except the produce times. It must match the whole
-name.
+"""A PromQL regular expression for the metrics that `broker_metrics` knows, except the produce times. It must match the
+whole name.
 """
 _EXAMPLE: Final = "http://prometheus:9090?job=kafka"
 _MOST_BYTES: Final = 64 * 2**20
@@ -160,7 +161,7 @@ class _ReadSeries:
                     broker
                     for instance, samples in sorted(found.items())
                     # Servers other than brokers can have metrics with such names.
-                    if (broker := metrics_of(samples, instance)).readings or broker.broker != instance
+                    if (broker := metrics_of(samples, instance)).has_readings or broker.broker != instance
                 ],
             )
 

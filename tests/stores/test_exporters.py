@@ -7,6 +7,7 @@ import threading
 import tracemalloc
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -64,7 +65,7 @@ FORMS = {
 def test_the_same_metrics_under_other_names_are_the_same(text: bytes) -> None:
     found = parsed([text], "host:7071")
     assert (found.broker, found.queue_ms, found.produce_ms) == ("7", 69.0, 12.5)
-    assert dict(found.readings) == {
+    assert dict(found.readings()) == {
         QuotaBucket(key=PRODUCER_BYTE_RATE, user="ANONYMOUS", client_id="both"): BucketUse(
             broker="7", used=79857.5, throttle_ms=16195.0
         ),
@@ -74,6 +75,28 @@ def test_the_same_metrics_under_other_names_are_the_same(text: bytes) -> None:
             broker="7", used=1.5, tokens=-62.5
         ),
     }
+
+
+def test_a_bucket_can_have_only_one_of_its_values() -> None:
+    lines = (
+        b'kafka_server_Produce_byte_rate{user="a"} 1.0',
+        b'kafka_server_Produce_throttle_time{user="b"} 2.0',
+        b'kafka_server_ControllerMutation_tokens{client_id="c"} 3.0',
+    )
+    assert dict(parsed([b"\n".join(lines)], "h").readings()) == {
+        QuotaBucket(key=PRODUCER_BYTE_RATE, user="a", client_id=None): BucketUse(broker="h", used=1.0),
+        QuotaBucket(key=PRODUCER_BYTE_RATE, user="b", client_id=None): BucketUse(
+            broker="h", used=None, throttle_ms=2.0
+        ),
+        QuotaBucket(key=CONTROLLER_MUTATION_RATE, user=None, client_id="c"): BucketUse(
+            broker="h", used=None, tokens=3.0
+        ),
+    }
+
+
+def test_an_empty_name_in_quotes_is_not_a_client() -> None:
+    found = parsed([b'kafka_server_Produce_byte_rate{client_id="\\"\\""} 1.0\n'], "h")
+    assert (list(found.readings()), found.has_readings, found.unread) == ([], False, 0)
 
 
 def test_a_broker_without_its_id_is_named_by_its_exporter() -> None:
@@ -146,7 +169,7 @@ def test_a_client_cannot_choose_a_name_that_hides_the_others(size: int) -> None:
     broken = ['kafka_server_Fetch_byte_rate{client_id="a} 1.0', 'kafka_server_Fetch_byte_rate{client_id="b"} 1_0']
     body = "\n".join([*lines, *broken]).encode() + b'\nkafka_server_Fetch_byte_rate{client_id="\xff"} 1.0\n'
     found = parsed([body[n : n + size] for n in range(0, len(body), size)], "h")
-    assert [bucket.client_id for bucket, _ in found.readings] == list(NAMES)
+    assert [bucket.client_id for bucket, _ in found.readings()] == list(NAMES)
     assert found.unread == 3
 
 
@@ -168,6 +191,20 @@ def test_the_official_parser_reads_the_same(name: str, labels: dict[str, str], v
     (official,) = [one for family in text_string_to_metric_families(text) for one in family.samples]
     (line,) = [one for one in text.split("\n") if one and one[0] != "#"]
     assert sample_of(line) == (official.name, official.labels, official.value) == (name, labels, value)
+
+
+plain_names = texts.filter(lambda name: not (len(name) > 1 and name[0] == name[-1] == '"'))
+
+
+@given(plain_names, plain_names)
+def test_every_pair_of_names_is_one_bucket(user: str, client_id: str) -> None:
+    metric = GaugeMetricFamily("kafka_server_Fetch_byte_rate", "help", labels=["client_id", "user"])
+    metric.add_metric([client_id, quote(user)], 5.0)
+    registry = CollectorRegistry()
+    registry.register(Fixed(metric))
+    bucket = QuotaBucket(key=CONSUMER_BYTE_RATE, user=user or None, client_id=client_id or None)
+    found = parsed([generate_latest(registry)], "h")
+    assert dict(found.readings()) == ({bucket: BucketUse(broker="h", used=5.0)} if user or client_id else {})
 
 
 class Fixed(Collector):
@@ -208,7 +245,7 @@ ABSURD = ("NaN", "+Inf", "-Inf", "1e999", "1e300", "9" * 400, "-1e300")
 @pytest.mark.parametrize("value", ABSURD, ids=lambda text: text[:5])
 def test_a_value_that_is_no_amount_is_unknown(value: str) -> None:
     text = f'kafka_server_Produce_byte_rate{{client_id="a"}} {value}\nkafka_server_Fetch_byte_rate{{client_id="a"}} 1\n'
-    assert [use.used for _, use in parsed([text.encode()], "h").readings] == [1.0]
+    assert [use.used for _, use in parsed([text.encode()], "h").readings()] == [1.0]
 
 
 def test_two_exporters_of_one_broker_are_refused(server: str) -> None:
@@ -227,5 +264,5 @@ def test_ten_thousand_clients_are_read_and_joined() -> None:
             ("Request_throttle_time", "NaN"),
         )
     ]
-    found = joined({}, parsed(["\n".join(lines).encode()], "h").readings)
+    found = joined({}, parsed(["\n".join(lines).encode()], "h").readings())
     assert len(found) == 20_000

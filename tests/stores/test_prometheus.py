@@ -10,7 +10,7 @@ import pytest
 
 from kquota.errors import Invalid, Unreachable
 from kquota.quota.usage import BucketUse, QuotaBucket
-from kquota.stores.exporters import BrokerMetrics
+from kquota.stores.broker_metrics import BrokerMetrics
 from kquota.stores.prometheus import history, parsed, read, server
 from kquota.terms import CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE
 from tests.stores.prometheus_server import Series, serving
@@ -46,7 +46,7 @@ def url() -> Iterator[str]:
 
 def used(broker: BrokerMetrics | Unreachable) -> dict[QuotaBucket, BucketUse]:
     assert not isinstance(broker, Unreachable)
-    return dict(broker.readings)
+    return dict(broker.readings())
 
 
 def test_the_newest_values_of_each_broker_of_the_cluster(url: str) -> None:

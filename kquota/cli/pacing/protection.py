@@ -114,7 +114,7 @@ class _Reports:
             if isinstance(one, Unreachable):
                 unreported = worded(one)
                 continue
-            delays = [use.throttle_ms or 0.0 for bucket, use in one.readings if bucket.key == REQUEST_PERCENTAGE]
+            delays = [use.throttle_ms or 0.0 for bucket, use in one.readings() if bucket.key == REQUEST_PERCENTAGE]
             times = {ReportedTime.THROTTLED: max(delays, default=0.0) / _MILLISECONDS}
             if one.produce_ms is not None:
                 times[ReportedTime.PRODUCE] = one.produce_ms / _MILLISECONDS

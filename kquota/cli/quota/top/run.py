@@ -13,8 +13,9 @@ from typing import Final
 from kquota.cli import local_files, world
 from kquota.cli.contract import DONE, FAILED, NOT_YET, worded
 from kquota.cli.options import Output, interval_seconds
-from kquota.cli.output import Answer, Part, Row, hidden, rounded
+from kquota.cli.output import Answer, Row, hidden, rounded
 from kquota.cli.output import key as json_key
+from kquota.cli.output import plain as as_json
 from kquota.cli.progress import live
 from kquota.cli.quota.metrics_source import MetricsSource
 from kquota.cli.quota.top.command import TopOptions
@@ -22,70 +23,44 @@ from kquota.cli.quota.use_text import amount, bucket_name
 from kquota.cli.table import COLUMNS, aligned, columns
 from kquota.errors import Unreachable
 from kquota.measure import counted
-from kquota.quota.entity import Entity
 from kquota.quota.limits import plain
 from kquota.quota.port import Principals
-from kquota.quota.precedence import Per
 from kquota.quota.usage import BucketUse, Usage, joined, share
 from kquota.terms import BrokerId
 
+_RATE: Final = rounded(3)
+_SHARE: Final = rounded(4)
+_MILLISECONDS: Final = rounded(1)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopUse(Part):
-    """The use of one bucket on one broker. None means that the broker does not report the value.
 
-    `share` is the use as a fraction of the limit. It is also None without a limit.
+def _client(usage: Usage) -> dict[str, object]:
+    """Return a bucket as JSON: its client, its limit and the quota that sets it, and its use on each broker.
+
+    `limit`, `level`, `entity` and `shared_by` are None if no quota limits the bucket. `share` is the use as a fraction
+    of the limit, or None without a limit. Values that the broker does not report are None.
     """
-
-    broker: str
-    used: float | None = json_key(form=rounded(3))
-    share: float | None = json_key(form=rounded(4))
-    throttle_ms: float | None = json_key(form=rounded(1))
-    tokens: float | None = json_key(form=rounded(3))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopClient(Part):
-    """One bucket: its client, its limit and the quota that sets it, and its use on each broker.
-
-    `limit`, `level`, `entity` and `shared_by` are None if no quota limits the bucket.
-    """
-
-    key: str
-    user: str | None
-    client_id: str | None
-    per: Per
-    limit: float | None
-    level: int | None
-    entity: Entity | None
-    shared_by: str | None
-    throttled: bool
-    brokers: tuple[TopUse, ...]
-
-
-def _shown(usage: Usage) -> TopClient:
-    bucket = usage.bucket
-    return TopClient(
-        key=bucket.key,
-        user=bucket.user,
-        client_id=bucket.client_id,
-        per=bucket.per,
-        limit=usage.limit,
-        level=usage.level,
-        entity=usage.entity,
-        shared_by=usage.shared_by,
-        throttled=usage.throttled,
-        brokers=tuple(
-            TopUse(
-                broker=one.broker,
-                used=one.used,
-                share=share(one, usage.limit),
-                throttle_ms=one.throttle_ms,
-                tokens=one.tokens,
-            )
+    bucket, limit = usage.bucket, usage.limit
+    return {
+        "key": bucket.key,
+        "user": bucket.user,
+        "client_id": bucket.client_id,
+        "per": bucket.per.value,
+        "limit": as_json(limit),
+        "level": usage.level,
+        "entity": as_json(usage.entity),
+        "shared_by": usage.shared_by,
+        "throttled": usage.throttled,
+        "brokers": [
+            {
+                "broker": one.broker,
+                "used": _RATE(one.used),
+                "share": _SHARE(share(one, limit)),
+                "throttle_ms": _MILLISECONDS(one.throttle_ms),
+                "tokens": _RATE(one.tokens),
+            }
             for one in usage.readings
-        ),
-    )
+        ],
+    }
 
 
 def _line(usage: Usage) -> Sequence[str]:
@@ -145,8 +120,8 @@ class TopClients(Answer):
     )
 
     brokers: tuple[str, ...]
-    controller_queue_ms: float | None = json_key(form=rounded(1))
-    clients: tuple[Usage, ...] = json_key(form=lambda clients: [_shown(one) for one in clients])
+    controller_queue_ms: float | None = json_key(form=_MILLISECONDS)
+    clients: tuple[Usage, ...] = json_key(form=lambda clients: [_client(one) for one in clients], final=True)
     most: int = hidden()
 
     def text(self, width: int | None = None) -> Iterator[str]:
@@ -162,20 +137,14 @@ class TopClients(Answer):
 
     def rows(self) -> Iterator[Row]:
         """Yield a row for each client and broker."""
-        for one in map(_shown, self.clients):
+        for one in self.clients:
+            bucket, limit = one.bucket, one.limit
             user, client_id = columns(one.entity)[:2]
-            for at in one.brokers:
-                yield [
-                    one.key,
-                    one.user or "",
-                    one.client_id or "",
-                    one.per.value,
-                    at.broker,
-                    *map(_number, (at.used, one.limit, at.share, at.throttle_ms, at.tokens)),
-                    None if one.level is None else str(one.level),
-                    user,
-                    client_id,
-                ]
+            level = None if one.level is None else str(one.level)
+            for at in one.readings:
+                numbers = map(_number, (at.used, limit, share(at, limit), at.throttle_ms, at.tokens))
+                names = (bucket.key, bucket.user or "", bucket.client_id or "", bucket.per.value)
+                yield [*names, at.broker, *numbers, level, user, client_id]
 
 
 def run(options: TopOptions) -> Generator[TopClients]:
@@ -217,7 +186,7 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, so
     failed = [one for one in found if isinstance(one, Unreachable)]
     if not answered:
         raise failed[0]
-    readings = [reading for one in answered for reading in one.readings]
+    readings = [reading for one in answered for reading in one.readings()]
     usages = joined(quotas.everything(), readings)
     unread = [] if failed else _unread(quotas.brokers(), {one.broker for one in answered})
     notes = [f"warning: {worded(one)}" for one in failed]
@@ -231,7 +200,7 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, so
         )
     queues = [one.queue_ms for one in answered if one.queue_ms is not None]
     shown = tuple(one for one in usages if one.limit is not None or not options.limited)
-    throttled = any(one.throttled for one in shown)
+    throttled = any(one.throttled for one in shown[:1])  # throttled clients come first
     return TopClients(
         brokers=tuple(one.broker for one in answered),
         controller_queue_ms=max(queues, default=None),
@@ -245,7 +214,7 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, so
 def _incomplete(answered: Iterable[world.BrokerMetrics]) -> Iterator[str]:
     """Yield a note for each broker without a quota metric or with lines that cannot be read."""
     for one in answered:
-        if not one.readings:
+        if not one.has_readings:
             yield (
                 f"note: broker {one.broker} reports no quota metric. If it has clients, check the rules of its "
                 "exporter: it must export the types Produce, Fetch, Request and ControllerMutation of kafka.server"
