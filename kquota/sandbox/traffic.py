@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewTopic
@@ -92,15 +92,16 @@ def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[N
 
     Raises Unreachable if the brokers accept no record within 60 s.
     """
-    producer = Producer({"bootstrap.servers": bootstrap, "client.id": "steady", **_QUIET})
     stop, began = threading.Event(), threading.Event()
+    reported: Any = {"on_delivery": lambda error, _record: None if error else began.set()}
+    producer = Producer({"bootstrap.servers": bootstrap, "client.id": "steady", **_QUIET, **reported})
 
     def write() -> None:
         started, sent = time.monotonic(), 0
         while not stop.wait(0.02):
             due = int((time.monotonic() - started) * rate / MESSAGE)
             for number in range(sent, due):
-                producer.produce(topic, _PAYLOAD, partition=number % partitions, callback=lambda *_: began.set())
+                put(producer, topic, _PAYLOAD, number % partitions)
             sent = max(sent, due)
             producer.poll(0)
         producer.flush(_SECONDS)

@@ -302,8 +302,8 @@ MUTANTS: Final = (
     Mutant(
         name="off by one window: a rate covers one sample more",
         file="simulate/rate.py",
-        old="        age = self.samples * self.sample_ms\n        # Added",
-        new="        age = (self.samples + 1) * self.sample_ms\n        # Added",
+        old="        age = self.samples * self.sample_ms\n        # Add",
+        new="        age = (self.samples + 1) * self.sample_ms\n        # Add",
         tests=("tests/simulate/test_examples.py", "tests/simulate/test_rate.py"),
         unplayed=True,
     ),

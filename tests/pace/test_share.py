@@ -163,7 +163,7 @@ def test_the_throttle_for_a_deadline_meets_it_and_a_smaller_one_does_not(moved: 
 
 
 def test_no_throttle_makes_a_move_faster_than_its_start() -> None:
-    with pytest.raises(Refused, match=r"takes 0\.3 s to start and end"):
+    with pytest.raises(Refused, match=r"needs 0\.3 s to start and end"):
         throttle_within([copy(MB)], QUICK_SECONDS)
     assert throttle_within([work([], {})], 1) == 1
     assert throttle_within([copy(80 * MB, writes=None)], 60) is None
