@@ -209,9 +209,9 @@ def unsent(found: Difference) -> Unsent:
     return Unsent(change=found.hash, changes=changed(found.changes), protected=found.kept, closing_notes=summary(found))
 
 
-def applied(found: Difference, undone: Mapping[Entity | Resource, str], *, confirmed: bool) -> Applied:
+def applied(found: Difference, undone: Mapping[Entity | Resource, str], next_step: str, *, confirmed: bool) -> Applied:
     """Return the answer after the change. `undone` has the reason for each entity that was not changed or may not have
-    been changed.
+    been changed. `next_step` is the sentence that tells the operator how to apply the rest.
     """
     done = [change for change in found.changes if change.entity not in undone]
     note = f"{counted(len(done), 'entity')} changed"
@@ -219,7 +219,7 @@ def applied(found: Difference, undone: Mapping[Entity | Resource, str], *, confi
         entities = few([f"{entity} ({why})" for entity, why in undone.items()], _SHOWN)
         note = (
             f"error: {len(undone)} of {counted(len(found.changes), 'entity')} could not be changed, or the result is "
-            f"unknown: {entities}. Run the same command again to apply the rest"
+            f"unknown: {entities}. {next_step}"
         )
     return Applied(
         change=found.hash,

@@ -100,7 +100,10 @@ def apply(options: ApplyOptions) -> Answer:
             return unsent(found)
         if asks:
             _ask(found, _diff_command(options), lambda: compare(cluster, document, prune=options.prune))
-        return applied(found, _write(cluster, found), confirmed=asks)
+        # The hash of --change covers the whole change, so the same command would be refused.
+        again = "Run the same command again to apply the rest"
+        review = f"Review the rest with {_diff_command(options)}"
+        return applied(found, _write(cluster, found), again if options.change is None else review, confirmed=asks)
 
 
 def _diff_command(options: ApplyOptions) -> str:

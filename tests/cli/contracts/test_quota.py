@@ -162,6 +162,8 @@ def test_quotas_that_were_not_applied(
     file = written(tmp_path, "quotas.yaml", "version: 1\nusers:\n  alice: {producer_byte_rate: 2MB/s}\n  bob: {}\n")
     for form in ("json", "text"):
         session.kquota(f"quota apply {BROKER} {file} --yes --output {form}")
+    session.kquota(f"quota diff {BROKER} {file}")
+    session.kquota(f"quota apply {BROKER} {file} --change sha256:b430da7fd4add644")
     session.must_be("contract-quota-undone")
 
 
