@@ -90,9 +90,9 @@ def file_text(path: Path, largest: int, *, pipe: bool = False) -> str:
 def json_value(data: str | bytes, decoder: json.JSONDecoder | None = None) -> Any:
     """Return a JSON value. `decoder` is from `json_decoder`.
 
-    Raises ValueError for any other text, also for NaN and infinity, for half of a pair of escapes, which UTF-8 cannot
-    hold, and for a value that is nested too deeply for Python's parser (about 1,000 levels). Also raises ValueError for
-    a long text whose values need more than about six times its size in memory.
+    Raises ValueError for any other text, including NaN and infinity. Also raises ValueError for an unpaired surrogate
+    escape, because UTF-8 cannot hold it, and for a value that is nested too deeply for Python's parser (about 1,000
+    levels). Also raises ValueError for a long text whose values need more than about six times its size in memory.
     """
     try:
         text = data if isinstance(data, str) else _decoded(data)

@@ -241,7 +241,7 @@ def _of_named(name: str, given: Mapping[str, str], environment: Mapping[str, str
     found = {key.replace("-", "_"): value for key, value in entry.options.items()}
     for key, value in given.items():
         if key in ADDRESSES and found.get(key) != value:
-            raise Invalid(f"--cluster {name} and {_option(key)} name two clusters. Give only one of them")
+            raise Invalid(f"--cluster {name} and {_option(key)} both name a cluster. Give only one of them")
         if found.get(key, value) != value:
             raise Invalid(
                 f"{_option(key)} contradicts config.toml. Leave out the option: cluster {name} already has {found[key]}"

@@ -1,7 +1,7 @@
 """The time of moves between the log dirs of a broker (KIP-113), which have a separate throttle.
 
 All threads that copy between the log dirs of a broker share `replica.alter.log.dirs.io.max.bytes.per.second`. A thread
-copies one replica after the other, and pauses for replica.fetch.backoff.ms when the quota is spent, like a throttled
+copies one replica after the other, and pauses for `replica.fetch.backoff.ms` when the quota is spent, like a throttled
 fetcher (`enforcement`). Source: Kafka's ReplicaAlterLogDirsThread, and measurements on real brokers.
 """
 

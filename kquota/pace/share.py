@@ -228,7 +228,7 @@ class Pace:
 
     @property
     def least_seconds(self) -> float:
-        """A lower bound in seconds: the highest lower bound of all sides."""
+        """A lower bound on the time in seconds: the highest lower bound of all sides."""
         return max((share.least_seconds for share in self.shares), default=0.0)
 
 

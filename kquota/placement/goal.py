@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Final
 
 from kquota.errors import Invalid, Parameter, Refused
-from kquota.list_text import joined
+from kquota.list_text import joined, named_brokers
 from kquota.placement.cluster import ClusterLayout
 from kquota.terms import BrokerId
 
@@ -60,7 +60,7 @@ def check(goal: Goal, cluster: ClusterLayout) -> None:
             why = "all log dirs are cordoned, so new replicas are not placed there. Brokers that accept replicas"
             raise Refused(means, f" {joined(closed)}: {why}: {accepting}")
     if both := sorted(goal.drain & goal.add):
-        raise Invalid(f"brokers {joined(both)}: both drained and added. Give each broker only one goal")
+        raise Invalid(f"{named_brokers(both)}: both drained and added. Give each broker only one goal")
     if outside := sorted(goal.add - goal.brokers):
         among = f" {joined(sorted(goal.brokers))}. Give the new brokers in both options"
         raise Invalid(Parameter("add"), f" {joined(outside)}: not among ", Parameter("brokers"), among)

@@ -70,7 +70,7 @@ class Step:
         if self.latency > LATENCY:
             return f"answers took {self.latency:.2g} s"
         if self.lag > LAG:
-            return f"brokers showed the result only {self.lag:.2g} s later"
+            return f"brokers took {self.lag:.2g} s to show the result"
         return None
 
 

@@ -1,4 +1,4 @@
-"""The changes that a document makes to the current limits, and a hash that identifies them."""
+"""The changes that a document makes to the current quotas and throttles, and a hash that identifies them."""
 
 from __future__ import annotations
 

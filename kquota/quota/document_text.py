@@ -169,7 +169,7 @@ class _Reading:
         self._lines.append(at.line)
 
     def _shared(self, limits: Limits) -> Limits:
-        """Return the same object for equal limits, unless there are too many different ones."""
+        """Return the same object for equal limits. Only the first `_MOST_EQUAL` different limits are shared."""
         key = tuple(limits.items())
         if len(self._equal) < _MOST_EQUAL:
             return self._equal.setdefault(key, limits)

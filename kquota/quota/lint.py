@@ -139,7 +139,7 @@ def _no_limit(one: LintedValue) -> Iterator[QuotaFinding]:
     else:
         what, why = (
             "does not limit anything",
-            "the value takes precedence over the levels below it, and limits nothing",
+            "it takes precedence over the levels below it, so their limits do not apply either",
         )
     yield one.finding("not-a-rate", what, why, "remove it, or set a rate", one.removed())
 

@@ -238,7 +238,7 @@ def _refuse(leaders: Collection[Row], known_partitions: DataFrame, plan: PlanFra
     if not (unknown := _sum((row for row in leaders if row["leader"] is None), "planned")):
         return
     if unknown == planned:
-        raise Refused(f"the sizes contain none of the plan's {planned} partitions. Give sizes of the same cluster")
+        raise Refused(f"the sizes contain none of the plan's partitions ({planned:,}). Give sizes of the same cluster")
     named = _unsized(known_partitions, F.col("leader").isNull(), unknown)
     raise Refused(
         f"the plan names partitions that the sizes do not contain: {named}. Give ", Parameter("assume_size"), " 10GB"

@@ -32,10 +32,11 @@ _READ: Final = "the plan"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFrame:
-    """The columns of a plan: topic, partition, targets, and for an invalid entry `wrong`: its place and the reason.
+    """A plan as DataFrames. `frame` has topic, partition, targets and `wrong`, which is null for a valid entry. For an
+    invalid entry, `wrong` has its place and the reason.
 
-    `name` is the operator's name for the plan. `places` has its log dirs, if it names any: topic, partition, broker,
-    log_dir.
+    `name` is the name of the plan in messages. `places` has the log dirs of the plan, if it names any: topic,
+    partition, broker, log_dir.
     """
 
     name: str
@@ -65,7 +66,10 @@ def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
         found = reader.parquet(plan.files, plan.name)
         if missing := [name for name in _COLUMNS if name not in found.columns]:
             has = ", ".join(found.columns)
-            raise Invalid(f"{plan.name}: lacks columns: {', '.join(missing)}. Add them to the file, which has: {has}")
+            raise Invalid(
+                f"{plan.name}: missing from the columns: {', '.join(missing)} (found: {has}). Write the plan again "
+                "with all columns"
+            )
         entries = found.select(
             F.col("topic").cast("string"),
             F.col("partition").try_cast("bigint"),

@@ -60,7 +60,7 @@ def server(text: str, named: str) -> PrometheusServer:
     labels = dict(parse_qsl(parts.query, keep_blank_values=True))
     for name in labels:
         if not (name.isascii() and name.isidentifier()):
-            raise Invalid(f"{named} {text!r}: {name!r} is not the name of a label. Write it like {_EXAMPLE}")
+            raise Invalid(f"{named} {text!r}: {name!r} is not a valid label name. Give a URL like {_EXAMPLE}")
     address = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
     return PrometheusServer(address=address, labels=labels)
 

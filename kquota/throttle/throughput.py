@@ -56,7 +56,7 @@ class MeasuredFlow:
 
 def reading(at: float, log_dirs: Iterable[LogDir]) -> FlowReading:
     """Return one reading of the logs that the brokers reported. Future replicas are left out. `ends` and `sizes` lack
-    replicas without a reported log end, and `starts` lacks replicas without a reported first offset.
+    replicas without a reported log end, and `starts` lacks replicas without a reported first offset on disk.
     """
     ends: dict[ReplicaId, int] = {}
     sizes: dict[ReplicaId, int] = {}

@@ -36,7 +36,8 @@ from kquota.watch.view import WatchedMoveView, WatchView, seen
 
 _WIDE_SECONDS: Final = 30.0
 """The seconds between wide readings, which cover every topic and read the throttled replica lists again. The other
-readings cover only the topics that move or have replicas out of sync, and read the lists only if other partitions move.
+readings cover only the topics that move or have replicas out of sync. They read the lists only if the set of moving
+partitions has changed.
 """
 
 

@@ -152,9 +152,9 @@ REFUSED: dict[str, tuple[Connection, dict[str, str], str]] = {
     "two by name": (
         Connection(cluster="prod", bootstrap_server="b:1"),
         {},
-        "--cluster prod and --bootstrap-server name two clusters",
+        "--cluster prod and --bootstrap-server both name a cluster",
     ),
-    "a name and the other way": (Connection(cluster="prod", zookeeper="z:1"), {}, "--zookeeper name two clusters"),
+    "a name and the other way": (Connection(cluster="prod", zookeeper="z:1"), {}, "--zookeeper both name a cluster"),
     "another login than the named cluster's": (
         Connection(cluster="prod", command_config=Path("x")),
         {},

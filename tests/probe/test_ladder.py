@@ -33,8 +33,8 @@ CONTROLLERS: dict[str, tuple[float, float, float | None, str | None]] = {
     "quick": (0.0, 0.1, 100, None),
     "15 ms a mutation": (0.015, 0.1, 50, "reached only"),
     "30 ms a mutation": (0.03, 0.1, 20, "reached only"),
-    "one whose brokers lag": (0.0, 2.5, None, "brokers showed the result only 2.5 s later"),
-    "one whose brokers never catch up": (0.0, 1e9, None, "brokers showed the result only 10 s later"),
+    "one whose brokers lag": (0.0, 2.5, None, "brokers took 2.5 s to show the result"),
+    "one whose brokers never catch up": (0.0, 1e9, None, "brokers took 10 s to show the result"),
     "a slow one": (0.25, 0.0, None, "reached only"),
 }
 

@@ -16,7 +16,7 @@ MB = 10**6
 ASSUMED = """kquota: starting Spark ...
 kquota: moving partitions whose sizes do not contain the leader: 1. Assumed: the first broker in the plan that already \
 holds the partition, otherwise the broker with the lowest id that holds it
-kquota: moving partitions whose sizes do not contain the in-sync replicas: 1. Assumed: all current replicas
+kquota: moving partitions with replicas whose in-sync state is unknown: 1. Assumed: these replicas are in sync
 """
 KEPT_UP = """Expected     about 43 s
 90 % band    38 s to 49 s (error of the model only, because the percentiles of the write rates are unknown)

@@ -54,7 +54,8 @@ def starving(standing: Standing, flow: MeasuredFlow | None) -> Iterator[str]:
             f"warning: broker {one.broker}: in-sync followers use {human_rate(one.keep_up)} of its leader rate of "
             f"{human_rate(one.rate)}. Kafka counts their fetches, but does not delay them (KIP-73: IN < T). "
             + (
-                f"Producers write {human_rate(one.behind)} to replicas that are behind, so these can never catch up. "
+                f"Producers write {human_rate(one.behind)} to partitions whose followers are behind, so these "
+                "followers can never catch up. "
                 if one.hopeless and one.behind
                 else f"{'Nothing' if one.hopeless else 'Little'} is left for replicas that fall behind. "
             )

@@ -41,9 +41,10 @@ def readings(
     """Yield an answer for each reading. On a terminal, each reading replaces the text of the previous reading, so only
     the last answer is yielded.
 
-    With `once`, there is one reading, and a failure raises Unreachable. Otherwise kquota warns, and reads again after
-    `interval` seconds. `plan` is the plan's file for suggested commands. `unseen` are notes for an answer without a
-    move. `unknown` means that some runs cannot be read, and `restores` that the command restores a leftover throttle.
+    With `once`, there is one reading, and a failure raises Unreachable. Without `once`, kquota reads again after
+    `interval` seconds, and a failure causes only a warning. `plan` is the plan's file for suggested commands. `unseen`
+    are notes for an answer without a move. `unknown` means that some runs cannot be read, and `restores` that the
+    command restores a leftover throttle.
     """
     on_terminal = output is Output.text and not once and sys.stdout.isatty()
     with live() if on_terminal else nullcontext() as show:

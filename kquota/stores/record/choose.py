@@ -71,9 +71,11 @@ def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[
     """Return the record in the topic if the topic exists, or in the znodes if this host has open runs there.
 
     Otherwise, and for NONE or a topic that this user may not see, returns `Unshared`. `znodes` opens a session with the
-    ZooKeeper that this host remembers. Raises Refused for a chosen topic that neither exists nor was used by this host,
-    and if the command writes and cannot read a record that this host has used. With `cautious`, also raises the errors
-    of `zookeeper_of`.
+    ZooKeeper that this host remembers.
+
+    Raises Refused for a chosen topic that does not exist, unless this host has used it. If the command writes, also
+    raises Refused for a record that this host has used and that kquota cannot read. With `cautious`, also raises the
+    errors of `zookeeper_of`.
     """
     memory = RecordMemory(files.folder)
     known = memory.recall()
@@ -147,7 +149,8 @@ def marker(znodes: Znodes) -> Marker | None:
         return Marker(topic=document["topic"], topic_id=document["topic_id"])
     except (ValueError, KeyError) as error:
         raise Refused(
-            f"ZooKeeper: {MARKER} was not written by kquota ({error}). Examine it with zookeeper-shell"
+            f"ZooKeeper: {MARKER} does not name a valid record of runs ({type(error).__name__}: {error}). Examine it "
+            "with zookeeper-shell"
         ) from error
 
 

@@ -317,7 +317,7 @@ def _minimum(topic: str, config: Mapping[str, object]) -> int:
     value = config.get(MIN_IN_SYNC, "1")
     if not isinstance(value, str) or not is_id(value):
         raise Refused(
-            f"/config/topics/{topic}: {MIN_IN_SYNC} is not a number. Examine it with zookeeper-shell. Nothing was "
-            "written"
+            f"/config/topics/{topic}: {MIN_IN_SYNC} is not valid ({value!r:.40}): Kafka stores a whole number as text. "
+            "Nothing was written. Examine it with zookeeper-shell"
         )
     return int(value)

@@ -322,7 +322,10 @@ class Znodes:
             why = "this client has no access (NoAuth). Nothing was written"
             return Refused(f"ZooKeeper at {self._connect}: {why}{hint}")
         if isinstance(error, kazoo_errors.AuthFailedError):
-            return Refused(f"ZooKeeper at {self._connect}: the login was refused. Nothing was written")
+            return Refused(
+                f"ZooKeeper at {self._connect}: the login was refused. Nothing was written. Check the user and the "
+                f"password in the file of {self.names.zk_sasl_config_file} or KAFKA_OPTS"
+            )
         return error
 
     def _lost(self, error: Exception, during: str) -> Unreachable:

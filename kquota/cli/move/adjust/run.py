@@ -163,7 +163,7 @@ def _open_run(runs: Runs, options: AdjustOptions) -> Run:
     selected = [one for one in moving if options.run in (None, one.id)]
     if not selected:
         which = "no run of a move is open" if options.run is None else f"run {options.run}: no run with this id is open"
-        raise Refused(f"{which}. See the open runs with ", NextStep.SHOW_MOVES)
+        raise Refused(f"{which}. See the running moves and the open runs with ", NextStep.SHOW_MOVES)
     if len(selected) > 1:
         there = ", ".join(one.id for one in selected)
         raise Invalid(f"several runs are open ({there}). Name one of them with --run")

@@ -217,7 +217,7 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
         "warning: offline log dirs: {}. The sizes of their replicas are missing": health.offline,
         "moving partitions whose sizes do not contain the leader: {}. Assumed: the first broker in the plan that "
         "already holds the partition, otherwise the broker with the lowest id that holds it": measured.leaders_assumed,
-        "moving partitions whose sizes do not contain the in-sync replicas: {}. Assumed: all current replicas": (
+        "moving partitions with replicas whose in-sync state is unknown: {}. Assumed: these replicas are in sync": (
             measured.in_sync_assumed
         ),
         "warning: out-of-sync followers of moving partitions: {}. They use the throttle while they catch up, and the "

@@ -18,7 +18,8 @@ as the moves proceed, like `kquota move adjust`. If kquota is killed, the run st
 command again, or `kquota move resume`, on any host that sees the record.
 
 Exit codes: 0 if the move is done and the throttle is restored; 8 if a throttle is not restored yet; 1 if kquota
-refused or undid the move, or if replicas are not those of the plan; 75 if another kquota holds the lock.
+refused or undid the move, if replicas are not those of the plan, or if a leader was not elected; 75 if another kquota
+holds the lock.
 
 Examples:
   kquota move run plan.json --bootstrap-server localhost:9092 --throttle 50MB/s

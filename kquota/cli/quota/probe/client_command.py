@@ -108,8 +108,8 @@ def _conclusion(one: ClientBehavior, exit_code: int | None) -> str:
 
 
 def must_run(command: str) -> None:
-    """Raise Invalid for a command without {bootstrap}, which would not use the proxy, for invalid quoting, and for an
-    unknown program.
+    """Raise Invalid for a command without `{bootstrap}`, with invalid quoting, or with an unknown program. Without
+    `{bootstrap}`, the client would not use the proxy.
     """
     if BOOTSTRAP not in command:
         raise Invalid(

@@ -129,7 +129,7 @@ class ThrottlesShown(Answer):
         yield "rates" if limited else "rates: none, so nothing is throttled"
         for line in self._rate_lines():
             yield f"  {line}"
-        yield "lists" if self.lists else "lists: none, so nothing is throttled"
+        yield "lists" if self.lists else "lists: none, so the leader and follower rates throttle nothing"
         topic = None
         for one in self.lists:
             if one.topic != topic:
