@@ -173,7 +173,7 @@ REFUSED = {
     "empty": (log_dirs((1, {})), "printed: contains no replica"),
     "another cluster's": (
         log_dirs((1, {"u-0": 1})),
-        "contain none of the plan's partitions (1). Give sizes of the same cluster",
+        "contain none of the plan's partitions \\(1\\). Give sizes of the same cluster",
     ),
 }
 
