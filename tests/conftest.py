@@ -42,7 +42,7 @@ __all__ = [
 
 # A property is about results. The duration of one example on a busy machine is irrelevant.
 settings.register_profile("kquota", deadline=None)
-settings.register_profile("quick", deadline=None, max_examples=15)
+settings.register_profile("quick", deadline=None, max_examples=8)
 # What lands is decided by the same examples each time. `make unit` and `make test-all` look for new ones.
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("repeatable-quick", deadline=None, derandomize=True, max_examples=15)
