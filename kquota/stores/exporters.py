@@ -17,11 +17,13 @@ from kquota.stores import answers
 from kquota.stores.broker_metrics import BrokerMetrics, Sample, metrics_of, unescaped
 
 _WANTED: Final = re.compile(
-    rb"_(?:byte_rate|request_time|mutation_rate|throttle_time|tokens|99thpercentile)$|eventqueuetime|app_info_"
-    rb"|requestmetrics_totaltimems$",
+    rb"_(?:byte_rate|request_time|mutation_rate|throttle_time|tokens|99thpercentile)\{|eventqueuetime|app_info_"
+    rb"|requestmetrics_totaltimems\{",
     re.I,
 )
-"""This module parses only lines whose metric has such a name, because a broker reports 12,000 lines."""
+"""This module parses only lines that begin with such a name, because a broker reports 12,000 lines. Quota metrics have
+labels.
+"""
 _EXAMPLE: Final = "http://broker1:7071/metrics"
 _VALUE: Final = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
 _LABELS: Final = rf'(?:[ \t,]*[a-zA-Z_]\w*[ \t]*=[ \t]*"{_VALUE}")*+'
@@ -125,14 +127,16 @@ def _wanted(body: Iterable[bytes]) -> Iterator[bytes]:
 
 def _to_parse(lines: Iterable[bytes]) -> Iterator[bytes]:
     for line in lines:
-        name, labels, _ = line.partition(b"{")
-        if labels and line[-5:] != b" NaN\n" and _is_wanted(name):
+        name, bracket, _ = line.partition(b"{")
+        begin = name + bracket if bracket else line.partition(b" ")[0]
+        if line[-5:] != b" NaN\n" and _is_wanted(begin):
             yield line
 
 
 @lru_cache(maxsize=128)
-def _is_wanted(name: bytes) -> bool:
-    return name[:1] != b"#" and _WANTED.search(name) is not None
+def _is_wanted(begin: bytes) -> bool:
+    """Return whether a line that begins with this name, and with `{` if it has labels, is parsed."""
+    return begin[:1] != b"#" and _WANTED.search(begin) is not None
 
 
 def sample_of(line: str) -> Sample:

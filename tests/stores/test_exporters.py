@@ -99,6 +99,12 @@ def test_an_empty_name_in_quotes_is_not_a_client() -> None:
     assert (list(found.readings()), found.has_readings, found.unread) == ([], False, 0)
 
 
+def test_the_controllers_queue_is_read_without_labels() -> None:
+    """An operator's rule can put the percentile into the name."""
+    line = b"kafka_controller_controllereventmanager_eventqueuetimems_99thpercentile 12.5\n"
+    assert parsed([line], "h").queue_ms == 12.5
+
+
 def test_a_broker_without_its_id_is_named_by_its_exporter() -> None:
     assert parsed([b"up 1\n"], "host:7071").broker == "host:7071"
 
