@@ -182,13 +182,15 @@ def _one_taken(item: Any, shared: dict[str, str]) -> Taken:
     setting, prior, ours = values.setting_of(item), item["prior"], item["ours"]
     if not isinstance(ours, list):
         raise ValueError(f"{setting}: {str(ours)[:40]!r} is not a list")
-    if len(shared) < _MOST_SHARED:
-        shared.update((value, value) for value in ours if isinstance(value, str) and value not in shared)
     return Taken(
         setting=setting,
         prior=None if prior is None else values.text(prior, _LONGEST_PRIOR),
-        ours=tuple(_own(setting, shared.get(value, value) if isinstance(value, str) else value) for value in ours),
+        ours=tuple(_shared(_own(setting, value), shared) for value in ours),
     )
+
+
+def _shared(text: str, shared: dict[str, str]) -> str:
+    return shared.setdefault(text, text) if len(shared) < _MOST_SHARED else shared.get(text, text)
 
 
 def _own(setting: Setting, value: Any) -> str:
