@@ -20,10 +20,10 @@ demo: .venv/java.stamp
 test: .venv/java-wheel.stamp check
 	@$(BIN)/python -m pytest -q $(WORKERS) --hypothesis-profile=repeatable-quick -m "not thorough"
 
-test-thorough: .venv/java-wheel.stamp
+test-thorough: .venv/java-wheel.stamp .venv/fuzz.stamp
 	@$(BIN)/python -m pytest -q $(WORKERS) --hypothesis-profile=repeatable -m "thorough or hypothesis"
 
-test-all: .venv/java-wheel.stamp check
+test-all: .venv/java-wheel.stamp .venv/fuzz.stamp check
 	@$(BIN)/python -m pytest -q $(WORKERS)
 
 unit: .venv/java.stamp
@@ -50,7 +50,7 @@ fuzz: .venv/installed.stamp
 	@$(BIN)/python -m tests.fuzz $(FUZZ)
 
 # The same readers, guided by coverage (Linux). FUZZ="--executions 1000000 --seed 1" chooses both.
-fuzz-guided: .venv/installed.stamp
+fuzz-guided: .venv/fuzz.stamp
 	@$(BIN)/python -m tests.fuzz.guided $(FUZZ)
 
 man: .venv/installed.stamp
@@ -75,6 +75,10 @@ man: .venv/installed.stamp
 
 .venv/bench.stamp: .venv/installed.stamp
 	@$(PIP) -e '.[bench]'
+	@touch $@
+
+.venv/fuzz.stamp: .venv/installed.stamp
+	@$(PIP) -e '.[fuzz]'
 	@touch $@
 
 # The tests also check the wheel's Java.

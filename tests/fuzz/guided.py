@@ -27,9 +27,9 @@ with atheris.instrument_imports(include=["kquota"]):
 _NAMES = tuple(READERS)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Run until the first defect, or until all executions are done. libFuzzer ends the process with its own exit code:
-    77 for a defect, whose input it prints in base64.
+def main(arguments: Sequence[str]) -> int:
+    """Run until the first defect, or until all executions are done. Return the exit code of libFuzzer: 77 for a defect,
+    whose input it prints in base64.
     """
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.guided", description=__doc__)
     parser.add_argument("--executions", type=int, default=100_000)
@@ -41,12 +41,14 @@ def main(arguments: Sequence[str]) -> None:
             (folder / f"{number}-{at}").write_bytes(bytes([number]) + example)
     flags = [f"-runs={options.executions}", f"-seed={options.seed}", f"-max_len={LONGEST}", "-print_final_stats=1"]
     done: Counter[str] = Counter()
-    parent = os.getpid()
+    left = options.executions
 
     def one(data: bytes) -> None:
-        name = _NAMES[data[0] % len(_NAMES)] if data else _NAMES[0]
+        nonlocal left
+        name = _chosen(data)
         done[name] += 1
-        if done.total() == options.executions:
+        left -= 1
+        if left == 0:
             least = min(_NAMES, key=done.__getitem__)
             each = f"at least {done[least]:,} of each ({least})"
             print(f"{options.executions:,} executions of {len(_NAMES)} readers, {each}", flush=True)
@@ -60,17 +62,22 @@ def main(arguments: Sequence[str]) -> None:
         random = Random(seed)
         if random.random() < 0.5 or not data:
             return bytes(atheris.Mutate(data, largest))
-        reader = READERS[_NAMES[data[0] % len(_NAMES)]]
-        return (data[:1] + mutated(random, (data[1:], *reader.examples)))[:largest]
+        return (data[:1] + mutated(random, (data[1:], *READERS[_chosen(data)].examples)))[:largest]
 
-    atheris.Setup([sys.argv[0], *flags, str(folder)], one, custom_mutator=mutate)
-    try:
+    child = os.fork()  # because libFuzzer ends its process without any cleanup
+    if child == 0:
+        atheris.Setup([sys.argv[0], *flags, str(folder)], one, custom_mutator=mutate)
         atheris.Fuzz()
-    finally:
-        if os.getpid() == parent:
-            shutil.rmtree(folder, ignore_errors=True)
-            shutil.rmtree(scratch(parent), ignore_errors=True)
+    _, status = os.waitpid(child, 0)
+    for place in (folder, *scratch(os.getpid()).parent.glob(f"fuzz-{child}-*")):
+        shutil.rmtree(place, ignore_errors=True)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _chosen(data: bytes) -> str:
+    """Return the reader that the first byte of an input chooses."""
+    return _NAMES[data[0] % len(_NAMES)] if data else _NAMES[0]
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

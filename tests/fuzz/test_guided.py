@@ -9,7 +9,7 @@ from importlib.util import find_spec
 import pytest
 
 
-@pytest.mark.skipif(find_spec("atheris") is None, reason="atheris has no wheel for this platform")
+@pytest.mark.skipif(find_spec("atheris") is None, reason="atheris is not installed: make .venv/fuzz.stamp")
 def test_a_run_that_is_guided_by_coverage_finds_no_defect() -> None:
     command = [sys.executable, "-m", "tests.fuzz.guided", "--executions", "5000", "--seed", "1"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
