@@ -1,7 +1,4 @@
-"""The option --textfile: the moves and throttles of a cluster, in the format of node exporter's textfile collector.
-
-No other module of `cli` imports prometheus_client.
-"""
+"""The option --textfile: the moves and throttles of a cluster, in the format of node exporter's textfile collector."""
 
 from __future__ import annotations
 

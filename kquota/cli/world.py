@@ -14,7 +14,7 @@ from kquota import folders, library
 from kquota.cli import confirmation, connection
 from kquota.cli.connection import Connection
 from kquota.cli.connection import Where as Where
-from kquota.cli.contract import say, worded
+from kquota.cli.contract import not_installed, say, worded
 from kquota.cli.progress import throttled
 from kquota.errors import Invalid, KquotaError
 from kquota.stores.login.arguments import Access, ArgumentNames
@@ -156,15 +156,18 @@ UsageReader: TypeAlias = "Callable[[], list[BrokerMetrics | Unreachable]]"
 def usage_reader(metrics: str | None, prometheus: str | None) -> UsageReader:
     """Return a reader of the exporters in `metrics` (URLs separated by commas), or of a Prometheus server.
 
-    Raises Invalid for an invalid URL.
+    Raises Invalid for an invalid URL, and Refused if the parser of the exporters' text format is not installed.
     """
-    from kquota.stores import exporters
-    from kquota.stores import prometheus as server
+    if metrics is None:
+        from kquota.stores import prometheus as server
 
-    if metrics is not None:
-        return partial(exporters.read, exporters.urls(metrics, "--metrics"))
-    assert prometheus is not None
-    return partial(server.read, server.server(prometheus, "--prometheus"))
+        assert prometheus is not None
+        return partial(server.read, server.server(prometheus, "--prometheus"))
+    try:
+        from kquota.stores import exporters
+    except ImportError as error:
+        raise not_installed("--metrics", error.name, "metrics") from error
+    return partial(exporters.read, exporters.urls(metrics, "--metrics"))
 
 
 def usage_history(

@@ -10,6 +10,9 @@ from contextlib import ExitStack, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from socket import SHUT_RDWR, socket
 from typing import Final
+from urllib.parse import urlsplit
+
+from kquota.errors import Invalid
 
 _PIECE: Final = 2**18
 
@@ -54,6 +57,19 @@ class _Watch:
         for one in self._sockets:
             with suppress(OSError):
                 socket.shutdown(one, SHUT_RDWR)  # SSLSocket's own method would discard the TLS state
+
+
+def must_be_url(text: str, named: str, example: str) -> None:
+    """Raise Invalid, naming the option `named`, for a text that is not an http or https URL, or contains a login."""
+    try:
+        parts = urlsplit(text)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid or not text.isprintable() or " " in text:
+        raise Invalid(f"{named} {text!r} is not an http or https URL. Write it like {example}")
+    if parts.username is not None or parts.password is not None:
+        raise Invalid(f"{named}: the URL contains a login, which other users can read on the command line. Remove it")
 
 
 def pieces(url: str, largest: int, seconds: float) -> Iterator[bytes]:

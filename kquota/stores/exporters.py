@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache
@@ -11,10 +11,12 @@ from io import BytesIO
 from typing import Final
 from urllib.parse import urlsplit
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from kquota import bounded
 from kquota.errors import Invalid, Unreachable
 from kquota.stores import answers
-from kquota.stores.broker_metrics import BrokerMetrics, Sample, metrics_of, unescaped
+from kquota.stores.broker_metrics import BrokerMetrics, Sample, metrics_of
 
 _WANTED: Final = re.compile(
     rb"_(?:byte_rate|request_time|mutation_rate|throttle_time|tokens|99thpercentile)\{|eventqueuetime|app_info_"
@@ -25,14 +27,12 @@ _WANTED: Final = re.compile(
 labels.
 """
 _EXAMPLE: Final = "http://broker1:7071/metrics"
-_VALUE: Final = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
-_LABELS: Final = rf'(?:[ \t,]*[a-zA-Z_]\w*[ \t]*=[ \t]*"{_VALUE}")*+'
-_LINE: Final = re.compile(rf"[ \t]*([a-zA-Z_:][\w:]*)[ \t]*(?:\{{({_LABELS})[ \t,]*\}})?", re.ASCII | re.DOTALL)
-_LABEL: Final = re.compile(rf'(\w+)[ \t]*=[ \t]*"({_VALUE})"', re.ASCII | re.DOTALL)
 _MOST_BYTES: Final = 64 * 2**20
 """The maximum size of an exporter's answer, in bytes. A broker with 10,000 clients has 10 MB of metrics."""
 _SECONDS: Final = 10.0
 _AT_ONCE: Final = 16
+_LONGEST_KEPT: Final = 100
+"""The maximum length of the labels in the cache, in characters. It limits the memory of the cache to about 20 MB."""
 
 
 def urls(text: str, named: str) -> tuple[str, ...]:
@@ -42,23 +42,10 @@ def urls(text: str, named: str) -> tuple[str, ...]:
     """
     found = tuple(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
     for one in found:
-        must_be_url(one, named, _EXAMPLE)
+        answers.must_be_url(one, named, _EXAMPLE)
     if not found:
         raise Invalid(f"{named}: no URL is given. Write it like {_EXAMPLE}")
     return found
-
-
-def must_be_url(text: str, named: str, example: str) -> None:
-    """Raise Invalid, naming the option `named`, for a text that is not an http or https URL, or contains a login."""
-    try:
-        parts = urlsplit(text)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        valid = False
-    if not valid or not text.isprintable() or " " in text:
-        raise Invalid(f"{named} {text!r} is not an http or https URL. Write it like {example}")
-    if parts.username is not None or parts.password is not None:
-        raise Invalid(f"{named}: the URL contains a login, which other users can read on the command line. Remove it")
 
 
 def read(addresses: Sequence[str]) -> list[BrokerMetrics | Unreachable]:
@@ -140,16 +127,42 @@ def _is_wanted(begin: bytes) -> bool:
 
 
 def sample_of(line: str) -> Sample:
-    """Parse one line of the text format. Raises ValueError for an invalid line.
-
-    The parser of prometheus_client needs 6 times as long, and quadratic time for a line with many labels.
-    """
-    begin = _LINE.match(line)
-    if begin is None:
-        raise ValueError("the line has no metric name")
-    name, texts = begin.groups("")
-    labels = {label: unescaped(text) for label, text in map(re.Match.groups, _LABEL.finditer(texts))}
-    values = line[begin.end() :].split()
+    """Parse one line of the text format. Raises ValueError for an invalid line."""
+    series, has_labels, rest = line.rpartition("}")
+    if not has_labels:
+        return _parsed(line)
+    name, _, labels = series.partition("{")
+    values = rest.split()
     if not 1 <= len(values) <= 2 or "_" in values[0]:  # a timestamp can follow the value
         raise ValueError("the line has no value, or its labels are not valid")
-    return Sample(name, labels, float(values[0]))
+    parse = _labels if len(labels) <= _LONGEST_KEPT else _labels.__wrapped__
+    return Sample(_name(name), parse(labels), float(values[0]))
+
+
+@lru_cache(maxsize=128)
+def _name(text: str) -> str:
+    found = _parsed(f"{text} 0").name
+    if found != text.strip():
+        raise ValueError("the name of the metric is not valid")
+    return found
+
+
+@lru_cache(maxsize=2**14)
+def _labels(text: str) -> Mapping[str, str]:
+    """Parse labels without their braces. Raises ValueError for invalid labels.
+
+    The result is cached, because a client has the same labels in several metrics and on several brokers.
+    """
+    found = _parsed(f"labels{{{text}}} 0")
+    if found.name != "labels" or found.value:
+        raise ValueError("the labels are not valid")
+    return found.labels
+
+
+def _parsed(line: str) -> Sample:
+    """Parse one line with prometheus_client, whose parser would end at the first invalid line of a longer text."""
+    try:
+        ((found,),) = (family.samples for family in text_string_to_metric_families(line))
+        return Sample(found.name, found.labels, float(found.value))
+    except (IndexError, OverflowError) as error:
+        raise ValueError("the line is not in the text format") from error

@@ -15,7 +15,6 @@ from kquota import bounded
 from kquota.errors import Invalid, Unreachable
 from kquota.stores import answers
 from kquota.stores.broker_metrics import BrokerMetrics, Sample, metrics_of
-from kquota.stores.exporters import must_be_url
 
 _NAMES: Final = (
     "(?i).*_(byte_rate|request_time|mutation_rate|throttle_time|tokens)"
@@ -55,7 +54,7 @@ class PrometheusServer:
 
 def server(text: str, named: str) -> PrometheusServer:
     """Parse a server's URL, whose query has the labels. Raises Invalid, naming the option `named`, for other text."""
-    must_be_url(text, named, _EXAMPLE)
+    answers.must_be_url(text, named, _EXAMPLE)
     parts = urlsplit(text)
     labels = dict(parse_qsl(parts.query, keep_blank_values=True))
     for name in labels:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import sys
 import threading
 import time
 import urllib.request
@@ -18,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import traffic
 from kquota.sandbox.cluster import Sandbox
-from tests.cli.run import Ran, kquota
+from tests.cli.run import Ran, kquota, kquota_here
 from tests.stores.prometheus_server import Series, serving
 
 pytestmark = pytest.mark.kafka
@@ -148,3 +149,12 @@ def test_an_exporter_that_does_not_answer_is_named(servers: Sandbox) -> None:
 def test_a_wrong_address_is_refused_before_a_connection(given: str) -> None:
     found = kquota("quota", "top", "--bootstrap-server", "127.0.0.1:1", "--metrics", given)
     assert (found.code, found.out, len(found.err.splitlines())) == (2, "", 1)
+
+
+def test_exporters_need_a_library_that_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "prometheus_client.parser", None)
+    monkeypatch.delitem(sys.modules, "kquota.stores.exporters", raising=False)
+    monkeypatch.delattr("kquota.stores.exporters", raising=False)
+    found = kquota_here("quota", "top", "--bootstrap-server", "127.0.0.1:1", "--metrics", "http://h/metrics")
+    assert (found.code, found.out, len(found.err.splitlines())) == (1, "", 1)
+    assert "pip install 'kquota[metrics]'" in found.err

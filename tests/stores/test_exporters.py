@@ -179,16 +179,36 @@ def test_a_client_cannot_choose_a_name_that_hides_the_others(size: int) -> None:
     assert found.unread == 3
 
 
+INVALID_LINES = {
+    "a value before the labels": 'a_tokens 5{user="a"} 1',
+    "an exemplar": 'a_tokens{user="a"} 5 # {trace="x"} 1',
+    "a label without a value": "a_tokens{user} 1",
+    "a label that is repeated": 'a_tokens{user="a",user="b"} 1',
+    "a name with a dash": 'a-tokens{user="a"} 1',
+    "no value": 'a_tokens{user="a"}',
+    "three numbers": 'a_tokens{user="a"} 1 2 3',
+    "a comment": '# a_tokens{user="a"} 1',
+    "a number that is too large for a float": "a_tokens " + "9" * 400,
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("line", INVALID_LINES.values(), ids=INVALID_LINES)
+def test_a_line_that_is_not_in_the_text_format_is_invalid(line: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        sample_of(line)
+
+
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 label_names = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,8}", fullmatch=True).filter(lambda name: name[:2] != "__")
 
 
 @given(
     st.from_regex(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,12}", fullmatch=True),
-    st.dictionaries(label_names, texts, max_size=4),
+    st.dictionaries(label_names, texts | texts.map(lambda text: text * 20), max_size=4),
     st.floats(allow_nan=False),
 )
-def test_the_official_parser_reads_the_same(name: str, labels: dict[str, str], value: float) -> None:
+def test_a_line_in_parts_has_the_values_of_the_whole_line(name: str, labels: dict[str, str], value: float) -> None:
     metric = GaugeMetricFamily(name, "help", labels=list(labels))
     metric.add_metric(list(labels.values()), value)
     registry = CollectorRegistry()
