@@ -88,11 +88,12 @@ def file_text(path: Path, largest: int, *, pipe: bool = False) -> str:
 
 
 def json_value(data: str | bytes, decoder: json.JSONDecoder | None = None) -> Any:
-    """Return a JSON value. `decoder` is from `json_decoder`.
+    """Parse a JSON text and return its value. `decoder` is from `json_decoder`.
 
-    Raises ValueError for any other text, including NaN and infinity. Also raises ValueError for an unpaired surrogate
-    escape, because UTF-8 cannot hold it, and for a value that is nested too deeply for Python's parser (about 1,000
-    levels). Also raises ValueError for a long text whose values need more than about six times its size in memory.
+    Raises ValueError for a text that is not valid JSON, for example one with NaN or infinity. Also raises ValueError
+    for an unpaired surrogate escape, because UTF-8 cannot encode it, and for a value that is nested too deeply for
+    Python's parser (about 1,000 levels). For a long text, also raises ValueError if the values need more memory than
+    about six times the size of the text.
     """
     try:
         text = data if isinstance(data, str) else _decoded(data)
@@ -106,7 +107,7 @@ def json_value(data: str | bytes, decoder: json.JSONDecoder | None = None) -> An
 
 
 def json_object(data: str | bytes, decoder: json.JSONDecoder | None = None) -> dict[str, Any]:
-    """Return a JSON object. Raises ValueError for any other text, as `json_value` does."""
+    """Parse a JSON text and return its object. Raises ValueError as `json_value` does, and for any other value."""
     found = json_value(data, decoder)
     if not isinstance(found, dict):
         raise ValueError("it is not a JSON object")

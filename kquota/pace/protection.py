@@ -90,8 +90,9 @@ class ClientWindow:
 class ProtectionStep:
     """The throttle to set, and the reason. `broker` has the highest ratio of `latency` to `limit` (both in seconds).
 
-    These three are None without a baseline, or if no broker is slow and the latency of one is unknown. `high` is the
-    time above its limit if metrics are the reason, and `unreported` is the reason why metrics are unknown.
+    These three are None without a baseline, or if no broker is slow and the latency of a broker with a baseline is
+    unknown. If metrics are the reason, `high` is the reported time that exceeds its limit most. `unreported` is the
+    reason why metrics are unknown.
     """
 
     rate: ByteRate
@@ -258,6 +259,9 @@ def quantile(latencies: Collection[float], share: float = QUANTILE) -> float | N
 
 
 def usual(windows: Collection[Collection[float]]) -> float | None:
-    """Return the `BASELINE_QUANTILE` of the latencies of these windows, or None if all of them have too few writes."""
+    """Return the `BASELINE_QUANTILE` of the windows' latencies. A window's latency is the `QUANTILE` of its writes.
+
+    Windows with too few writes do not count. Return None if no window is left.
+    """
     found = sorted(latency for one in windows if (latency := quantile(one)) is not None)
     return found[math.ceil(BASELINE_QUANTILE * len(found)) - 1] if found else None

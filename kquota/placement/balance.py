@@ -213,10 +213,11 @@ class _Scales:
         return False
 
     def _receivers(self, p: int, source: BrokerId, clean: bool) -> Iterator[BrokerId]:
-        """Yield the brokers, the emptiest first, that can get the replica so that `_gains` is true."""
+        """Yield the brokers, the emptiest first, for which `_gains` and `_may` are True."""
         for broker in self.ranking:
             if not self._gains(p, source, broker, clean):
-                return  # because all later brokers are fuller, and gain less
+                # All later brokers are at least as full, so `_gains` is also False for them.
+                return
             if self._may(p, source, broker):
                 yield broker
 

@@ -14,8 +14,8 @@ long are not judged.
 _EARLY_SECONDS: Final = 0.005
 """The seconds by which a request may be early, because clients count in whole ms."""
 ALLOWED: Final = 0.1
-"""The maximum share of throttle times with early requests from a client that honors throttle times, because busy
-machines cause a few early requests.
+"""A client honors throttle times if it sends early requests during at most this share of the judged throttle times. The
+share is not 0, because busy machines cause a few early requests.
 """
 
 

@@ -88,8 +88,8 @@ class Change:
 
 
 def lists_first(changes: Iterable[Change]) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
-    """Return the changes of lists, then of rates. Lists are written first, because they are fewer and take effect at
-    once.
+    """Return the changes of lists, then of rates. Lists are written first, because they are usually fewer and take
+    effect at once.
     """
     every = tuple(changes)
     return tuple(c for c in every if c.setting.is_list), tuple(c for c in every if not c.setting.is_list)

@@ -29,7 +29,7 @@ class _Series:
 
 
 def is_answer(found: object) -> bool:
-    """Return whether a JSON document is an answer of Prometheus, or the `data` of an answer."""
+    """Return True if a JSON document has the form of an answer from Prometheus, or of the `data` of such an answer."""
     return isinstance(found, dict) and (found.keys() >= {"status"} or found.keys() >= {"resultType", "result"})
 
 

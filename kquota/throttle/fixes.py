@@ -44,7 +44,9 @@ def removable(standing: Standing, allowed: Callable[[Setting, str], bool] = anyt
 
 
 def changes(standing: Standing, cleared: Values) -> tuple[Change, ...]:
-    """Return the changes that remove these values. Lists come first, because they are fewer and take effect at once."""
+    """Return the changes that remove these values. Lists come first, because they are usually fewer and take effect at
+    once.
+    """
     now = standing.values
     lists, rates = lists_first(
         Change(

@@ -12,7 +12,7 @@ from kquota.cli.connection import Unrecorded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompleteOptions:
-    """Print the topics and brokers of a cluster for shell completions, without prompts and error messages."""
+    """Print the topics and brokers of a cluster for shell completions, without prompts or error messages."""
 
     connection: Unrecorded
 

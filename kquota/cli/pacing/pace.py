@@ -1,4 +1,4 @@
-"""Changing the throttle of an open run: for a deadline, by the time of day, or by write latency (`protection`)."""
+"""Adjusts the throttle of an open run to a deadline, to the time of day, or to write latency (`protection`)."""
 
 from __future__ import annotations
 
@@ -160,8 +160,9 @@ class DuePace:
 
 
 def _copying(move: WatchedMoveView) -> Copying | None:
-    """Return the copies to the destination that ends last. Until kquota has measured the copies, assume that each
-    destination receives at its full throttle rate. Return None if the throttle rates are also unknown.
+    """Return the copies to the destination whose copies end last. Until kquota has measured the copies, assume that
+    each destination receives at its full throttle rate. Return None if no destination with missing bytes has a known
+    throttle rate either.
     """
     if move.seconds_left and (last := move.last) is not None and last.left and last.seconds_left:
         return Copying(left=last.left, net=last.left / last.seconds_left, written=last.written)

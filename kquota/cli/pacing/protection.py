@@ -1,4 +1,4 @@
-"""Changing the throttle of an open run by the latency of writes, and by broker metrics if exporters are given."""
+"""Adjusts the throttle of an open run to the latency of writes, and to broker metrics if exporters are given."""
 
 from __future__ import annotations
 

@@ -31,8 +31,9 @@ class RunVerified(Part):
 
     @property
     def code(self) -> int:
-        """1 if the state is unknown or replicas are not those of the plan, 8 if moves are running, a throttle is still
-        set, or the check was read-only, otherwise 0.
+        """The exit code: 1 if the state is unknown or replicas are not those of the plan.
+
+        Otherwise 8 if moves are running, a throttle is or may still be set, or the check was read-only. Otherwise 0.
         """
         if self.verified is None:
             return FAILED
