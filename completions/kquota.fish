@@ -471,7 +471,7 @@ O	kquota move run	--command-config	once	files	Java properties with the client'\'
 O	kquota move run	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota move run	--throttle	once	free	Rate into and out of each broker, for example 50MB/s
 O	kquota move run	--unthrottled	once	flag	Copy without a throttle
-O	kquota move run	--deadline	once	free	Change the throttle so that the move ends in this time, for example 2h, or at 2026-11-24T06:00:00+01:00
+O	kquota move run	--deadline	once	free	Change the throttle so that the move ends after this duration (for example 2h) or at this time (for example 2026-11-24T06:00:00+01:00)
 O	kquota move run	--min-rate	once	free	With --deadline or --protect: the lowest throttle
 O	kquota move run	--max-rate	once	free	With --deadline or --protect: the highest throttle
 O	kquota move run	--between	once	free	Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s
@@ -534,7 +534,7 @@ O	kquota move adjust	--broker	many	brokers,	Set RATE only on these brokers
 O	kquota move adjust	--leader	once	flag	Limit only the traffic that leaders send
 O	kquota move adjust	--follower	once	flag	Limit only the traffic that followers receive
 O	kquota move adjust	--even-finish	once	flag	Set RATE on the destination that needs the longest time, and a lower follower rate on each other destination, so that all finish at the same time
-O	kquota move adjust	--deadline	once	free	Change the throttle so that the move ends in this time, for example 2h, or at 2026-11-24T06:00:00+01:00
+O	kquota move adjust	--deadline	once	free	Change the throttle so that the move ends after this duration (for example 2h) or at this time (for example 2026-11-24T06:00:00+01:00)
 O	kquota move adjust	--min-rate	once	free	With --deadline or --protect: the lowest throttle
 O	kquota move adjust	--max-rate	once	free	With --deadline or --protect: the highest throttle
 O	kquota move adjust	--between	once	free	Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s

@@ -71,7 +71,7 @@ def not_installed(option: str, libraries: str | None, extra: str) -> Refused:
     """Return the error for missing libraries that `option` needs. `extra` is the extra of kquota that installs the
     libraries.
     """
-    return Refused(f"{option}: a library is not installed ({libraries}). Run: pip install 'kquota[{extra}]'")
+    return Refused(f"{option}: not installed: {libraries}. Run: pip install 'kquota[{extra}]'")
 
 
 def exit_code(error: KquotaError) -> int:

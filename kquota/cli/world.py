@@ -270,7 +270,9 @@ def record(options: Connection, state_dir: Path | None) -> Iterator[Sharing]:
 
     at = where(options, both=True)
     if at.record == choose.NONE:
-        raise Invalid(f"--record {choose.NONE}: this command needs the name of a topic")
+        raise Invalid(
+            f"--record {choose.NONE}: this command uses the topic of the shared record. Give --record with a topic name"
+        )
     root = state_dir if state_dir is not None else folders.state(os.environ)
     with ExitStack() as stack:
         session = stack.enter_context(znodes(at)) if at.zookeeper is not None else None

@@ -178,8 +178,8 @@ def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
         destination = draft.emptiest(p, set(used))
         if destination is None:
             why = (
-                f"keeps its number of racks ({len(set(used))}), because no broker in rack {', '.join(sorted(missing))} "
-                "has room"
+                f"keeps its number of racks ({len(set(used))}), because no broker in rack "
+                f"{' or '.join(sorted(missing))} has room"
             )
             yield Left(partition=draft.names[p], why=why)
             return

@@ -145,12 +145,13 @@ def _no_limit(one: LintedValue) -> Iterator[QuotaFinding]:
 
 
 def _low_rate(one: LintedValue) -> Iterator[QuotaFinding]:
-    window = one.cluster.window
-    seconds = (window or AS_SHIPPED).burst_seconds
+    reported = {"message.max.bytes": one.cluster.largest_batch, "quota window": one.cluster.window}
+    seconds = (one.cluster.window or AS_SHIPPED).burst_seconds
     batch = one.cluster.largest_batch or _KAFKAS_BATCH
     if not QUOTA_KEYS[one.key].in_bytes or not 0 < one.value * seconds < batch:
         return
-    assumed = " (Kafka's defaults; the brokers' settings are unknown)" if window is None else ""
+    defaults = " and ".join(name for name, value in reported.items() if value is None)
+    assumed = f" (Kafka's default {defaults}, because the brokers' values are unknown or differ)" if defaults else ""
     yield one.finding(
         "low-rate",
         "is too low for one batch, so a unit may be missing",

@@ -113,7 +113,7 @@ def _submitted(cluster: MoveCluster, clock: Clock, what: Cancellable) -> Mapping
 
     if not wait_until(ended, clock):
         why = (
-            f"the cancellation was submitted, but the cluster does not show it after {SEEN_SECONDS:.0f} s. "
+            f"kquota could not confirm within {SEEN_SECONDS:.0f} s that all of the moves were cancelled. "
             "Run the same command again"
         )
         raise Unknown(f"{lost}; {why}" if lost else why) from lost

@@ -255,7 +255,7 @@ def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[To
     def under_way() -> bool:
         return all(move.submitted for move in moves(sent, world.cluster.snapshot(sent.topics).partitions))
 
-    why = f"the moves were submitted, but the cluster does not show all of them after {SEEN_SECONDS:.0f} s"
+    why = f"kquota could not confirm within {SEEN_SECONDS:.0f} s that all of the moves were submitted"
     try:
         seen = wait_until(under_way, world.clock)
     except KquotaError as error:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from kquota.errors import KquotaError, Unreachable
-from kquota.measure import human_bytes, human_duration, human_rate
+from kquota.measure import counted, human_bytes, human_duration, human_rate
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import traffic
 from kquota.sandbox.cluster import Sandbox
@@ -140,8 +140,8 @@ def _quota(cast: _Cast, found: Sandbox) -> None:
     if not met.times:
         raise KquotaError("demo: client greedy was never throttled, although its quota is set")
     cast.story.line(
-        f"\n  Client greedy wrote {human_rate(met.rate)} until a broker asked it to wait: "
-        f"{met.times} {'time' if met.times == 1 else 'times'}, for up to {met.longest_ms} ms (KIP-219)."
+        f"\n  Client greedy wrote at {human_rate(met.rate)}. The broker throttled it {counted(met.times, 'time')}, "
+        f"for up to {met.longest_ms} ms (KIP-219)."
     )
     cast.kquota(DemoCommand.REMOVE_QUOTA)
 
@@ -171,7 +171,7 @@ def _move(cast: _Cast, found: Sandbox) -> None:
         cast.kquota(DemoCommand.ESTIMATE)
         predicted = json.loads(cast.kquota(DemoCommand.ESTIMATE_AS_JSON, show=False))
         again = f"{human_duration(predicted['expected_seconds'])} for {human_bytes(predicted['bytes_to_copy'])}"
-        cast.story.line(f"\n  kquota estimates the move again before the start, because clients keep writing: {again}.")
+        cast.story.line(f"\n  Clients keep writing, so kquota estimates the move again before the start: {again}.")
         actual = _moved(cast, found)
     left = traffic.throttles(found.bootstrap, [MOVING, _STAYING], [1, 2, 3])
     if left:

@@ -203,7 +203,7 @@ def test_without_describe_configs_the_settings_are_unknown_and_not_valid(
         ran = as_carol(secured, with_state(TASKS["judge the record"], record))
     assert (ran.code, ran.err) == (8, "")
     assert (
-        "can lose or delay records: its configs cannot be read; this user needs DESCRIBE_CONFIGS on the topic"
+        "may lose or delay records: its configs cannot be read; this user needs DESCRIBE_CONFIGS on the topic"
         in ran.out
     )
 

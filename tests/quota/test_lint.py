@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -181,7 +182,15 @@ UNKNOWN = Capacity(brokers=(BrokerCapacity(id=BrokerId(1)),))
 def test_unknown_values_are_not_guessed(cluster: Capacity) -> None:
     assert found("above-capacity", rate(1e9, REQUEST_PERCENTAGE), cluster) == []
     (finding,) = found("low-rate", rate(10_000), cluster)
-    assert "Kafka's defaults" in finding.why
+    assert "message.max.bytes=1048588 takes more than 10 s (Kafka's default message.max.bytes and quota" in finding.why
+
+
+def test_a_reported_batch_size_is_not_called_a_default() -> None:
+    shorter = replace(BROKER, id=BrokerId(2), window=QuotaWindow(samples=6, seconds=1))
+    (finding,) = found("low-rate", rate(10_000), Capacity(brokers=(BROKER, shorter)))
+    assert "message.max.bytes=1000000 takes more than 10 s (Kafka's default quota window, because" in finding.why
+    (finding,) = found("low-rate", rate(10_000))
+    assert finding.why.endswith("takes more than 10 s")
 
 
 def test_brokers_that_are_too_old() -> None:

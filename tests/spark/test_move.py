@@ -14,8 +14,8 @@ from tests.spark.rows import log_dirs, row, written
 PLAN = '{"version":1,"partitions":[{"topic":"my-topic","partition":0,"replicas":[1,3]}]}'
 MB = 10**6
 ASSUMED = """kquota: starting Spark ...
-kquota: moving partitions whose sizes do not contain the leader: 1. Assumed: the first broker in the plan that already \
-holds the partition, otherwise the broker with the lowest id that holds it
+kquota: moving partitions for which the sizes show no leader: 1. Assumed leader: the first broker in the plan that \
+already holds the partition, otherwise the holder with the lowest broker id
 kquota: moving partitions with replicas whose in-sync state is unknown: 1. Assumed: these replicas are in sync
 """
 KEPT_UP = """Expected     about 43 s

@@ -35,7 +35,9 @@ def named(types: Sequence[str], names: Sequence[str], short: Mapping[str, str | 
     found: dict[str, Name | Every] = dict.fromkeys(types, EVERY)
     for kind, name in zip(types, names, strict=False):
         if name == DEFAULT_NAME and not ENTITIES[kind].has_default:
-            raise Invalid(f"--entity-default must not be specified with --describe of {kind}, or with --alter")
+            raise Invalid(
+                f"--entity-default must not be specified with --describe of {kind}, or with --alter of {kind}"
+            )
         found[kind] = DEFAULT if name == DEFAULT_NAME else _must_be_a_name(kind, name)
     return found
 

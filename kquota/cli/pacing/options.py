@@ -19,8 +19,8 @@ class PaceOptions:
         typer.Option(
             "--deadline",
             metavar="TIME",
-            help="Change the throttle so that the move ends in this time, for example 2h, or at "
-            "2026-11-24T06:00:00+01:00.",
+            help="Change the throttle so that the move ends after this duration (for example 2h) or at this time (for "
+            "example 2026-11-24T06:00:00+01:00).",
         ),
     ] = None
     min_rate: Annotated[

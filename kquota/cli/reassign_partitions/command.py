@@ -148,7 +148,9 @@ class ReassignOptions(WritingOptions):
     force: Annotated[
         bool,
         With(EXECUTE, CANCEL),
-        flag("force", "Run the command even if a check refuses it as dangerous. The refusal states the danger."),
+        flag(
+            "force", "Run the command even if a check refuses it as dangerous. The error message describes the danger."
+        ),
     ] = False
     wait: Annotated[
         bool,

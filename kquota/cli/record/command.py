@@ -20,7 +20,8 @@ EPILOG: Final = """Examples:
 SHARE_EPILOG: Final = """\
 The topic is compacted and has one partition. On three or more brokers, it has three replicas.
 On a cluster with ZooKeeper, also give --zookeeper. After `record share`, every kquota that can read
-the topic records its runs there.
+topic __kquota_runs records its runs there. If you choose another topic with --record, also name it
+on every other host, with --record, KQUOTA_RECORD or config.toml.
 
 Examples:
   kquota record share --bootstrap-server localhost:9092 --dry-run

@@ -62,7 +62,13 @@ def share(options: ShareOptions) -> RecordShared:
         wanted = at.plan()
         if not options.dry_run:
             at.share(wanted)
-    used = f"every kquota that can read topic {at.topic} now records its runs there"
+    if at.has_default_name:
+        used = f"every kquota that can read topic {at.topic} now records its runs there"
+    else:
+        used = (
+            f"commands with --bootstrap-server use topic {at.topic} only if --record, KQUOTA_RECORD or config.toml "
+            "names it. Set one of these on every host"
+        )
     return RecordShared(
         dry_run=options.dry_run,
         topic=at.topic,
@@ -128,7 +134,7 @@ class RecordStatus(Answer):
         for line in found.wrong:
             yield f"  cannot be used: {line}"
         for line in found.weak:
-            yield f"  can lose or delay records: {line}"
+            yield f"  may lose or delay records: {line}"
         for one in found.unreadable:
             yield f"  run {one.run} cannot be read: {one.why}"
 

@@ -108,8 +108,8 @@ def _what(symptom: Symptom) -> str:
             what = f"broker {symptom.broker} has not created the log of {counted(symptom.copies, 'copy')} after "
             return f"{what}{human_duration(symptom.seconds)} (first: {symptom.first})"
         case LastPartition():
-            what = f"{symptom.partition} to broker {symptom.destination} has been the only copy left for "
-            what += f"{human_duration(symptom.seconds)} ({size_or_unknown(symptom.left)} left, "
+            what = f"{symptom.partition} has been the only unfinished partition for {human_duration(symptom.seconds)} "
+            what += f"(copy to broker {symptom.destination}: {size_or_unknown(symptom.left)} left, "
             return f"{what}time left {time_or_unknown(symptom.seconds_left)})"
         case ThrottleLeft():
             return f"{_moves(symptom.run)} has ended, but the throttle is still set"

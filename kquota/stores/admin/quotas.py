@@ -63,7 +63,7 @@ class WireQuotas:
     def must_accept_credentials(self) -> None:
         if self._wire.version() < _HAS_SCRAM:
             needed, found = (".".join(map(str, number)) for number in (_HAS_SCRAM, self._wire.version()))
-            raise Refused(f"SCRAM credentials need brokers of Kafka {needed} or newer (these brokers: {found})")
+            raise Refused(f"SCRAM credentials need Kafka {needed} or newer, and the connected broker runs {found}")
 
     def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
         """Send one request for each credential."""

@@ -33,8 +33,8 @@ class SharingPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """The state of the shared record. `wrong` are problems that prevent its use, and `weak` are problems that can lose
-    or delay its data.
+    """The state of the shared record. `wrong` are problems that prevent its use, and `weak` are problems because of
+    which the topic may lose or delay records.
 
     `writer` is the current holder of the lock. `foreign` is the number of Kafka records that kquota ignores.
     """
@@ -61,6 +61,11 @@ class Sharing:
     znodes: Znodes | None
     files: RunFiles
     topic: str
+
+    @property
+    def has_default_name(self) -> bool:
+        """True if commands over the brokers find the topic without its name."""
+        return self.topic == choose.TOPIC
 
     def plan(self) -> SharingPlan:
         """Return what `share` would do. Raises Refused with the reason if the cluster cannot have a record now."""

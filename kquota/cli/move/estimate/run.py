@@ -215,8 +215,8 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
             yield f"{agreeing(rows, 'row', 'is', 'are')} left out: {why}"
     counts = {
         "warning: offline log dirs: {}. The sizes of their replicas are missing": health.offline,
-        "moving partitions whose sizes do not contain the leader: {}. Assumed: the first broker in the plan that "
-        "already holds the partition, otherwise the broker with the lowest id that holds it": measured.leaders_assumed,
+        "moving partitions for which the sizes show no leader: {}. Assumed leader: the first broker in the plan that "
+        "already holds the partition, otherwise the holder with the lowest broker id": measured.leaders_assumed,
         "moving partitions with replicas whose in-sync state is unknown: {}. Assumed: these replicas are in sync": (
             measured.in_sync_assumed
         ),

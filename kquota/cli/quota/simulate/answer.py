@@ -99,7 +99,7 @@ class Deployed(Answer):
     def text(self) -> Iterator[str]:
         rate, window = self.controller_mutation_rate, self.window_num * SAMPLE_MS / 1_000
         smallest = ", the smallest rate that is fast enough" if self.sought else ""
-        burst = f"up to {rate * window:g} at once, which is {window:g} s of the quota"
+        burst = f"up to {rate * window:g} at once, which is the quota for {window:g} s"
         client = "" if self.strict else ", for a client that is only delayed"
         yield f"Quota        {_per_second(rate)}{smallest}; {burst} ({self.model}{client})"
         if self.request_percentage is not None:

@@ -38,7 +38,7 @@ def run(options: ShowOptions) -> ThrottlesShown:
     seconds = 0.0 if options.no_sample else checks.seconds_of(options.sample)
     with move_stores.throttling(world.where(options.connection), options.state_dir) as ports:
         standing = actions.read(ports)
-        checks.must_exist(standing, topics, brokers)
+        checks.must_exist(standing, topics, brokers, writes=False)
         flow = throughput.flowing(ports, standing, seconds)
     return Selection(standing=standing, flow=flow, topics=topics, brokers=brokers).answer()
 
