@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 from kquota import counted_json
 
 SETTINGS: Final = 256 * 2**10
-"""The largest size in bytes of a file with settings of a login or of clusters: properties, JAAS, config.toml, a
+"""The largest size, in bytes, of a file with the settings of a login or a cluster: properties, JAAS, config.toml, a
 token.
 """
 STORE: Final = 8 * 2**20
@@ -36,7 +36,7 @@ times.
 _SMALL: Final = 2**20
 """The size in bytes up to which the memory of JSON values and the expansion of gzip are not checked."""
 _VALUES: Final = 6
-"""The maximum number of bytes of memory that the values of a long JSON text may take for each byte of the text."""
+"""The maximum number of bytes of memory that the values of long JSON text may take for each byte of the text."""
 _PIECE: Final = 2**18
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE: Final = re.compile(
@@ -88,12 +88,12 @@ def file_text(path: Path, largest: int, *, pipe: bool = False) -> str:
 
 
 def json_value(data: str | bytes, decoder: json.JSONDecoder | None = None) -> Any:
-    """Parse a JSON text and return its value. `decoder` is from `json_decoder`.
+    """Parse JSON text and return its value. `decoder` is from `json_decoder`.
 
-    Raises ValueError for a text that is not valid JSON, for example one with NaN or infinity. Also raises ValueError
-    for an unpaired surrogate escape, because UTF-8 cannot encode it, and for a value that is nested too deeply for
-    Python's parser (about 1,000 levels). For a long text, also raises ValueError if the values need more memory than
-    about six times the size of the text.
+    Raises ValueError for text that is not valid JSON, for example with NaN or infinity. Also raises ValueError for an
+    unpaired surrogate escape, because UTF-8 cannot encode it, and for a value that is nested too deeply for Python's
+    parser (about 1,000 levels). For long text, also raises ValueError if the values need more memory than about six
+    times the size of the text.
     """
     try:
         text = data if isinstance(data, str) else _decoded(data)
@@ -166,4 +166,4 @@ def json_decoder(replaced: Callable[[dict[str, Any]], object] | None = None) -> 
 
 
 _JSON: Final = json_decoder()
-"""One decoder for all texts. `json.loads` with a `parse_constant` makes a new one for each text."""
+"""One decoder for all calls. `json.loads` with a `parse_constant` makes a new one for each call."""

@@ -58,7 +58,7 @@ _BLANKS: Final = re.compile(_BLANK)
 
 
 class _Walk:
-    """One pass through a text. It decodes short entries as a whole, and all others item by item."""
+    """One pass through JSON text. It decodes short entries as a whole, and all others item by item."""
 
     def __init__(self, text: str, decoder: json.JSONDecoder, most: int) -> None:
         self._text = text
@@ -169,7 +169,7 @@ class _Walk:
 
 
 def _size(value: Any) -> int:
-    """Return the bytes of memory of a JSON value. true, false, null and all other objects count as 0."""
+    """Return the bytes of memory that a JSON value takes. true, false, null and all other objects count as 0."""
     if isinstance(value, str | float) or type(value) is int:
         return sys.getsizeof(value)
     if isinstance(value, list):

@@ -275,7 +275,7 @@ def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capa
 
 
 def named_cluster(name: str, environment: Mapping[str, str]) -> NamedCluster:
-    """Return the entry of a cluster in config.toml. Raises Invalid, naming the file, if there is no valid entry."""
+    """Return the entry of a cluster in config.toml. Raises Invalid with the file's path if there is no valid entry."""
     from kquota.stores.state.clusters import cluster
 
     return cluster(name, environment)
@@ -284,8 +284,9 @@ def named_cluster(name: str, environment: Mapping[str, str]) -> NamedCluster:
 def login(
     file: Path | None, warned: Callable[[str], None], option: str = OF_A_PROGRAM.command_config
 ) -> Security | None:
-    """Return the client's security settings in the file, or None without a file. Raises Invalid, naming the option, for
-    an invalid file.
+    """Return the client's security settings in the file, or None without a file.
+
+    Raises Invalid for an invalid file. The message begins with `option`.
     """
     if file is None:
         return None

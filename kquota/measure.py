@@ -43,8 +43,8 @@ def byte_rate(text: str, what: str = "rate") -> ByteRate:
     >>> byte_rate("400Mbit/s")
     50000000
 
-    Raises Invalid, naming `what`, for an unknown unit, zero, a negative number, NaN, infinity, fractions of a byte and
-    more than 2^63 - 1.
+    Raises Invalid for an unknown unit, zero, a negative number, NaN, infinity, fractions of a byte and more than
+    2^63 - 1. The message begins with `what`.
     """
     rate = _scaled(text.strip().removesuffix("/s"), text, _BYTES_PER_UNIT, what, _EXAMPLES)
     if rate < 1:
@@ -62,7 +62,7 @@ def byte_size(text: str, what: str = "size") -> int:
     >>> byte_size("1.5TB")
     1500000000000
 
-    Raises Invalid, naming `what`, for other text, zero, fractions of a byte and more than 2^63 - 1.
+    Raises Invalid for other text, zero, fractions of a byte and more than 2^63 - 1. The message begins with `what`.
     """
     examples = "examples: 2TB, 500GiB"
     units = {unit: size for unit, size in _BYTES_PER_UNIT.items() if not unit.endswith("bit")}
@@ -77,7 +77,7 @@ def byte_size(text: str, what: str = "size") -> int:
 def duration(text: str, what: str = "duration") -> float:
     """Parse `2ms`, `90s`, `15m`, `6h`, `7d` or a bare number of seconds into seconds.
 
-    Raises Invalid, naming `what`, for other text, for 0 and for more than 36,500 days.
+    Raises Invalid for other text, for 0 and for more than 36,500 days. The message begins with `what`.
     """
     seconds = float(_scaled(text, text, _SECONDS_PER_UNIT, what, "examples: 90s, 15m, 6h"))
     if seconds <= 0:
@@ -88,8 +88,9 @@ def duration(text: str, what: str = "duration") -> float:
 
 
 def percentage(text: str, what: str = "share") -> Fraction:
-    """Parse `30%` into an exact fraction of one. Raises Invalid, naming `what`, for other text and for
-    more than 100 %.
+    """Parse `30%` into an exact fraction of one.
+
+    Raises Invalid for other text and for more than 100 %. The message begins with `what`.
 
     >>> percentage("12.5%")
     Fraction(1, 8)

@@ -14,7 +14,7 @@ _DIGITS: Final = 10
 
 
 def is_id(text: str) -> bool:
-    """True if a text is a broker id or a partition id in decimal.
+    """True if the text is a broker id or a partition id in decimal.
 
     >>> is_id("2147483647"), is_id("2147483648"), is_id("-1"), is_id("9" * 5000)
     (True, False, False, False)
@@ -119,7 +119,7 @@ BYTE_RATES: Final = (*THROTTLE_RATES, *REMOTE_RATES)
 DYNAMIC_TOPIC: Final = "DYNAMIC_TOPIC_CONFIG"
 DYNAMIC_BROKER: Final = "DYNAMIC_BROKER_CONFIG"
 DYNAMIC_DEFAULT_BROKER: Final = "DYNAMIC_DEFAULT_BROKER_CONFIG"
-"""Kafka's names of the source of a value (KIP-226): this topic, this broker, the default of all brokers."""
+"""Kafka's names for the sources of a value (KIP-226): this topic, this broker, the default of all brokers."""
 
 MIN_IN_SYNC: Final = "min.insync.replicas"
 

@@ -15,7 +15,7 @@ from kquota import bounded
 from kquota.errors import Invalid
 
 LARGEST: Final = 100_000_000
-"""The maximum size of a text in bytes. It is enough for a plan of a million partitions with three replicas, as Kafka's
+"""The maximum size of a file in bytes. It is enough for a plan of a million partitions with three replicas, as Kafka's
 tools write it.
 """
 _WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

@@ -131,8 +131,8 @@ def where(
 
     For a named cluster (`--cluster`, KQUOTA_CLUSTER), kquota reads config.toml and no other variable. An option may add
     to config.toml but not contradict it. Without a named cluster, a variable replaces each missing option, and
-    KQUOTA_BOOTSTRAP_SERVER takes precedence over KQUOTA_ZOOKEEPER. Raises Invalid without a cluster, for more than one
-    cluster, and for options that do not fit the cluster.
+    KQUOTA_BOOTSTRAP_SERVER takes precedence over KQUOTA_ZOOKEEPER. Raises Invalid if no cluster or more than
+    one cluster is given, and for options that do not fit the cluster.
     """
     given = {f.name: str(v) for f in fields(connection) if (v := getattr(connection, f.name)) is not None}
     if not both and given.get("bootstrap_server") is not None and given.get("zookeeper") is not None:

@@ -31,9 +31,7 @@ class Command(TyperCommand):
     """A command whose options can be under headings."""
 
     headings: ClassVar[Mapping[str, str]] = {}
-    """The first option of each section of the help, with the heading of the section. Sections keep the order of
-    declaration.
-    """
+    """The help's headings, each by the first option below it. Sections keep the order of declaration."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         """Create the command like typer, then set the heading of each option in the attribute that typer reads."""

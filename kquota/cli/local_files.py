@@ -61,8 +61,10 @@ def usage_snapshot(
 
 
 def usage(directories: Iterable[Path]) -> Listing:
-    """Return the usage snapshots in folders. Raises Invalid, naming the option, for a folder that does not exist and
-    for a file that is not a snapshot.
+    """Return the usage snapshots in folders.
+
+    Raises Invalid for a folder that does not exist and for a file that is not a snapshot. The message begins with
+    --usage.
     """
     try:
         return usage_files.found(directories)
@@ -72,7 +74,7 @@ def usage(directories: Iterable[Path]) -> Listing:
 
 @contextmanager
 def _for_snapshot() -> Iterator[None]:
-    """Add --snapshot to the message of an error in this block."""
+    """Add --snapshot to the messages of errors that are raised in this block."""
     try:
         yield
     except Invalid as error:

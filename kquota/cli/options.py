@@ -59,7 +59,7 @@ _HINTS: Final[dict[type[Any], Mapping[str, Any]]] = {}
 
 
 def hints(options: type[Any]) -> Mapping[str, Any]:
-    """Return the annotations of the fields of an options dataclass, by name.
+    """Return the field annotations of an options dataclass, by name.
 
     The annotations are evaluated only once, because the evaluation takes milliseconds.
     """

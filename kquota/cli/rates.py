@@ -19,7 +19,7 @@ _LEAST: Final = 1_000
 
 
 def throttle(text: str, option: str) -> ByteRate:
-    """Parse a rate, and warn if it is probably too low. Raises Invalid, naming `option`."""
+    """Parse a rate, and warn if it is probably too low. Raises Invalid with a message that begins with `option`."""
     rate = byte_rate(text, option)
     warn_if_low(f"{option} {text}", text, rate, "throttle")
     return rate
@@ -37,7 +37,7 @@ def warn_if_low(given: str, text: str, rate: float, what: str) -> None:
 
 
 def any_throttle(text: str | None, option: str) -> ByteRate | None:
-    """Return the rate like `throttle`, or None if `text` is None or NO_THROTTLE. Raises Invalid, naming `option`."""
+    """Return the rate, or None if `text` is None or NO_THROTTLE. Warns and raises Invalid as `throttle` does."""
     if text is None:
         return None
     if text.strip() == NO_THROTTLE:

@@ -47,7 +47,7 @@ NAMES: Final = ArgumentNames(
     zk_sasl_config_file="--zk-sasl-config-file",
     bootstrap_controller="--bootstrap-controller",
 )
-"""The names of the arguments of a connection, as errors show them."""
+"""The names of a connection's arguments, as errors show them."""
 
 
 def where(options: Connection, *, both: bool = False, alone: str | None = None) -> Where:

@@ -45,7 +45,7 @@ class MutationWork:
     """The progress of the requests. A caller can read it at any moment, even after an interrupt.
 
     `sent` counts the topics in all requests, including repeated ones. `throttle_time_ms` is the wait in the last answer
-    if that answer rejected topics, or the wait for which kquota held topics back at the end. Otherwise it is 0. Nothing
+    if that answer rejected topics, or the wait that made kquota hold topics back at the end. Otherwise it is 0. Nothing
     may be sent before the monotonic time `muted` (KIP-219). `already` are the error codes that mean that there is
     nothing to do.
     """

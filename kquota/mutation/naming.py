@@ -14,7 +14,7 @@ MOST_REPLICAS: Final = 2**15 - 1
 
 
 def name(text: str, where: str) -> str:
-    """Parse a topic name. Raises Invalid, naming `where`, for a name that no broker accepts."""
+    """Parse a topic name. Raises Invalid for a name that no broker accepts. The message begins with `where`."""
     if why := wrong_topic_name(text):
         raise Invalid(f"{where} {text!r} {why}")
     return text
@@ -28,14 +28,20 @@ def collide(topic: str) -> bool:
 
 
 def count(number: int | None, where: str, most: int = HIGHEST_ID) -> int | None:
-    """Return `number` unchanged. Raises Invalid, naming `where`, unless it is None or from 1 to `most`."""
+    """Return `number` unchanged.
+
+    Raises Invalid unless it is None or from 1 to `most`. The message begins with `where`.
+    """
     if number is not None and not 1 <= number <= most:
         raise Invalid(f"{where} {number}: write a number from 1 to {most}")
     return number
 
 
 def lines(text: Iterable[str], where: str) -> Iterator[tuple[str, int | None, int | None]]:
-    """Parse lines of NAME [PARTITIONS [REPLICATION-FACTOR]]. `#` begins a comment. Raises Invalid, naming the line."""
+    """Parse lines of NAME [PARTITIONS [REPLICATION-FACTOR]]. `#` begins a comment.
+
+    Raises Invalid with a message that begins with `where` and the number of the line.
+    """
     for number, line in enumerate(text, 1):
         words = line.partition("#")[0].split()
         place = f"{where} line {number}:"
@@ -47,7 +53,10 @@ def lines(text: Iterable[str], where: str) -> Iterator[tuple[str, int | None, in
 
 
 def assignment(text: str, where: str) -> Assignment:
-    """Parse `1:2,2:3`: the replicas of partition 0, of partition 1 and so on. Raises Invalid, naming `where`."""
+    """Parse `1:2,2:3`: the replicas of partition 0, of partition 1 and so on.
+
+    Raises Invalid with a message that begins with `where`.
+    """
     found: dict[int, tuple[BrokerId, ...]] = {}
     for number, part in enumerate(text.split(",")):
         ids = [word.strip() for word in part.split(":")]

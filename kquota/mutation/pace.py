@@ -137,8 +137,8 @@ class MutationPace:
         self._rate = self.quota
 
     def wait(self, now: float, mutations: Sequence[int]) -> float:
-        """Return the seconds to wait before the next request. `mutations` are the numbers of mutations of the remaining
-        topics.
+        """Return the seconds to wait before the next request. `mutations` has the number of mutations of each
+        remaining topic.
         """
         if self._zero is None:
             return 0.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Led:
     """Partitions that one broker leads: their number, their bytes and their write rate.
 
-    `writes` is in bytes per second. It is None if the rate of any of the partitions is unknown.
+    `writes` is in bytes per second. It is None if any partition's rate is unknown.
     """
 
     partitions: int

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from kquota.pace.work import total
 
 Figures: TypeAlias = tuple[int | None, int | None]
-"""The total and the usable bytes of the volume of one log dir. Each is None if the broker does not report it."""
+"""The total and the usable bytes of one log dir's volume. Each is None if the broker does not report it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -130,7 +130,10 @@ class DayPlan:
 
 
 def day_plan(text: str, what: str) -> DayPlan:
-    """Parse a text like `22:00-06:00=200MB/s,else=40MB/s`. Raises Invalid, naming the option `what`, for other text."""
+    """Parse throttles like `22:00-06:00=200MB/s,else=40MB/s`.
+
+    Raises Invalid for any other text. The message begins with `what`, the name of the option.
+    """
     spans: list[DaySpan] = []
     otherwise: ByteRate | None = None
     for part in text.split(","):

@@ -17,11 +17,11 @@ from kquota.pace.reported import BrokerTimes, HighTime, ReportedBaseline, limit_
 from kquota.terms import BrokerId
 
 QUANTILE: Final = 0.95
-"""The quantile of the latencies of a window. A window has about 20 writes, so a higher quantile would be their maximum,
+"""The quantile of the latencies in a window. A window has about 20 writes, so a higher quantile would be their maximum,
 a single write.
 """
 BASELINE_QUANTILE: Final = 0.75
-"""The baseline is this quantile of the latencies of the windows. Client bursts in up to a quarter of the windows do not
+"""The baseline is this quantile of the windows' latencies. Client bursts in up to a quarter of the windows do not
 count.
 """
 LEAST_SAMPLES: Final = 5

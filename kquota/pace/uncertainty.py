@@ -23,12 +23,12 @@ OF_THE_MODEL: Final = ErrorBand(low=1 - MODEL, high=1 + MODEL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """The range that contains the actual time of nine in ten moves, in seconds. If `high` is None, the move never ends
-    at the 95th percentile of the write rates.
+    """The range that contains the actual time of nine in ten moves, in seconds. `high` is None if the move would never
+    end with write rates at their 95th percentile.
 
-    `writes` is true if the band includes the variation of write rates. `past_moves` is the number of past moves of the
-    cluster whose errors it includes. 0 means that it includes the error of the model. `unused_quota` is true if it
-    includes a faster start, because throttled traffic flows before the move and may leave quota unused.
+    `writes` is true if the band includes the variation of write rates. The band includes the errors of `past_moves`
+    past moves of the cluster, or the error of the model if `past_moves` is 0. `unused_quota` is true if the band
+    includes a faster start, which is possible if throttled traffic before the move leaves quota unused.
     """
 
     low: float

@@ -55,7 +55,7 @@ class Waves:
 
     @property
     def least_seconds(self) -> float:
-        """A lower bound: the sum of the lower bounds of the waves."""
+        """A lower bound: the sum of the waves' lower bounds."""
         return sum(pace.least_seconds for _, pace in self.each)
 
     @property

@@ -20,7 +20,7 @@ class Entity:
     """One quota entity. Each part is a name, DEFAULT, or None if absent. All names that a broker accepts are valid,
     including `<default>` and NUL.
 
-    Raises Invalid without any part, for a name that is empty, too long or not valid UTF-8, and for an IP together with
+    Raises Invalid if all parts are None, if a name is empty, too long or not valid UTF-8, or if an IP is combined with
     a user or a client-id (KIP-612).
     """
 

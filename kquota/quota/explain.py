@@ -14,7 +14,7 @@ from kquota.quota_keys import QUOTA_KEYS, Model, QuotaKey, quotas_of
 from kquota.terms import IPS, USERS
 
 NOTHING_KNOWN: Final = Capacity(brokers=None)
-"""The capacity of a cluster of which kquota knows only the quotas."""
+"""The capacity of a cluster if kquota knows only its quotas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

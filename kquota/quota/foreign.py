@@ -86,7 +86,7 @@ class LimitReader:
         self.limits[entity] = limits
 
     def number(self, at: YamlNode, whose: str, key: str) -> float:
-        """Return a limit. Raises Invalid for a text that is not a number, and for a limit that is not valid."""
+        """Return a limit. Raises Invalid for text that is not a number, and for a limit that is not valid."""
         text = self._source.text(at, f"{whose}: {key}")
         if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
             self.refuse(at, f"{whose}: {key}={text[:40]}: not a number")

@@ -1,4 +1,4 @@
-"""Quotas as KafkaUser resources of Strimzi, whose `spec.quotas` has the limits of one user."""
+"""Quotas as Strimzi's KafkaUser resources. `spec.quotas` of a resource has the limits of one user."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GROUP: Final = "kafka.strimzi.io/"
 _KIND: Final = "KafkaUser"
 _LISTS: Final = ("List", "KafkaUserList")
 _NO_USERS: Final = "apiVersion: v1\nkind: List\nitems: []\n"
-"""The text without users. An empty text would look like a file that was not written completely."""
+"""The document without users. An empty file would look as if it had not been written completely."""
 _RESOURCE_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.A)
 _LONGEST_NAME: Final = 253
 _TLS_PREFIX: Final = "CN="
@@ -149,8 +149,8 @@ class _Users(LimitReader):
         return self._named(node, fields, "kind") in _LISTS and "items" in fields
 
     def _resources(self, node: YamlNode) -> Iterator[_QuotaUser | str]:
-        """Yield the user of a resource, or the users of a List. For a resource of another kind, yield a text that
-        describes it.
+        """Yield the user of a resource, or the users of a List. For a resource of another kind, yield its
+        description.
         """
         fields = self._source.keys(node, "a resource")
         if self._is_list(node):

@@ -108,7 +108,7 @@ def _id(parts: list[tuple[str, str | None]]) -> str:
 
 
 def string(text: str) -> str:
-    """Quote a text for HCL. `${` and `%{` would begin a template, so they are doubled.
+    """Quote text for HCL. `${` and `%{` would begin a template, so they are doubled.
 
     >>> print(string('a"b${c}'))
     "a\\"b$${c}"

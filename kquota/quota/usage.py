@@ -29,7 +29,10 @@ class QuotaBucket:
 
     @property
     def per(self) -> Per:
-        """The identity that has this bucket. Raises ValueError without a tag, because no client has such a bucket."""
+        """The identity that has this bucket.
+
+        Raises ValueError if no tag is set, because no client has such a bucket.
+        """
         if self.user is not None:
             return Per.USER if self.client_id is None else Per.USER_AND_CLIENT
         if self.client_id is None:

@@ -30,7 +30,7 @@ _NOTHING: Final = frozenset({"", "~", "null", "Null", "NULL"})
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One text, its position (counted from 1), and whether it is written without quotes."""
+    """One scalar as text, its position (counted from 1), and whether it is written without quotes."""
 
     text: str
     line: int
@@ -40,7 +40,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class YamlNode:
-    """Any value of a document with its position: a text, a list, or a mapping."""
+    """Any value of a document with its position: a scalar, a list, or a mapping."""
 
     content: str | list[YamlNode] | dict[str, YamlNode]
     line: int
@@ -65,7 +65,7 @@ def _joined(text: str) -> str:
 
 
 class _Pieces:
-    """A text as a stream. The parser would otherwise copy the whole text."""
+    """Text as a stream. The parser would otherwise copy the whole text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -174,7 +174,7 @@ class Source:
         return node.content
 
     def text(self, node: YamlNode, what: str) -> str:
-        """Return a text as it is written. Raises Invalid for anything else, and for null."""
+        """Return a scalar as it is written. Raises Invalid for anything else, and for null."""
         if not isinstance(node.content, str) or node.empty:
             self.refuse(node.line, node.column, f"{what}: must be a single value")
         return node.content
@@ -205,7 +205,7 @@ class Source:
         self.refuse(key.line, key.column, f"{what}: {key.text!r} is listed twice, first on line {first}")
 
     def sequence(self, what: str) -> Iterator[Scalar]:
-        """Yield the texts of a list. Raises Invalid for anything else."""
+        """Yield the items of a list of scalars. Raises Invalid for anything else."""
         event = self._next()
         if not isinstance(event, yaml.SequenceStartEvent):
             self._refuse(event, f"{what}: must be a list, for example [a, b]")
@@ -213,7 +213,7 @@ class Source:
             yield self._scalar(event, f"{what}: each item must be text")
 
     def scalar(self, what: str) -> Scalar:
-        """Read one text. Raises Invalid for anything else, and for an empty value."""
+        """Read one scalar. Raises Invalid for anything else, and for an empty value."""
         event = self._next()
         if _is_nothing(event):
             self._refuse(event, f"{what} has no value. To unset it, leave out the line")

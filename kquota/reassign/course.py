@@ -48,7 +48,7 @@ class BrokerCourse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateChange:
-    """A change of the throttle of a run, in bytes per second. None means no throttle. `by` and `reason` may be unknown.
+    """A change of a run's throttle, in bytes per second. None means no throttle. `by` and `reason` may be unknown.
 
     `settings` are the rates that changed, or empty if all rates changed.
     """

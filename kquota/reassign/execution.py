@@ -148,7 +148,7 @@ def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...
         refused = _submit(world, todo)
     except Unknown as error:
         raise Unknown(error, *_stays_open(world, run)) from error
-    except Busy:  # nothing is restored here, because another kquota now owns the run and restores it
+    except Busy:  # nothing is restored here, because another kquota now owns the run and restores its settings
         raise
     except KquotaError as error:
         raise _undone(world, run, error, resumed=resumed) from error

@@ -90,8 +90,8 @@ def plan_hash(plan: Plan) -> str:
 def of_record(document: Any) -> Plan:
     """Return the plan from the JSON object of `Plan.text`, also if `plain_entry` has already read its entries.
 
-    The plan may be empty. Raises Invalid for an entry that is not valid or is repeated, and KeyError without
-    `partitions`.
+    The plan may be empty. Raises Invalid for an entry that is not valid or is repeated, and KeyError if `partitions` is
+    missing.
     """
     topics: dict[str, str] = {}
     targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}

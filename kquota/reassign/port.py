@@ -54,8 +54,8 @@ class MoveCluster(Protocol):
 
     @property
     def stale_seconds(self) -> float:
-        """The seconds after the end of a move in which `snapshot` may show old and new replicas together, or 0.0 if it
-        cannot.
+        """For this many seconds after the end of a move, `snapshot` may show old and new replicas together. The
+        value is 0.0 if it cannot.
 
         The controller sees the end of a move at once. A broker sees it with its next fetch of the metadata (KRaft: 0.3
         s measured, 0.5 s at most).
@@ -91,7 +91,7 @@ class MoveCluster(Protocol):
         """Write settings of dead brokers that cannot be read, whatever their values are. None deletes the key.
 
         On KRaft the controllers accept them, and the broker reads them when it starts. Returns the error of each
-        setting whose write failed or is uncertain, also for settings of live brokers. Raises Unreachable if no
+        setting whose write failed or is uncertain, including settings of live brokers. Raises Unreachable if no
         controller answers or the cluster runs on ZooKeeper, and Refused if the controllers do not accept this client.
         """
 
@@ -101,7 +101,7 @@ class MoveCluster(Protocol):
         """
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """Submit moves, also for partitions that are moving. Return the cluster's error for each move that it refused.
+        """Submit moves, including moves of moving partitions. Return the cluster's error for each move that it refused.
 
         The target None cancels a running move (KIP-455). Raises Unknown if the answer was lost, and Conflict if nothing
         was submitted because another move is running (ZooKeeper accepts one submission at a time). Raises Refused for a

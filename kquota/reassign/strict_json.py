@@ -192,7 +192,7 @@ def brief(value: object) -> str:
 
 
 def cut(shown: str) -> str:
-    """Return a text for display, cut to 60 characters."""
+    """Return text for display, cut to 60 characters."""
     return shown if len(shown) <= 60 else f"{shown[:57]}…"
 
 

@@ -47,9 +47,9 @@ class Verification:
     stay set, with their values: another host may have set them, and its runs are not visible on this host. `lost` are
     settings of the run that another client removed although the move needs them. With `clear_all`, `cleared_of` has the
     ids of the open runs whose settings were cleared. With `too_early`, nothing was cleared, because moves are running.
-    `unread` are dead brokers with replicas of the plan's topics, whose rates an unrecorded run may have set. `undone`
-    is the run of this plan, if the replicas are elsewhere because this run was undone. `unrecorded` is true if the
-    replicas are elsewhere for an unknown reason, because no run of this plan is recorded here.
+    `unread` are dead brokers that have replicas of the plan's topics. An unrecorded run may have set their rates.
+    `undone` is the run of this plan, if the replicas are elsewhere because this run was undone. `unrecorded` is true if
+    the replicas are elsewhere for an unknown reason, because no run of this plan is recorded here.
     """
 
     statuses: tuple[PartitionStatus, ...]

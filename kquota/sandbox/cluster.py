@@ -126,10 +126,10 @@ def up(
     brokers the Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` names a process. In that
     case, the servers stop when the process ends.
 
-    Raises Refused without PySpark or Java, if the sandbox is already running, or if a server does not start (its log is
-    kept). Raises Busy while another kquota starts or stops the sandbox, Unreachable if Kafka cannot be downloaded, and
-    Invalid for an invalid name, an unsupported version or number of brokers, or `tiered` if the version does not
-    support it.
+    Raises Refused if PySpark or Java is missing, if the sandbox is already running, or if a server does not start (its
+    log is kept). Raises Busy while another kquota starts or stops the sandbox, Unreachable if Kafka cannot be
+    downloaded, and Invalid for an invalid name, an unsupported version or number of brokers, or `tiered` if the version
+    does not support it.
     """
     directory = places.directory(name)
     if kafka is not None:
@@ -193,10 +193,10 @@ def find(name: str = "default") -> Sandbox | None:
 
 
 def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[str]:
-    """Return the command line of one of Kafka's tools. `kafka` is a version, or a sandbox with Kafka.
+    """Return the command line of a Kafka tool. `kafka` is a version, or a sandbox with Kafka.
 
     Missing jars are downloaded first. Raises Invalid for a sandbox without Kafka and for an unsupported version,
-    Refused without Java (for a download, also without PySpark), and Unreachable if the jars cannot be downloaded.
+    Refused if Java is missing, or PySpark for a download, and Unreachable if the jars cannot be downloaded.
     """
     version = kafka if isinstance(kafka, str) else kafka.kafka
     if version is None:

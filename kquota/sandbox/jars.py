@@ -101,7 +101,7 @@ _TOOLS: Final = (
 
 
 def release(version: str) -> Release:
-    """Return the release of this version. Raises Invalid, naming the supported versions, for any other version."""
+    """Return the release of a supported version. Raises Invalid with the supported versions for any other version."""
     if version not in RELEASES:
         raise Invalid(Parameter("kafka"), f" {version}: not supported. The sandbox supports {', '.join(RELEASES)}")
     return RELEASES[version]
@@ -110,7 +110,7 @@ def release(version: str) -> Release:
 def pyspark_jars() -> Path:
     """Return the folder of PySpark's jars, which contains a ZooKeeper server and Ivy.
 
-    Raises Refused without PySpark.
+    Raises Refused if PySpark is not installed.
     """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
@@ -125,7 +125,7 @@ def kafka(version: str, tell: Tell) -> Path:
     """Return the folder of Kafka's jars. kquota downloads missing jars first (about 30 s).
 
     A second kquota that needs the same folder waits for the download, so the folder is never incomplete. Raises Invalid
-    for an unsupported version. A download raises Refused without PySpark or Java, and Unreachable if it fails.
+    for an unsupported version. A download raises Refused if PySpark or Java is missing, and Unreachable if it fails.
     """
     wanted = release(version)
     tools = _TOOLS.format(version=version) if wanted.tools else ""

@@ -317,7 +317,7 @@ def formatted(broker: SandboxBroker, cluster_id: str) -> dict[Path, str]:
 
 
 def tool_command(java: Path, jars: Path, main_class: str, *arguments: str) -> list[str]:
-    """Return the command of one of Kafka's tools, as its shell script would start it, with logging off."""
+    """Return the command line of a Kafka tool, as its shell script would start it, with logging off."""
     return [str(java), "-Xmx256m", *_LEAN, *_logging("off"), "-cp", f"{jars}/*", main_class, *arguments]
 
 

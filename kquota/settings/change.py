@@ -14,8 +14,8 @@ from kquota.terms import EVERY_REPLICA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigChange:
-    """Keys to set and to delete on one resource. Raises Invalid without any key, or for a key that is both in `add` and
-    in `delete`.
+    """Keys to set and to delete on one resource. Raises Invalid if there is no key, or for a key that is both in `add`
+    and in `delete`.
     """
 
     resource: Resource

@@ -34,7 +34,7 @@ class OtherKind(Invalid):
 
 
 def value(resource: Resource, key: str, text: str) -> str:
-    """Return the value to store for a text: rates as whole bytes per second, lists without blanks, other texts as is.
+    """Return the value to store: rates as whole bytes per second, lists without blanks, and any other text as is.
 
     Raises Invalid for a key on the wrong kind of resource, for an invalid rate or list, for text that is not valid
     UTF-8, and for more bytes than a broker can store.

@@ -47,8 +47,8 @@ def throttled_replicas(key: str, text: str) -> str:
     >>> throttled_replicas("leader.replication.throttled.replicas", "0:1, 0:2,")
     '0:1,0:2'
 
-    Raises Invalid, naming `key`, for an empty list (EmptyValue), for any other form, including KIP-73's `0-1`, and for
-    a repeated entry.
+    Raises Invalid for an empty list (EmptyValue), for any other form, including KIP-73's `0-1`, and for a repeated
+    entry. The message begins with `key`.
     """
     found = parts(text)
     if not found:

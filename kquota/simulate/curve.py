@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 MOST: Final = 120
-"""The maximum number of cells of a curve. Without it, a trace of a million seconds would need a million cells."""
+"""The maximum number of cells in a curve. Without it, a trace of a million seconds would need a million cells."""
 
 
 @dataclass(slots=True, kw_only=True)

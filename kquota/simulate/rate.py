@@ -10,13 +10,13 @@ from kquota.terms import SAMPLE_MS, SAMPLES
 
 
 def must_be_positive(value: float, what: str) -> None:
-    """Raise Invalid, naming `what`, for an invalid quota: 0, negative, NaN, infinity."""
+    """Raise Invalid for an invalid quota: 0, negative, NaN, infinity. The message begins with `what`."""
     if not (value > 0 and math.isfinite(value)):
         raise Invalid(f"{what} {value:g}: must be more than 0 and finite")
 
 
 def must_be_whole(value: int, what: str) -> None:
-    """Raise Invalid, naming `what`, for a value less than 1."""
+    """Raise Invalid for a value less than 1. The message begins with `what`."""
     if value < 1:
         raise Invalid(f"{what} {value}: must be 1 or more")
 

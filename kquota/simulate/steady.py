@@ -1,4 +1,4 @@
-"""An estimate of the throttle time of a client from its rates over time, without its individual requests."""
+"""An estimate of a client's throttle time from its rates over time, without its individual requests."""
 
 from __future__ import annotations
 

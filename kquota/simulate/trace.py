@@ -38,8 +38,9 @@ class Answered:
 
 
 def header(line: str, where: str) -> tuple[str, ...]:
-    """Return the names of the columns in the first line of a CSV file. Raises Invalid, naming `where`, if it is not a
-    header.
+    """Return the names of the columns in the first line of a CSV file.
+
+    Raises Invalid if the line is not a header. The message begins with `where`.
     """
     try:
         names = tuple(name.strip(" ") for name in next(csv.reader([line]), []))

@@ -51,9 +51,9 @@ def bytes_in(rates: Sequence[float]) -> BytesIn:
 
 
 def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
-    """Parse texts like `3=12MB/s` into the rate of each broker.
+    """Parse items like `3=12MB/s` into the rate of each broker.
 
-    Raises Invalid for a text of another form, for an invalid rate, and for a broker that is given twice.
+    Raises Invalid for an item of another form, for an invalid rate, and for a broker that is given twice.
     """
     rates: dict[BrokerId, BytesIn] = {}
     for text in texts:

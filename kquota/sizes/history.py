@@ -30,12 +30,15 @@ class SnapshotKey:
 
     @property
     def stamp(self) -> str:
-        """The time in the format of the rows of a snapshot."""
+        """The time, in the format of snapshot rows."""
         return self.time.strftime(STAMP)
 
 
 def taken(row: str | bytes, where: str) -> SnapshotKey:
-    """Return the key of the snapshot that begins with `row`. Raises Invalid, naming `where`, for an invalid row."""
+    """Return the key of the snapshot that begins with `row`.
+
+    Raises Invalid for an invalid row. The message begins with `where`.
+    """
     try:
         return _taken(bounded.json_object(row))
     except (ValueError, KeyError) as error:
@@ -157,7 +160,10 @@ def manifest(snapshots: Collection[SnapshotKey]) -> str:
 
 
 def manifested(text: str, where: str) -> frozenset[SnapshotKey]:
-    """Return the snapshots that a manifest lists. Raises Invalid, naming `where`, if it is not a valid manifest."""
+    """Return the snapshots that a manifest lists.
+
+    Raises Invalid if the manifest is not valid. The message begins with `where`.
+    """
     try:
         found = bounded.json_object(text)
         if found["version"] == VERSION:

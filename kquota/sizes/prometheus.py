@@ -37,9 +37,11 @@ def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
     """Return the values of each broker in order of time. The list is empty if all values are NaN.
 
     The series of a broker may differ only in the label `topic`. The series without this label is the total of the
-    broker. If there is no total, the result is the sum of the topics. Raises Invalid, naming `where`, for an error of
-    Prometheus, for an answer that is neither a vector nor a matrix, for series of a broker that differ in other labels
-    or have the same topic, for a series whose labels name no broker, for a counter, and for a rate that is not valid.
+    broker. If there is no total, the result is the sum of the topics.
+
+    Raises Invalid for an error of Prometheus, for an answer that is neither a vector nor a matrix, for series of a
+    broker that differ in other labels or have the same topic, for a series whose labels name no broker, for a counter,
+    and for a rate that is not valid. The message begins with `where`.
     """
     if answer.get("status", "success") != "success":
         raise Invalid(f"{where}: Prometheus answered: {answer.get('error') or answer['status']}. Query again")

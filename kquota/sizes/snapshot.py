@@ -61,7 +61,7 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
     """Return the log dirs in the lines of a snapshot, sorted. A log dir without replicas is missing, because it has no
     line.
 
-    Raises Invalid, naming `where` and the line, for an invalid row.
+    Raises Invalid for an invalid row. The message begins with `where`.
     """
     volumes: dict[tuple[BrokerId, str], tuple[str | None, int | None, int | None]] = {}
     held: dict[tuple[BrokerId, str], list[Replica]] = defaultdict(list)

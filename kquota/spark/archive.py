@@ -56,7 +56,7 @@ def flags() -> tuple[str, ...]:
     """Return the JVM options that use the archive, or that create it for `build`.
 
     The result is empty if KQUOTA_SPARK_ARCHIVE is `off`, or if there is no complete archive to use. Raises Refused
-    without Spark or Java.
+    if Spark or Java is missing.
     """
     if _setting() == "off":
         return ()
@@ -108,8 +108,8 @@ def build_later() -> None:
 def build() -> Path | None:
     """Create the archive if it is missing, and return its path, or None if another process is creating it.
 
-    Older archives of the same Java and PySpark are deleted. Raises Refused without Spark or Java, or if the JVM writes
-    no archive.
+    Older archives of the same Java and PySpark are deleted. Raises Refused if Spark or Java is missing, or if the JVM
+    writes no archive.
     """
     file = place(java.find())
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -108,8 +108,10 @@ def measure(
     detailed: bool = False,
     left: DataFrame | None = None,
 ) -> Measured:
-    """Calculate the sums of `plan` over `replicas` (columns of `spark.sizes`). Raises Invalid, naming the input, for
-    unusable input, and Refused if the sizes do not contain a partition of the plan.
+    """Calculate the sums of `plan` over `replicas` (columns of `spark.sizes`).
+
+    Raises Invalid with the name of the input for unusable input, and Refused if the sizes do not contain a partition of
+    the plan.
 
     `assumed_size`, in bytes, is for partitions that the sizes do not contain. `moved` is calculated only if `detailed`
     is set, because it needs two more jobs and only a report shows it. `waves` are calculated only if a `split` is

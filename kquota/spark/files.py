@@ -24,7 +24,7 @@ _GZIP: Final = b"\x1f\x8b"
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 MUCH: Final = 2**40
 USAGE_FILES: Final = "usage-*.parquet"
-"""The name pattern of the files of compacted days. Each file has at most one row for a bucket on a broker."""
+"""The name pattern of files of compacted days. Each file has at most one row for a bucket on a broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +79,8 @@ def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
 def matching(pattern: str, name: Parameter, what: str = "file") -> list[Path]:
     """Return the files or folders that match a name or a glob.
 
-    Raises Invalid, naming the parameter, if nothing matches or the path cannot be accessed. `what` is the kind of file
-    in the message.
+    Raises Invalid if nothing matches or the path cannot be accessed. The message begins with `name`, and `what` is the
+    kind of file in it.
     """
     try:
         # The name of an existing file is not a glob, even if it looks like one.

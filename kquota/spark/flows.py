@@ -30,7 +30,7 @@ Rate = Callable[[int, Led], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flows:
-    """The work of a move and of each wave, the number of moving partitions of each wave, and the copies to brokers."""
+    """The work of a move and its waves, the number of moving partitions in each wave, and the copies to brokers."""
 
     work: Work
     waves: Mapping[int, Work]
@@ -50,7 +50,7 @@ def summed(partitions: DataFrame, places: DataFrame | None, left: DataFrame | No
     the holder, and `leader` is the leader of these partitions, or null if no broker holds them. Only rows of kind LED
     have `led`. The rate of a leader can be divided among these sums later, because the division is linear. `places` are
     the log dirs that a plan names. `left` has the bytes that running copies still need. `missing` is the sum of these
-    bytes and of the whole sizes of all other copies.
+    bytes and the whole sizes of all other copies.
     """
     kind = F.when(F.col("at") == 0, LED).when(F.col("at") <= F.size("adds"), COPIED).otherwise(HELD)
     # The position in one list gives the kind, because a lambda would run uncompiled for each of a million partitions.

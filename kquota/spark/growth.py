@@ -101,7 +101,10 @@ def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def before(reader: Reader, listing: Listing) -> DataFrame | None:
-    """Return the rows of the last rolled snapshot of each cluster with waiting snapshots. None if there is none."""
+    """Return the rows of each cluster's last rolled snapshot, or None if there is none.
+
+    Clusters without waiting snapshots are left out.
+    """
     clusters = {each.cluster for each in listing.waiting.values()}
     newest = [each for each in listing.newest().values() if each.cluster in clusters]
     if not newest:

@@ -61,7 +61,7 @@ class Gateway:
 def home() -> Path:
     """Return the folder of the installed PySpark, found without importing it.
 
-    Raises Refused without PySpark, or if only the client of Spark Connect is installed.
+    Raises Refused if PySpark is not installed, or if only the client of Spark Connect is installed.
     """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
@@ -130,7 +130,7 @@ def jvm(
 
     `address` is the address that Spark listens on, or None for Spark's default. The JVM ends with the block. It also
     ends if this process dies, because the JVM reads a pipe from this process. Ctrl-C reaches only this process. Raises
-    Refused without Spark or Java.
+    Refused if Spark or Java is missing.
     """
     spark, log, connection_file, conf = home(), scratch / "spark.log", scratch / "gateway", scratch / "spark.conf"
     # Options go into a file, because all users of this machine can read the command line, and options can contain
@@ -168,7 +168,7 @@ def class_path(spark: Path) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape a text for the format of Java properties."""
+    """Escape text for a Java properties file."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "._-/") else _code_units(c) for c in text)
 
 
@@ -184,7 +184,7 @@ def last_words(log: Path) -> str:
 
 
 def heap() -> int:
-    """Return the heap size in bytes: half of the memory of this machine or of this process's cgroup, whichever is less,
+    """Return the heap size in bytes: half of the memory of this machine or this process's cgroup, whichever is less,
     but at least 512 MiB and at most 2 GiB, so that the process stays below 3 GB.
     """
     return max(_LEAST, min(_MOST, min(_memories()) // 2))

@@ -64,7 +64,8 @@ def judged(replicas: DataFrame) -> DataFrame:
 def health(rows: DataFrame, files: Files) -> Health:
     """Return the health of rows from `judged`. Its `duplicate` is 0, because `flows.summed` counts duplicates.
 
-    Raises Invalid, naming the files, for an unusable file, and for rows without replicas or of several snapshots.
+    Raises Invalid for an unusable file, and for rows without replicas or of several snapshots. The message names the
+    files.
     """
     # Rows are grouped by columns with few values, because collecting these values as sets takes ten times as long.
     counts = [F.count_if(F.col("why") == why).alias(why) for why in ("bad", "future", "offline")]

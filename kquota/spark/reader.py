@@ -77,8 +77,8 @@ class Reader:
     def parquet(self, files: Files, name: str) -> DataFrame:
         """Return the rows of Parquet files with all their columns.
 
-        Raises Invalid, naming `name`, if the files cannot be read or the types of a column differ, and Refused if
-        pyarrow is needed and missing.
+        Raises Invalid if the files cannot be read or the types of a column differ, and Refused if pyarrow is needed and
+        missing. The message begins with `name`.
         """
         if self.uploads and files.names:
             return self._sent(str(files.folder), (name,))
@@ -89,7 +89,7 @@ class Reader:
             raise Invalid(f"{name}: cannot be read as Parquet: {cause(str(error))}") from error
 
     def hive(self, folder: Path, pattern: str, partitions: Iterable[str]) -> DataFrame:
-        """Return the rows of the Parquet files of a local history, with the columns in its folder names.
+        """Return the rows in the Parquet files of a local history, with the columns in its folder names.
 
         kquota sends the rows to the engine. Raises Refused if the files are too large or pyarrow is missing, and
         Invalid if they cannot be read.
@@ -112,7 +112,7 @@ class Reader:
     ) -> DataFrame:
         """Send rows with pyarrow. Raises Invalid for unreadable files.
 
-        Raises Refused without pyarrow, which only the client of Spark Connect installs.
+        Raises Refused if pyarrow is missing, because only the client of Spark Connect installs it.
         """
         try:
             import pyarrow

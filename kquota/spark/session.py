@@ -55,7 +55,7 @@ _LARGE_OPTIONS: Final = {
 _SMALL: Final = 16_000_000
 _END_SECONDS: Final = 2.0
 OnStage: TypeAlias = Callable[[int, int, int], None]
-"""A callback that receives the newest stage: its id, and the numbers of its finished tasks and of all its tasks."""
+"""A callback that receives the newest stage: its id, its number of finished tasks, and its number of tasks."""
 _LOOK_SECONDS: Final = 0.2
 
 
@@ -96,8 +96,8 @@ def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED, *, scanned
 
     Nothing may import PySpark before `session` returns, because its circular imports fail if two threads import it at
     the same time. The end of the block ends everything, including a session that is not ready. All files are in the
-    folder `scratch`. Raises Refused without Spark or Java, Invalid for an invalid address of a master, and Unreachable
-    if no master answers.
+    folder `scratch`. Raises Refused if Spark or Java is missing, Invalid for an invalid address of a master, and
+    Unreachable if no master answers.
     """
     tuned = _SMALL_OPTIONS if size + scanned < _SMALL else _LARGE_OPTIONS if engine.local else {}
     if engine.remote is not None:
@@ -150,9 +150,9 @@ def session(
     """Yield a Spark session, tuned for the size of `inputs`, with all its files in the folder `scratch`.
 
     `start` is a session that is already starting. `say` receives one line when Spark starts, which takes seconds, and
-    `on_stage` the progress of stages. Raises Refused without Spark or Java, and if a job fails in Spark, for example
-    because of a damaged gzip file, a full disk or a killed JVM. Raises Unreachable if a master or a server does not
-    answer.
+    `on_stage` the progress of stages. Raises Refused if Spark or Java is missing, or if a job fails in Spark, for
+    example because of a damaged gzip file, a full disk or a killed JVM. Raises Unreachable if a master or a server does
+    not answer.
     """
     with contextlib.ExitStack() as stack:
         if start is None:

@@ -24,7 +24,7 @@ _STREAM: Final = TraceStream._fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceUse:
-    """The job over a part of a trace, and the start and end of this part, in ms as in the trace."""
+    """The job that reads a part of a trace, and the start and end of this part, in ms as in the trace."""
 
     job: UsageJob
     begin: int
@@ -34,8 +34,9 @@ class TraceUse:
 def opened(
     reader: Reader, trace: TraceFiles, bad: Bad, cluster_id: str, keys: Collection[str], ms: int
 ) -> TraceUse | None:
-    """Return the job over the last `ms` milliseconds of a trace, or None without a valid row. Invalid rows go to
-    `bad`.
+    """Return the job that reads the last `ms` milliseconds of a trace, or None if no row is valid.
+
+    `bad` receives the invalid rows.
     """
     rows = requests(reader, trace)
     if (times := surveyed(rows, bad)) is None:

@@ -64,7 +64,7 @@ _SECONDS_BITS: Final = 32
 
 @dataclass(slots=True, kw_only=True)
 class UsageJob:
-    """The rows of compacted days and of waiting snapshots of one cluster, from a given day on.
+    """The rows of compacted days and of waiting snapshots of one cluster, starting with a given day.
 
     A bucket has at most `most_rows` of these rows on one broker.
     """
@@ -121,7 +121,10 @@ class UsageJob:
 
 
 def opened(reader: Reader, listing: Listing, files: Files, since: str) -> UsageJob:
-    """Return the job over a listing of one cluster, with its waiting snapshots in `files`, from the day `since` on."""
+    """Return the job that reads the listing of one cluster, starting with the day `since`.
+
+    `files` has the waiting snapshots of the listing.
+    """
     frames = [compacted(reader, listing)] if listing.rolled else []
     if files.names:
         frames.append(by_day(readings(reader, files)))

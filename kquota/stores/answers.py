@@ -60,7 +60,10 @@ class _Watch:
 
 
 def must_be_url(text: str, named: str, example: str) -> None:
-    """Raise Invalid, naming the option `named`, for a text that is not an http or https URL, or contains a login."""
+    """Raise Invalid if `text` is not an http or https URL, or if it contains a login.
+
+    The message begins with `named`, the name of the option. `example` is a valid URL for the message.
+    """
     try:
         parts = urlsplit(text)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

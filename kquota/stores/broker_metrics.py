@@ -21,7 +21,7 @@ _KEYS: Final = {
 }
 """The quota key for each metric type (ClientQuotaManager)."""
 _KEY_OF: Final = {kind[0]: key for kind, key in _KEYS.items()}
-"""The quota key for the first letter of each metric type, with which a packed bucket begins."""
+"""The quota key for the first letter of each metric type. A packed bucket begins with this letter."""
 _NAME: Final = re.compile(
     r"(?:^|_)(?:quota|(produce|fetch|request|controllermutation))_(byte_rate|request_time|mutation_rate|throttle_time|tokens)$"
 )
@@ -32,7 +32,7 @@ _MOST: Final = 1e18
 _ESCAPED: Final = re.compile(r"\\(.)")
 
 PackedBucket = NewType("PackedBucket", str)
-"""The key and the names of a bucket in one text, because a QuotaBucket with two texts takes three times the memory."""
+"""The key and the names of a bucket in one string. A QuotaBucket with two strings takes three times the memory."""
 
 
 class Sample(NamedTuple):

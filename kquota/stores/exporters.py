@@ -38,7 +38,7 @@ _LONGEST_KEPT: Final = 100
 def urls(text: str, named: str) -> tuple[str, ...]:
     """Parse exporter URLs, separated by commas, and drop duplicates.
 
-    Raises Invalid, naming the option `named`, for an invalid URL, or if there is no URL.
+    Raises Invalid for an invalid URL, or if there is no URL. The message begins with `named`, the name of the option.
     """
     found = tuple(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
     for one in found:
@@ -160,7 +160,7 @@ def _labels(text: str) -> Mapping[str, str]:
 
 
 def _parsed(line: str) -> Sample:
-    """Parse one line with prometheus_client, whose parser would end at the first invalid line of a longer text."""
+    """Parse one line with prometheus_client. With several lines, its parser would end at the first invalid one."""
     try:
         ((found,),) = (family.samples for family in text_string_to_metric_families(line))
         return Sample(found.name, found.labels, float(found.value))

@@ -53,7 +53,10 @@ class PrometheusServer:
 
 
 def server(text: str, named: str) -> PrometheusServer:
-    """Parse a server's URL, whose query has the labels. Raises Invalid, naming the option `named`, for other text."""
+    """Parse a server's URL. The query of the URL has the labels.
+
+    Raises Invalid for any other text. The message begins with `named`, the name of the option.
+    """
     answers.must_be_url(text, named, _EXAMPLE)
     parts = urlsplit(text)
     labels = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -86,7 +89,7 @@ def history(
 ) -> Iterator[tuple[datetime, list[BrokerMetrics]]]:
     """Yield the metrics of all brokers at every step from `begin` to `end` that has samples.
 
-    Raises Unreachable without a valid answer, and Invalid if the brokers belong to several clusters.
+    Raises Unreachable if there is no valid answer, and Invalid if the brokers belong to several clusters.
     """
     while begin <= end:
         last = min(end, begin + max(_AT_ONCE - step, timedelta()))

@@ -173,8 +173,8 @@ def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Re
 class BrokerRecovery:
     """One check of a returning broker: its out-of-sync replicas, and the values that the check set and restored.
 
-    `unlimited` are brokers with listed replicas whose rates kquota cannot read, for example dead brokers. kquota sets
-    no rate on these brokers.
+    `unlimited` are brokers that have listed replicas, but rates that kquota cannot read, for example dead brokers.
+    kquota sets no rate on these brokers.
     """
 
     run: Run | None
@@ -194,7 +194,7 @@ def recover(
 ) -> BrokerRecovery:
     """Remove in-sync replicas from the lists, add out-of-sync replicas, and end the run when all are in sync.
 
-    Call it repeatedly. `going` is the run of the previous check of the same command. If another kquota changed the rate
+    Call it repeatedly. `going` is the run that the previous check returned. If another kquota changed the rate
     of this run in the meantime, the new rate is kept. Raises the errors of `bring`. Raises Refused, and starts no new
     run, if another kquota has ended the run.
     """

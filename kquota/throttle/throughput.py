@@ -39,7 +39,7 @@ class MeasuredFlow:
 
     `leader` and `follower` are LeaderReplicationThrottledRate and FollowerReplicationThrottledRate of each broker, and
     `lag` is its SumReplicaLag. All three cover only the broker's replicas of throttled partitions. `bytes_in` is
-    PartitionBytesInRate. `lags` has the sum of the lags of each partition. `keep_up` is the follower traffic, which the
+    PartitionBytesInRate. `lags` has the total lag of each partition. `keep_up` is the follower traffic, which the
     leader counts but does not delay (KAFKA-4313): the write rate of its throttled partitions, once for each in-sync
     follower. `behind` is the same sum for out-of-sync followers, which are delayed.
     """

@@ -29,7 +29,7 @@ class Trend(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkPace:
-    """The pace of the copies of one link, in bytes per second: the bytes that arrive, and the write rate in the same
+    """The pace of one link's copies, in bytes per second: the bytes that arrive, and the write rate in the same
     time.
     """
 
@@ -114,7 +114,7 @@ def trend(history: WatchHistory, broker: BrokerId) -> Trend | None:
 
 
 def received_by(rates: Mapping[WatchedLink, float]) -> dict[BrokerId, float]:
-    """Return the sum of the rates of all links to each destination."""
+    """Return the total rate of all links to each destination."""
     found: defaultdict[BrokerId, float] = defaultdict(float)
     for link, rate in rates.items():
         found[link.destination] += rate

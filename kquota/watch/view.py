@@ -31,7 +31,7 @@ class DestinationView:
 
     `throttle` is the follower rate of the broker, or None if the rate is unset, or no copy is in a throttled replica
     list. `throttled` is None if it is unknown whether the copies are throttled. `seconds_left` is also None if the
-    copies make no progress. `written` is the write rate of the copied partitions on which `seconds_left` is based.
+    copies make no progress. `written` is the write rate of the copied partitions, and `seconds_left` is based on it.
     """
 
     broker: BrokerId

@@ -29,7 +29,7 @@ HEADINGS: Final = {
     "--user": "Entity, short forms",
     "--dry-run": "Dry run and output",
 }
-"""The heading of each part of the help, by the first option of the part."""
+"""The help's headings, each by the first option below it."""
 
 DEFAULT_NAME: Final = "\0"
 """The name of a default entity in a list of names. It cannot be a real name, because no argument can contain a NUL."""

@@ -73,7 +73,7 @@ def request(entities: Named, add: Mapping[str, str], delete: tuple[str, ...], op
 
 
 def credential(mechanism: str, text: str, option: str) -> tuple[int, str | None]:
-    """Return the iterations and the password in a text such as `iterations=8192,password=…`.
+    """Return the iterations and the password in text such as `iterations=8192,password=…`.
 
     Without iterations in the text, the default of kafka-configs applies. Without a password, the second value is None.
     Raises Invalid, in Kafka's words where Kafka has them, for text that is not a credential, and for iterations that
@@ -92,8 +92,8 @@ def alter(
 ) -> AlteredQuotas | Unwritten:
     """Write the credentials and wait until they are visible. A dry run writes nothing and asks for no password.
 
-    Raises Invalid without a usable password, Refused if this connection cannot write credentials, and Unseen if the
-    change does not become visible in time.
+    Raises Invalid if there is no usable password, Refused if this connection cannot write credentials, and Unseen if
+    the change does not become visible in time.
     """
     user = str(entities[USERS])
     entity = Entity(user=user)
@@ -147,8 +147,9 @@ def password_in(file: Path) -> str:
 
 
 def _typed(user: str) -> str:
-    """Ask twice for the password on the terminal, without showing it. Raises Invalid without a terminal, for a password
-    that is not valid, and if the two passwords differ.
+    """Ask twice for the password on the terminal, without showing it.
+
+    Raises Invalid if there is no terminal, if the password is not valid, or if the two passwords differ.
     """
     if not has_terminal():
         raise Invalid(f"SCRAM credentials need a password, and there is no terminal to ask for it. {_HOW}")

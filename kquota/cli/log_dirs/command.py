@@ -28,7 +28,7 @@ HEADINGS: Final = {
     "--conf": "Spark, for --compact",
     "--output": "Output",
 }
-"""The heading of each part of the help, by the first option of the part."""
+"""The help's headings, each by the first option below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,7 +60,7 @@ class PaceRules:
 def rules(options: PaceOptions, connection: Connection) -> PaceRules | None:
     """Return the parsed options, or None if none of them changes the throttle over time.
 
-    Raises Invalid for options that exclude or require another option, and for an invalid rate or time.
+    Raises Invalid for options that cannot be combined or that require another option, and for an invalid rate or time.
     """
     given = [way for way, asked in options.ways.items() if asked]
     if len(given) > 1:

@@ -26,7 +26,7 @@ _Result = TypeVar("_Result")
 
 
 class MovePace(Protocol):
-    """Changes the throttle of the open run of a move."""
+    """Changes the throttle of a move's open run."""
 
     @property
     def interval(self) -> float:

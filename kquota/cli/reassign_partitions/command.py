@@ -33,7 +33,7 @@ HEADINGS: Final = {
     "--additional": "Safety",
     "--state-dir": "Record and output",
 }
-"""The first option of each section of the help, with the heading of the section."""
+"""The help's headings, each by the first option below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

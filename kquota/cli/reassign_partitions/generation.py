@@ -89,7 +89,7 @@ def run(at: world.Where, options: ReassignOptions) -> PlanProposed:
 
 
 def broker_list(text: str) -> tuple[BrokerId, ...]:
-    """Return the brokers, sorted. Raises Invalid for a text that is not a broker id, and for repeated ids."""
+    """Return the brokers, sorted. Raises Invalid for an item that is not a broker id, and for repeated ids."""
     ids = sorted(every_broker_id([text], "--broker-list"))
     if twice := sorted({broker for broker in ids if ids.count(broker) > 1}):
         raise Invalid(f"Broker list contains duplicate entries: [{', '.join(map(str, twice))}]")

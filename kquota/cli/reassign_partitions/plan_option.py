@@ -15,7 +15,7 @@ from kquota.reassign.plan import Plan, read
 
 _TIMEOUT: Final = "10000"
 _LONGEST: Final = 15
-"""The maximum number of digits of a timeout in milliseconds. No operator waits longer."""
+"""The maximum number of digits in a timeout, in milliseconds. No operator waits longer."""
 
 
 def plan(at: Where, options: ReassignOptions) -> Plan:

@@ -114,7 +114,7 @@ class RecordCondition(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordStatus(Answer):
-    """The state of the shared record of a cluster. `record` is None if the topic does not exist."""
+    """The state of a cluster's shared record. `record` is None if the topic does not exist."""
 
     ASCII = True
 

@@ -34,7 +34,10 @@ def must_exist(
 def must_be_known(
     brokers: Collection[BrokerId], known: Collection[BrokerId], option: str, *, writes: bool = True
 ) -> None:
-    """Raise Refused, naming the option, for a broker that is not in `known`. `writes` is as in `must_exist`."""
+    """Raise Refused for a broker that is not in `known`. The message tells the operator to correct `option`.
+
+    `writes` is as in `must_exist`.
+    """
     if strange := [broker for broker in brokers if broker not in known]:
         there = joined(sorted(known))
         end = _UNWRITTEN if writes else ""

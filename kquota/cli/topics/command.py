@@ -32,7 +32,7 @@ HEADINGS: Final = {
     "--no-retry-quota-violated": "Mutation quota",
     "--dry-run": "Dry run and output",
 }
-"""The heading of each part of the help, by the first option of the part."""
+"""The help's headings, each by the first option below it."""
 REPORTS: Final = (
     "under_replicated_partitions",
     "unavailable_partitions",

@@ -26,7 +26,7 @@ CLOSED: Final = (
     "The port may belong to another listener, or the broker may limit new connections (connection_creation_rate)"
 )
 _TURN_SECONDS: Final = 0.1
-"""The maximum wait of a turn of the loop, in seconds. Signals are handled at the end of each turn."""
+"""The maximum wait in one turn of the loop, in seconds. Signals are handled at the end of each turn."""
 
 
 def is_closed(error: BaseException) -> bool:

@@ -167,8 +167,8 @@ class Wire:
         """Send a request to `broker`, or to any broker (None), and return the answer.
 
         `seconds` limits the request and its connection, but not the wait for a connection that the broker has muted
-        (KIP-219). Raises Unreachable without an answer, and Refused if the broker does not support this request. After
-        Unreachable, `was_sent` returns whether the broker may have received the request.
+        (KIP-219). Raises Unreachable if there is no answer, and Refused if the broker does not support this request.
+        After Unreachable, `was_sent` returns whether the broker may have received the request.
         """
         return self._run(request, broker, seconds)
 

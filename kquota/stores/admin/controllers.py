@@ -105,8 +105,8 @@ class ControllerWire(Wire):
         """Return the answer of the active controller. `code` returns the error code of an answer.
 
         After an election, kquota asks the new active controller. After 8 s without one, kquota returns the last answer,
-        which has the error NOT_CONTROLLER. Raises Unreachable without an answer, and Refused if Kafka does not support
-        the request.
+        which has the error NOT_CONTROLLER. Raises Unreachable if there is no answer, and Refused if Kafka does not
+        support the request.
         """
         give_up = time.monotonic() + _ELECTION_SECONDS
         while True:

@@ -133,7 +133,7 @@ _States: TypeAlias = Mapping[str, Mapping[int, _State]]
 def _by_broker(
     log_dirs: Iterable[LogDir], wanted: Callable[[Replica], bool]
 ) -> Mapping[BrokerId, Mapping[str, Sequence[int]]]:
-    """Return the partitions of the wanted replicas of each broker, by topic. Includes brokers without any."""
+    """Return the partitions of each broker's wanted replicas, by topic. Includes brokers without any."""
     found: dict[BrokerId, defaultdict[str, list[int]]] = {}
     for log_dir in log_dirs:
         of_broker = found.setdefault(log_dir.broker, defaultdict(list))

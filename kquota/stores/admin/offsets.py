@@ -35,7 +35,7 @@ _REQUEST_ENTRY: Final = struct.Struct(">iiq")
 _ANSWER_ENTRY: Final = struct.Struct(">ihqqi")
 """An entry of the answer: partition, error code, timestamp, offset, leader epoch."""
 _TAGGED_ENTRY: Final = struct.Struct(">ihqqix")
-"""An entry of the answer from version 6 on. Its last byte is the number of its tagged fields."""
+"""An entry of the answer in version 6 and newer. Its last byte is the number of its tagged fields."""
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 _NO_TAGS: Final = b"\0"

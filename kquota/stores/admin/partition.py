@@ -130,7 +130,7 @@ class PartitionLog:
         return Refused(reason)
 
     def _asked(self, ask: Callable[[BrokerId], _Answer | str], deadline: Deadline) -> _Answer:
-        """Return the answer of the current leader. `ask` returns an answer, or a text: the reason to ask again."""
+        """Return the answer of the current leader. `ask` returns an answer, or the reason to ask again."""
         while True:
             reason = _NO_LEADER
             if self._leader is not None:

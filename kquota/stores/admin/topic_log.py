@@ -165,9 +165,9 @@ class WireLog:
 def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
     """Return the log of the shared record, or None if the topic does not exist. Sends one request.
 
-    Each call of the log ends after `seconds`. Raises Forbidden without a permission, even if the topic does not exist.
-    Raises Refused for several partitions, a cluster without topic ids (before Kafka 2.8) or another error. Raises
-    Unreachable without an answer.
+    Each call of the log ends after `seconds`. Raises Forbidden if a permission is missing, even if the topic does not
+    exist. Raises Refused for several partitions, a cluster without topic ids (before Kafka 2.8) or another error.
+    Raises Unreachable if there is no answer.
     """
     (found,) = wire.metadata([name]).topics
     if found.error_code == ABSENT:

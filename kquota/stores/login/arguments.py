@@ -49,7 +49,7 @@ def tell_if_open(path: Path, what: str, tell: Callable[[str], None]) -> None:
 
 
 def listed(found: Mapping[str, str], keys: Iterable[str]) -> str:
-    """Return the keys as one text for a message, which names at most `_SHOWN` of them.
+    """Return the keys in one string for a message. The string names at most `_SHOWN` of them.
 
     Keys without a value, and keys that do not look like a property, are only counted. In a file of another kind, they
     may be secrets.

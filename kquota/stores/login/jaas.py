@@ -132,7 +132,7 @@ def _expect(mark: str, tokens: Iterator[tuple[str, bool]], where: str, when: str
 
 
 def _tokens(text: str, where: str) -> Iterator[tuple[str, bool]]:
-    """Yield words, marks and quoted texts, as Java's StreamTokenizer splits them. The flag is True for quoted texts."""
+    """Yield words, marks and quoted strings, as Java's StreamTokenizer splits them. The flag marks quoted strings."""
     for match in _TOKEN.finditer(text):
         if match["wrong"]:
             raise Invalid(f"{where}: a quote is not closed")

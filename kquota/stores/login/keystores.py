@@ -40,7 +40,7 @@ class Pkcs12File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InlinePem:
-    """A certificate chain and its key as PEM texts."""
+    """A certificate chain and its key in PEM format."""
 
     chain: str
     key: str = field(repr=False)

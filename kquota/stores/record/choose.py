@@ -63,7 +63,7 @@ class Choice:
 
     @property
     def topic(self) -> str:
-        """The name of the chosen topic or of the default topic. It is not used if `name` is NONE."""
+        """The name of the chosen topic or the default topic. It is not used if `name` is NONE."""
         return self.name or TOPIC
 
 

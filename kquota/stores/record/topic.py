@@ -28,7 +28,7 @@ LOCK: Final = "lock"
 _RUN: Final = "run/"
 _PART: Final = "part/"
 _PART_BYTES: Final = 700_000
-"""The largest size in bytes of a chunk of a part. By default, a topic accepts batches of about a million bytes."""
+"""The largest size of one chunk of a part, in bytes. By default, a topic accepts batches of about a million bytes."""
 _ENDED: Final = 50
 """The number of newest ended runs to keep, so that other hosts and reports can read them."""
 _LOOK_SECONDS: Final = 1.0
@@ -215,7 +215,7 @@ class TopicRecord:
         """Wait a moment for a beat of the holder, and return the mark of its lock.
 
         `before` is the mark that the previous call returned, and is empty at the first call. Raises LockHeld if the
-        mark changed, and without `waiting`.
+        mark changed, or if this record does not wait for a lock.
         """
         if self._waiting is None or before not in ("", found.mark):
             raise LockHeld(

@@ -30,7 +30,7 @@ LOCK: Final = "/kquota/lock"
 _RUNS: Final = "/kquota/runs"
 _PARTS: Final = "/kquota/parts"
 _PART_BYTES: Final = 700_000
-"""The largest size in bytes of a chunk of a part, because a transaction has at most 1 MB, including paths and ACLs."""
+"""The largest size of one chunk of a part, in bytes. A transaction has at most 1 MB, including paths and ACLs."""
 _TRIES: Final = 4
 """Attempts to take the lock. An attempt fails if another process takes or releases the lock at the same time."""
 _NEW_SESSION_LOOKS: Final = 10

@@ -94,7 +94,7 @@ def holder_of(document: Mapping[str, Any]) -> Holder:
 
 @functools.cache
 def boot() -> str | None:
-    """Return the id of this boot of this machine, or None if the system does not report it."""
+    """Return the id of this machine's current boot, or None if the system does not report it."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -126,7 +126,7 @@ def _machine() -> str | None:
 
 
 def _started(pid: int) -> str | None:
-    """Return the start time of a process of this machine, or None if the process does not exist or has ended."""
+    """Return the start time of a process on this machine, or None if the process does not exist or has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:

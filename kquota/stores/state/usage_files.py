@@ -47,7 +47,7 @@ def found(directories: Iterable[Path]) -> Listing:
 
 
 def _newest(directory: Path, cluster_id: str, time: datetime) -> datetime | None:
-    """Return the time of the last reading of a cluster before `time`. Only the last two days with readings matter."""
+    """Return the time of a cluster's last reading before `time`. Only the last two days with readings matter."""
     days = sorted(directory.glob("date=*")) if directory.is_dir() else []
     start = f"{safe(cluster_id)}-"
     for day in reversed(days[-2:]):

@@ -38,7 +38,7 @@ _BATCH_BYTES: Final = 700_000
 _SUBMISSION_BYTES: Final = 700_000
 
 _ENTITY_BYTES: Final = 2_000
-"""An upper estimate of the bytes of an entity's other configs and its notification in a transaction."""
+"""An upper estimate of the bytes that an entity's other configs and its notification add to a transaction."""
 _TAKEN_IN_SECONDS: Final = 0.5
 _TAKEN_IN_SECONDS_EACH: Final = 0.004
 """The seconds per notification that the brokers may take to apply changed configs.

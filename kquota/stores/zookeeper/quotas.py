@@ -62,7 +62,7 @@ class ZooKeeperQuotas:
         return self._limited(paths, self._configs(paths, known))
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        """Return limits, and credentials without iterations, which ZooKeeper stores in one text with the keys."""
+        """Return limits, and credentials without iterations, which ZooKeeper stores in one string with the keys."""
         paths = dict(self._paths(Filter(user=name)))
         configs = self._configs(paths, self._read(paths))
         scram: dict[str, dict[str, int | None]] = {}
@@ -266,7 +266,7 @@ def _registered(node: Node | None) -> int:
 
 
 def _number(value: object) -> float:
-    """Return the limit in a stored text. Raises ValueError for a text that brokers cannot read."""
+    """Return the limit in a stored value. Raises ValueError for a value that brokers cannot read."""
     # float() also accepts JSON numbers and booleans, non-ASCII digits, and 1_000.
     if not isinstance(value, str) or not value.isascii() or "_" in value:
         raise ValueError("it is not a number in a string")
@@ -293,7 +293,7 @@ def _edit(change: QuotaChange) -> ConfigEdit:
 
 
 def _same(text: str | None, value: float) -> bool:
-    """Return True if a stored text already means `value`. The Admin API writes 1024 as `1024.0`."""
+    """Return True if stored text already means `value`. The Admin API writes 1024 as `1024.0`."""
     try:
         return text is not None and float(text) == value
     except (TypeError, ValueError):

@@ -54,7 +54,7 @@ def started(connect: str, access: Access, deadline: float) -> KazooClient:
 def _sasl(access: Access) -> dict[str, Any] | None:
     if access.digest is None:
         return None
-    # Java encodes the texts of a digest as Latin-1 if possible (RFC 2831), and pure-sasl sends bytes unchanged.
+    # Java encodes the strings of a digest as Latin-1 if possible (RFC 2831), and pure-sasl sends bytes unchanged.
     return {
         "mechanism": "DIGEST-MD5",
         "username": _bytes(access.digest.username),

@@ -32,7 +32,7 @@ class TopicNode:
 
 
 def endpoints(znodes: Znodes) -> str:
-    """Return the addresses of the live brokers, host:port separated by commas. Raises Refused without a live broker.
+    """Return the addresses of the live brokers, host:port separated by commas. Raises Refused if no broker is live.
 
     A broker whose znode cannot be read is left out, because one address is enough.
     """

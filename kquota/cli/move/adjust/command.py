@@ -50,7 +50,7 @@ HEADINGS: Final = {
     "--pause": "Pause",
     "--force": "Safety, record and output",
 }
-"""The first option of each part of the help, and its heading."""
+"""The help's headings, each by the first option below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

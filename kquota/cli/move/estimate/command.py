@@ -27,7 +27,7 @@ HEADINGS: Final = {
     "--spark-master": "Spark (default: on this machine)",
     "--report": "Output",
 }
-"""The first option of each part of the help, and its heading."""
+"""The help's headings, each by the first option below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

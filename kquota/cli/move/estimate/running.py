@@ -36,7 +36,7 @@ def running_lines(found: MoveUnderWay | None) -> Iterator[str]:
 
 
 def running_words(found: MoveUnderWay) -> str:
-    """Return the number of moving partitions of the plan, and the bytes that their copies have and still need."""
+    """Return the number of the plan's moving partitions, and the bytes that their copies have and still need."""
     return f"{counted(len(found.partitions), 'partition')} of the plan: {_state(found)}"
 
 

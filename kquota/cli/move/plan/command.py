@@ -28,7 +28,7 @@ HEADINGS: Final = {
     "--replica-alter-log-dirs-throttle": "Expected time (with --balance-log-dirs)",
     "--explain": "Output",
 }
-"""The first option of each part of the help, and its heading."""
+"""The help's headings, each by the first option below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,14 +40,15 @@ _OF_BROKERS: Final = (
     "disk",
     "history",
 )
-"""The options that exclude --balance-log-dirs, because they do not apply inside one broker."""
+"""The options that cannot be combined with --balance-log-dirs, because they do not apply inside one broker."""
 
 
 def run(options: PlanOptions) -> MovePlan | LogDirPlan:
     """Return the plan, and explain it on stderr.
 
-    Raises Invalid without a goal, for an invalid value, and for options that do not fit together. Raises Refused for a
-    pattern that matches no topic, for a topic that this user cannot describe, and for an unknown or unusable broker.
+    Raises Invalid if no goal is given, for an invalid value, and for options that cannot be combined. Raises Refused
+    for a pattern that matches no topic, for a topic that this user cannot describe, and for an unknown or unusable
+    broker.
     """
     if options.balance_log_dirs is not None:
         return _within_broker(options, BrokerId(options.balance_log_dirs))

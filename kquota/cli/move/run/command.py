@@ -33,7 +33,7 @@ HEADINGS: Final = {
     "--force": "Safety",
     "--reason": "Record and output",
 }
-"""The first option of each part of the help, and its heading."""
+"""The help's headings, each by the first option below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ HEADINGS: Final = {
     "--spark-master": "Spark (default: on this machine)",
     "--output": "Output",
 }
-"""The heading of each part of the help, by the first option of the part."""
+"""The help's headings, each by the first option below it."""
 KEYS: Final = tuple(key for key, row in QUOTA_KEYS.items() if row.simulated and row.model is not Model.BUCKET)
 """The keys that get a limit by default. Keys with a token bucket are left out: a bucket saves unused quota, so a
 percentile of the rate does not show which limit a client needs.

@@ -44,8 +44,8 @@ class _Rules:
 def run(options: AdviseOptions) -> Advised:
     """Propose limits.
 
-    Raises Invalid for options that are not valid or cannot be combined, without a source of measured use, and for a
-    source without readings of this cluster.
+    Raises Invalid for options that are not valid or cannot be combined, if no source of measured use is given, and for
+    a source without readings of this cluster.
     """
     rules = _rules(options)
     where = engine(options.spark_master, options.spark_remote, options.conf)

@@ -68,7 +68,7 @@ class UseSource:
     def _traced(self, stack: ExitStack, cluster_id: str, scratch: Path) -> tuple[MeasuredTime, UsageJob]:
         """Return the time and the job of a trace.
 
-        Raises Invalid without a valid row, and for times after the year 9999.
+        Raises Invalid if no row is valid, and for times after the year 9999.
         """
         trace = trace_files.opened(self.given.trace or (), scratch)
         keys = trace_keys(trace, self.given.key)
@@ -194,7 +194,7 @@ def _compacted(batch: HistoryBatch, waiting: Mapping[Path, SnapshotKey], where: 
 def _listed(folders: Sequence[Path], cluster_id: str, window: timedelta) -> tuple[Listing, datetime]:
     """Return the files of this cluster in the window, and the time of its newest reading.
 
-    Raises Invalid without a snapshot of this cluster.
+    Raises Invalid if the folders contain no snapshot of this cluster.
     """
     every = local_files.usage(folders)
     if cluster_id not in every.clusters():

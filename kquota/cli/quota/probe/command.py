@@ -34,7 +34,7 @@ HEADINGS: Final = {
     "--most-partitions": "For --find-limit",
     "--dry-run": "Dry run and output",
 }
-"""The heading of each part of the help, by the first option of the part."""
+"""The help's headings, each by the first option below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

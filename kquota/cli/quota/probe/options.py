@@ -110,7 +110,7 @@ _INSTEAD: Final[Mapping[type[KquotaError], str]] = {
 
 @contextmanager
 def named_by_options() -> Iterator[None]:
-    """Make errors of this block name the options of the command."""
+    """Reword errors that are raised in this block, so that they name the command's options."""
     try:
         yield
     except KquotaError as error:

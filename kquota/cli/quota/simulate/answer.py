@@ -27,7 +27,7 @@ UNFINISHED: Final = (
 _UNKNOWN: Final = "unknown, because the load is shorter than three quota windows"
 _ROWS: Final = 12
 _CELLS: Final = 60
-"""The number of cells of a plot that is not on a terminal."""
+"""The number of cells in a plot that is not on a terminal."""
 _FEWEST: Final = 10
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 

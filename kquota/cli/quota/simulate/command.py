@@ -30,7 +30,7 @@ HEADINGS: Final = {
     "--spark-master": "Spark, for a large trace (default: on this machine)",
     "--output": "Output",
 }
-"""The heading of each part of the help, by the first option of the part."""
+"""The help's headings, each by the first option below it."""
 
 
 REQUEST_SIZE: Final = "100kB"

@@ -43,7 +43,7 @@ class Cleared(Answer):
 def run(options: ClearOptions) -> Cleared:
     """Run the command.
 
-    Raises Invalid for options that exclude each other, and if there is no terminal for a confirmation.
+    Raises Invalid for options that cannot be combined, and if there is no terminal for a confirmation.
     """
     if options.everything and options.run is not None:
         raise Invalid("give --run or --all, not both")
@@ -161,7 +161,9 @@ def _disclose(standing: Standing) -> None:
 
 
 def _ask(ports: Ports, changes: Sequence[Change], dead: Sequence[BrokerId]) -> None:
-    """Ask for one confirmation. Raises Refused without a confirmation, Conflict if a throttle changed before it."""
+    """Ask for one confirmation. Raises Refused if the operator does not confirm, and Conflict if a throttle changed in
+    the meantime.
+    """
     confirmation.show([*difference(changes), *(f"broker {broker}: every rate: unknown -> unset" for broker in dead)])
     confirmation.must_agree("remove all of them, also those of other tools and users?")
     confirmation.must_still_be(tuple(changes), _every(actions.read(ports)), "the throttles")

@@ -128,7 +128,9 @@ def _changes(ports: Ports, older_than: float) -> tuple[Change, ...]:
 
 
 def _ask(changes: Sequence[Change], dead: Sequence[BrokerId], again: Callable[[], Sequence[Change]]) -> None:
-    """Ask for one confirmation. Raises Refused without a confirmation, Conflict if a throttle changed before it."""
+    """Ask for one confirmation. Raises Refused if the operator does not confirm, and Conflict if a throttle changed in
+    the meantime.
+    """
     for line in _proposal(changes, dead):
         say(line)
     confirmation.must_agree("remove them?")

@@ -35,7 +35,7 @@ HEADINGS: Final = {
     "--run": "Or a running move",
     "--sample": "Measurement, safety, record and output",
 }
-"""The heading of each part of the help, by the first option of the part."""
+"""The help's headings, each by the first option below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

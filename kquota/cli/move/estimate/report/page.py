@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 GENERATOR: Final = "kquota move estimate"
 """The generator in the head of a page. kquota does not overwrite a file that lacks it."""
 _ROWS: Final = 20
-"""The maximum number of rows of a table."""
+"""The maximum number of rows in a table."""
 _FUNCTIONS: Final = (
     *(counted, may_fit, named_wave),
     *(running_words, time_lines, warnings, why_full, why_never, writes_from),
