@@ -338,7 +338,7 @@ O	kquota reassign-partitions	--unthrottled	once	flag	Confirm that the copies nee
 O	kquota reassign-partitions	--replica-alter-log-dirs-throttle	once	free	Throttle rate for copies between the log dirs of a broker
 O	kquota reassign-partitions	--throttle-whole-topics	once	flag	Throttle all replicas of a topic (*) if the list of its moving replicas is too long for a broker
 O	kquota reassign-partitions	--preserve-throttles	once	flag	Do not restore any throttle
-O	kquota reassign-partitions	--clear-all	once	flag	Clear all throttles, also those of other tools and users, as Kafka'\''s --verify does
+O	kquota reassign-partitions	--clear-all	once	flag	Clear all throttles, including those of other tools and users, as Kafka'\''s --verify does
 O	kquota reassign-partitions	--additional	once	flag	Start even if other moves are running in the cluster
 O	kquota reassign-partitions	--disallow-replication-factor-change	once	flag	Refuse a plan that changes a replication factor
 O	kquota reassign-partitions	--timeout	once	free	Time to wait for moves between log dirs to start
@@ -347,7 +347,7 @@ O	kquota reassign-partitions	--wait	once	flag	Watch the moves until they have en
 O	kquota reassign-partitions	--reason	once	free	Reason for colleagues, recorded with the run
 O	kquota reassign-partitions	--dry-run	once	flag	Check everything and print the changes, without writing them
 O	kquota reassign-partitions	--yes	once	flag	Do not ask for confirmation
-O	kquota reassign-partitions	--state-dir	once	folders	Folder of the journals of runs
+O	kquota reassign-partitions	--state-dir	once	folders	Folder for the run journals
 O	kquota reassign-partitions	--quiet	once	flag	Print only errors and other messages that need action, on stderr
 O	kquota reassign-partitions	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
 O	kquota reassign-partitions	--output	once	text|json|tsv	Format of stdout
@@ -460,7 +460,7 @@ O	kquota move estimate	--spark-remote	once	free	Spark Connect server that runs t
 O	kquota move estimate	--conf	many	free	Spark setting
 O	kquota move estimate	--debug	once	flag	Show the traceback of an error, including Spark'\''s frames
 O	kquota move estimate	--report	once	files	Also write the estimate as an HTML page, for example for a change ticket
-O	kquota move estimate	--state-dir	once	folders	Folder of the journals of runs
+O	kquota move estimate	--state-dir	once	folders	Folder for the run journals
 O	kquota move estimate	--output	once	text|json	Format of stdout
 O	kquota move estimate	--help	once	flag	Show this message and exit
 C	kquota move run	Run a whole move: check the cluster, throttle, move in waves, wait, and restore the throttle
@@ -486,7 +486,7 @@ O	kquota move run	--force	once	flag	Start even if partitions outside the plan ar
 O	kquota move run	--abort-on-trouble	once	flag	Undo the move if a partition outside the plan loses its leader or an in-sync replica
 O	kquota move run	--reason	once	free	Reason for colleagues, recorded with the run or with the change of its throttle
 O	kquota move run	--yes	once	flag	Do not ask for confirmation
-O	kquota move run	--state-dir	once	folders	Folder of the journals of runs
+O	kquota move run	--state-dir	once	folders	Folder for the run journals
 O	kquota move run	--dry-run	once	flag	Print the changes, without writing them
 O	kquota move run	--output	once	text|json	Format of stdout
 O	kquota move run	--help	once	flag	Show this message and exit
@@ -498,7 +498,7 @@ O	kquota move status	--command-config	once	files	Java properties with the client
 O	kquota move status	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move status	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota move status	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
-O	kquota move status	--state-dir	once	folders	Folder of the journals of runs
+O	kquota move status	--state-dir	once	folders	Folder for the run journals
 O	kquota move status	--quiet	once	flag	Print only errors and other messages that need action, on stderr
 O	kquota move status	--timeout	once	free	Stop the command after this time, for example 2m, with exit code 75
 O	kquota move status	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
@@ -516,7 +516,7 @@ A	kquota move watch	free
 O	kquota move watch	--run	once	free	Watch the moves of this open run
 O	kquota move watch	--interval	once	free	Time between two readings, at least 1s
 O	kquota move watch	--once	once	flag	Read the cluster once
-O	kquota move watch	--state-dir	once	folders	Folder of the journals of runs
+O	kquota move watch	--state-dir	once	folders	Folder for the run journals
 O	kquota move watch	--output	once	text|json	Format of stdout
 O	kquota move watch	--help	once	flag	Show this message and exit
 C	kquota move adjust	Change the throttle of a running move: to a rate, for a deadline, by time of day, or to protect clients
@@ -546,7 +546,7 @@ O	kquota move adjust	--continue	once	flag	End the pause and restore the previous
 O	kquota move adjust	--force	once	flag	Set the rate even if copies can never catch up under it
 O	kquota move adjust	--reason	once	free	Reason for colleagues, recorded with the run or with the change of its throttle
 O	kquota move adjust	--yes	once	flag	Do not ask for confirmation
-O	kquota move adjust	--state-dir	once	folders	Folder of the journals of runs
+O	kquota move adjust	--state-dir	once	folders	Folder for the run journals
 O	kquota move adjust	--output	once	text|json	Format of stdout
 O	kquota move adjust	--help	once	flag	Show this message and exit
 C	kquota move report	Show how a run went: its expected and actual time, and its throughput
@@ -559,7 +559,7 @@ O	kquota move report	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\
 O	kquota move report	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 A	kquota move report	free
 O	kquota move report	--report	once	files	Also write the report of RUN as an HTML page with plots
-O	kquota move report	--state-dir	once	folders	Folder of the journals of runs
+O	kquota move report	--state-dir	once	folders	Folder for the run journals
 O	kquota move report	--output	once	text|json|tsv	Format of stdout
 O	kquota move report	--help	once	flag	Show this message and exit
 C	kquota move resume	Continue interrupted runs from where they stopped: all open runs, or the one that you name
@@ -573,7 +573,7 @@ O	kquota move resume	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\
 O	kquota move resume	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota move resume	--run	once	free	Id of the run, as `kquota move status` shows it
 O	kquota move resume	--reassignment-json-file	once	files	Select the open run of this plan
-O	kquota move resume	--state-dir	once	folders	Folder of the journals of runs
+O	kquota move resume	--state-dir	once	folders	Folder for the run journals
 O	kquota move resume	--dry-run	once	flag	Print the changes, without writing them
 O	kquota move resume	--force	once	flag	Continue even if too few replicas stay in sync, and override moves that others started
 O	kquota move resume	--gone	many	brokers,	Brokers that will never come back
@@ -595,7 +595,7 @@ O	kquota move abort	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\'
 O	kquota move abort	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota move abort	--run	once	free	Id of the run, as `kquota move status` shows it
 O	kquota move abort	--reassignment-json-file	once	files	Select the open run of this plan
-O	kquota move abort	--state-dir	once	folders	Folder of the journals of runs
+O	kquota move abort	--state-dir	once	folders	Folder for the run journals
 O	kquota move abort	--dry-run	once	flag	Print the changes, without writing them
 O	kquota move abort	--force	once	flag	Continue even if too few replicas stay in sync, and override moves that others started
 O	kquota move abort	--gone	many	brokers,	Brokers that will never come back
@@ -617,7 +617,7 @@ O	kquota throttle show	--topic	many	topics,	Show only these topics
 O	kquota throttle show	--broker	many	brokers,	Show only these brokers, by id
 O	kquota throttle show	--sample	once	free	Time to measure throughput
 O	kquota throttle show	--no-sample	once	flag	The same as --sample 0
-O	kquota throttle show	--state-dir	once	folders	Folder of the journals of runs
+O	kquota throttle show	--state-dir	once	folders	Folder for the run journals
 O	kquota throttle show	--output	once	text|json|tsv	Format of stdout
 O	kquota throttle show	--help	once	flag	Show this message and exit
 C	kquota throttle set	Throttle topics and brokers, a returning broker or a running move, and record the previous values
@@ -645,7 +645,7 @@ O	kquota throttle set	--force	once	flag	Set the rate even if copies can never ca
 O	kquota throttle set	--reason	once	free	Reason for colleagues, recorded with the run or with the change of its throttle
 O	kquota throttle set	--yes	once	flag	Do not ask for confirmation
 O	kquota throttle set	--dry-run	once	flag	Print the changes, without writing them
-O	kquota throttle set	--state-dir	once	folders	Folder of the journals of runs
+O	kquota throttle set	--state-dir	once	folders	Folder for the run journals
 O	kquota throttle set	--output	once	text|json	Format of stdout
 O	kquota throttle set	--help	once	flag	Show this message and exit
 C	kquota throttle clear	Restore the exact previous values of settings that `throttle set` changed, or remove every throttle
@@ -658,11 +658,11 @@ O	kquota throttle clear	--zk-tls-config-file	once	files	Java properties with Zoo
 O	kquota throttle clear	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota throttle clear	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota throttle clear	--run	once	free	Restore only the settings of this run
-O	kquota throttle clear	--all	once	flag	Remove every replication throttle of the cluster, also those of other tools and users
+O	kquota throttle clear	--all	once	flag	Remove every replication throttle of the cluster, including those of other tools and users
 O	kquota throttle clear	--gone	many	brokers,	Brokers that will never come back
 O	kquota throttle clear	--yes	once	flag	Do not ask for confirmation
 O	kquota throttle clear	--dry-run	once	flag	Print the changes, without writing them
-O	kquota throttle clear	--state-dir	once	folders	Folder of the journals of runs
+O	kquota throttle clear	--state-dir	once	folders	Folder for the run journals
 O	kquota throttle clear	--output	once	text|json	Format of stdout
 O	kquota throttle clear	--help	once	flag	Show this message and exit
 C	kquota throttle doctor	Find replication throttles that are left over, have no effect or contradict each other
@@ -678,7 +678,7 @@ O	kquota throttle doctor	--fix	once	flag	Remove throttles that no run holds and 
 O	kquota throttle doctor	--older-than	once	free	With --fix: remove only leftover throttles that doctor first saw at least this long ago, and again in each later check, for example 1h
 O	kquota throttle doctor	--yes	once	flag	Do not ask for confirmation
 O	kquota throttle doctor	--dry-run	once	flag	Print the changes, without writing them
-O	kquota throttle doctor	--state-dir	once	folders	Folder of the journals of runs
+O	kquota throttle doctor	--state-dir	once	folders	Folder for the run journals
 O	kquota throttle doctor	--quiet	once	flag	Print only errors and other messages that need action, on stderr
 O	kquota throttle doctor	--timeout	once	free	Stop the command after this time, for example 2m, with exit code 75
 O	kquota throttle doctor	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
@@ -838,7 +838,7 @@ O	kquota record share	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'
 O	kquota record share	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota record share	--yes	once	flag	Do not ask for confirmation
 O	kquota record share	--dry-run	once	flag	Print the changes, without writing them
-O	kquota record share	--state-dir	once	folders	Folder of the journals of runs
+O	kquota record share	--state-dir	once	folders	Folder for the run journals
 O	kquota record share	--output	once	text|json	Format of stdout
 O	kquota record share	--help	once	flag	Show this message and exit
 C	kquota record status	Show the topic that records the runs of all hosts, its problems, and the command that is writing
@@ -849,7 +849,7 @@ O	kquota record status	--command-config	once	files	Java properties with the clie
 O	kquota record status	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota record status	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota record status	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
-O	kquota record status	--state-dir	once	folders	Folder of the journals of runs
+O	kquota record status	--state-dir	once	folders	Folder for the run journals
 O	kquota record status	--output	once	text|json	Format of stdout
 O	kquota record status	--help	once	flag	Show this message and exit
 C	kquota record unshare	Delete the topic that records the runs of all hosts
@@ -862,7 +862,7 @@ O	kquota record unshare	--zk-sasl-config-file	once	files	JAAS file with ZooKeepe
 O	kquota record unshare	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota record unshare	--yes	once	flag	Do not ask for confirmation
 O	kquota record unshare	--dry-run	once	flag	Print the changes, without writing them
-O	kquota record unshare	--state-dir	once	folders	Folder of the journals of runs
+O	kquota record unshare	--state-dir	once	folders	Folder for the run journals
 O	kquota record unshare	--output	once	text|json	Format of stdout
 O	kquota record unshare	--help	once	flag	Show this message and exit
 C	kquota sandbox	Run a real ZooKeeper and real Kafka on this machine

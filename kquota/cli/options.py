@@ -99,9 +99,7 @@ def interval_seconds(text: str) -> float:
 
 StateDir: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        "--state-dir", metavar="DIR", help="Folder of the journals of runs.  [default: $XDG_STATE_HOME/kquota]"
-    ),
+    typer.Option("--state-dir", metavar="DIR", help="Folder for the run journals.  [default: $XDG_STATE_HOME/kquota]"),
 ]
 Gone: TypeAlias = Annotated[
     list[str] | None,

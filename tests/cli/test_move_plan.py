@@ -160,7 +160,7 @@ WRONG = {
     "no cluster": (["--balance"], "no cluster is given"),
     "log dirs and another goal": (
         ["--balance-log-dirs", "1", "--drain", "3", "--history", "h"],
-        "--balance-log-dirs excludes --drain, --history. Make two plans",
+        "--balance-log-dirs cannot be combined with --drain, --history. Make two plans",
     ),
     "a throttle of log dirs without them": (
         ["--balance", "--replica-alter-log-dirs-throttle", "1MB/s"],

@@ -134,7 +134,7 @@ def test_a_whole_move_meets_its_deadline(operator: Operator) -> None:
 
 
 BAD = {
-    "two ways": (("--protect", "--deadline", "1h"), "--deadline and --protect exclude each other"),
+    "two ways": (("--protect", "--deadline", "1h"), "--deadline and --protect cannot be combined"),
     "no throttle to change": (("--protect", "--unthrottled"), "--unthrottled: there is no throttle to change"),
     "no highest throttle": (("--protect",), "Give --max-rate or --throttle"),
     "no first throttle": (("--deadline", "1h"), "--deadline: the throttle at the start of the move is missing"),

@@ -176,7 +176,7 @@ WRONG = {
     ),
     "two ways to cut": (
         [*SIZES, "--throttle", "5MB/s", "--waves", "2", "--max-in-flight", "1GB"],
-        "--waves and --max-in-flight exclude each other",
+        "--waves and --max-in-flight cannot be combined",
     ),
     "no waves": ([*SIZES, "--throttle", "5MB/s", "--waves", "0"], "--waves 0: not a valid number of waves"),
 }

@@ -64,7 +64,7 @@ def rules(options: PaceOptions, connection: Connection) -> PaceRules | None:
     """
     given = [way for way, asked in options.ways.items() if asked]
     if len(given) > 1:
-        raise Invalid(f"{' and '.join(given)} exclude each other. Give one of them")
+        raise Invalid(f"{' and '.join(given)} cannot be combined. Give one of them")
     if not (options.deadline or options.protect) and (options.min_rate or options.max_rate):
         raise Invalid("--min-rate and --max-rate need --deadline or --protect. Give one of these two")
     if options.metrics is not None and not options.protect:

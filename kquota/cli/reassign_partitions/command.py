@@ -123,7 +123,7 @@ class ReassignOptions(WritingOptions):
     clear_all: Annotated[
         bool,
         With(VERIFY),
-        flag("clear-all", "Clear all throttles, also those of other tools and users, as Kafka's --verify does."),
+        flag("clear-all", "Clear all throttles, including those of other tools and users, as Kafka's --verify does."),
     ] = False
     additional: Annotated[
         bool,
@@ -167,7 +167,7 @@ class ReassignOptions(WritingOptions):
     state_dir: Annotated[
         Path | None,
         With(EXECUTE, VERIFY, CANCEL),
-        value("state-dir", "DIR", "Folder of the journals of runs. [default: $XDG_STATE_HOME/kquota]"),
+        value("state-dir", "DIR", "Folder for the run journals. [default: $XDG_STATE_HOME/kquota]"),
     ] = None
     quiet: Annotated[Quiet, With(VERIFY)] = False
     textfile: Annotated[Textfile, With(VERIFY)] = None

@@ -150,7 +150,7 @@ def executed(
 def _asked(options: ReassignOptions) -> Asked:
     throttle = _throttle(options)
     if options.unthrottled and throttle is not None:
-        raise Invalid("--unthrottled and --throttle exclude each other. Give one of them")
+        raise Invalid("--unthrottled and --throttle cannot be combined. Give one of them")
     log_dir_throttle = rates.any_throttle(options.replica_alter_log_dirs_throttle, "--replica-alter-log-dirs-throttle")
     return Asked(
         throttle=throttle,

@@ -121,8 +121,10 @@ def _partitions(found: Snapshot, topics: Collection[str], file: Path) -> dict[To
     wanted = set(topics)
     partitions = {name: now for name, now in found.partitions.items() if name.topic in wanted}
     if missing := sorted(wanted - {name.topic for name in partitions}):
-        others = f" (nor {', '.join(missing[1:])})" if missing[1:] else ""
-        raise Refused(f"Topic {missing[0]} not found{others}. Remove it from {file} or correct its name")
+        # The message begins like Kafka's, which names only one topic.
+        others = f" (also not found: {', '.join(missing[1:])})" if missing[1:] else ""
+        them, names = ("them", "their names") if others else ("it", "its name")
+        raise Refused(f"Topic {missing[0]} not found{others}. Remove {them} from {file} or correct {names}")
     return partitions
 
 

@@ -176,7 +176,7 @@ def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
         reason = f"topic {name}: the broker answered {kafka_error(found.error_code, None)}"
         raise PartitionLog(wire, name, UUID(int=0), None).refusal(found.error_code, reason)
     if not found.topic_id.int:
-        raise Refused(f"topic {name}: it has no id. The shared record needs Kafka 2.8 or newer on every broker")
+        raise Refused(f"topic {name} has no id. The shared record needs Kafka 2.8 or newer on every broker")
     if len(found.partitions) > 1:
-        raise Refused(f"topic {name}: it has {len(found.partitions)} partitions, and the shared record needs one")
+        raise Refused(f"topic {name} has {len(found.partitions)} partitions, and the shared record needs one")
     return WireLog(PartitionLog(wire, name, found.topic_id, leader(found)), wire, seconds)

@@ -170,7 +170,7 @@ def _mutate(wire: Wire, wanted: Mutation, done: str) -> None:
     try:
         answer = WireTopics(wire).send([wanted], _SECONDS)
     except Unreachable as error:
-        lost = f"topic {wanted.topic}: it may have been {done} ("
+        lost = f"topic {wanted.topic} may have been {done} ("
         raise Unknown(lost, error, "). Check with ", StepFor(NextStep.SHOW_TOPIC, wanted.topic)) from error
     if (failure := answer.outcomes[wanted.topic]) is None:
         return
@@ -183,7 +183,7 @@ def _mutate(wire: Wire, wanted: Mutation, done: str) -> None:
 
 def _failed(wanted: Mutation, failure: Failure, done: str) -> KquotaError:
     if failure.code == EXISTS:
-        return Refused(f"topic {wanted.topic}: it already exists")
+        return Refused(f"topic {wanted.topic} already exists")
     if failure.code in MAYBE_WRITTEN:
         words = f"topic {wanted.topic}: the broker answered {failure.reason}. The topic may have been {done}"
         return Unknown(words, ". Check with ", StepFor(NextStep.SHOW_TOPIC, wanted.topic))

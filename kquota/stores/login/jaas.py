@@ -123,7 +123,7 @@ def _login(tokens: Iterator[tuple[str, bool]], where: str) -> Login:
         if value in ("=", ";", "{", "}") and not quoted:
             raise Invalid(f"{where}: an option has no value")
         options[key] = value
-    raise Invalid(f"{where}: it does not end with a semicolon")
+    raise Invalid(f"{where}: the login module does not end with a semicolon")
 
 
 def _expect(mark: str, tokens: Iterator[tuple[str, bool]], where: str, when: str) -> None:

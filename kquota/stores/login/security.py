@@ -240,7 +240,7 @@ def _tokens(found: Mapping[str, str], login: Login | None, where: str, tell: Cal
         raise Invalid(f"{where}: sasl.oauthbearer.token.endpoint.url must be an https, http or file URL")
     if "@" in parts.netloc:
         raise Invalid(
-            f"{where}: sasl.oauthbearer.token.endpoint.url: it must not contain a user or a password. "
+            f"{where}: sasl.oauthbearer.token.endpoint.url must not contain a user or a password. "
             "Use clientId and clientSecret"
         )
     if scheme == "http":
@@ -255,8 +255,7 @@ def _split(url: str, where: str) -> SplitResult:
     except ValueError:
         # Python's message would repeat a password that contains a slash.
         raise Invalid(
-            f"{where}: sasl.oauthbearer.token.endpoint.url: its host or its port is not valid. Write "
-            "https://HOST:PORT/PATH"
+            f"{where}: sasl.oauthbearer.token.endpoint.url has an invalid host or port. Write https://HOST:PORT/PATH"
         ) from None
     return parts
 

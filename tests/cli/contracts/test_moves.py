@@ -180,6 +180,9 @@ def test_moves_that_the_cluster_refuses(house: InMemory, session: Transcript, tm
         session.kquota(
             f"reassign-partitions {BROKER} --generate --topics-to-move-json-file {topics} --broker-list {brokers}"
         )
+    several = json.dumps({"version": 1, "topics": [{"topic": name} for name in ("orders", "nobody-s", "lost", "gone")]})
+    topics = written(tmp_path, "topics.json", several)
+    session.kquota(f"reassign-partitions {BROKER} --generate --topics-to-move-json-file {topics} --broker-list 1,2")
     session.must_be("contract-move-refused")
 
 

@@ -161,7 +161,7 @@ def test_unthrottled_and_a_throttle_contradict_each_other(busy: InMemory, file: 
     both = execute(file, "--unthrottled --throttle 5MB/s")
     assert (both.code, both.err) == (
         2,
-        "kquota: error: --unthrottled and --throttle exclude each other. Give one of them\n",
+        "kquota: error: --unthrottled and --throttle cannot be combined. Give one of them\n",
     )
     assert execute(file, "--throttle 5MB/s --force").code == 0
     before = dict(busy.cluster.configs)

@@ -245,23 +245,23 @@ REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
     "an endpoint by ftp": ({**bearer(), ENDPOINT: "ftp://x/"}, "an https, http or file URL"),
     "an endpoint with a password": (
         {**bearer(clientId="x", clientSecret="y"), ENDPOINT: f"https://u:{CANARY}@x/"},
-        "it must not contain a user or a password",
+        "sasl.oauthbearer.token.endpoint.url must not contain a user or a password",
     ),
     "an endpoint's port": (
         {**bearer(clientId="x", clientSecret="y"), ENDPOINT: "http://idp:808O/token"},
-        "sasl.oauthbearer.token.endpoint.url: its host or its port is not valid. Write https://HOST:PORT/PATH",
+        "sasl.oauthbearer.token.endpoint.url has an invalid host or port. Write https://HOST:PORT/PATH",
     ),
     "an endpoint's port that is none": (
         {**bearer(clientId="x", clientSecret="y"), ENDPOINT: "https://idp:99999/token"},
-        "sasl.oauthbearer.token.endpoint.url: its host or its port is not valid",
+        "sasl.oauthbearer.token.endpoint.url has an invalid host or port",
     ),
     "an endpoint's open bracket": (
         {**bearer(clientId="x", clientSecret="y"), ENDPOINT: "https://[fe80::1/t"},
-        "sasl.oauthbearer.token.endpoint.url: its host or its port is not valid",
+        "sasl.oauthbearer.token.endpoint.url has an invalid host or port",
     ),
     "an endpoint with a slash in its password": (
         {**bearer(clientId="x", clientSecret="y"), ENDPOINT: f"https://u:{CANARY}/p@x/"},
-        "sasl.oauthbearer.token.endpoint.url: its host or its port is not valid",
+        "sasl.oauthbearer.token.endpoint.url has an invalid host or port",
     ),
     "no client secret": (
         {**bearer(clientId="x"), ENDPOINT: "https://x/"},

@@ -121,7 +121,7 @@ def _pause(options: AdjustOptions) -> ThrottleSet:
     with move_stores.throttling(world.where(options.connection), options.state_dir, hold) as ports:
         found = _open_run(ports.runs, options)
         if options.go_on and not found.paused:
-            raise Refused(f"run {found.id}: it is not paused. See it with ", NextStep.SHOW_MOVES)
+            raise Refused(f"run {found.id} is not paused. See it with ", NextStep.SHOW_MOVES)
         reason = options.reason or ("--pause" if options.pause else "--continue")
         after = replace(found, paused=options.pause)
         held = set_and_clear.adjust(ports.cluster, ports.runs, ports.clock, found, after, reason)
@@ -133,9 +133,9 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, runs):
         found = _open_run(ports.runs, options)
         if found.rate is None:
-            raise Refused(f"run {found.id}: it was started without a throttle, so there is no throttle to change")
+            raise Refused(f"run {found.id} was started without a throttle, so there is no throttle to change")
         if found.paused:
-            raise Refused(f"run {found.id}: it is paused. First continue it: {suggested('move adjust --continue')}")
+            raise Refused(f"run {found.id} is paused. First continue it: {suggested('move adjust --continue')}")
         setter = RateSetter(
             connection=options.connection,
             state_dir=options.state_dir,

@@ -89,7 +89,7 @@ def _split(waves: int | None, max_in_flight: str | None) -> Split | None:
     Raises Invalid if both are given, for fewer than one wave and for an invalid size.
     """
     if waves is not None and max_in_flight is not None:
-        raise Invalid("--waves and --max-in-flight exclude each other. Give one of them")
+        raise Invalid("--waves and --max-in-flight cannot be combined. Give one of them")
     if waves is not None:
         if waves < 1:
             raise Invalid(f"--waves {waves}: not a valid number of waves. Give 1 or more")
@@ -208,7 +208,7 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
     left_out = {
         "broker, topic, partition or a valid size is missing": health.bad,
         "the replica is listed twice, and only its largest size is used": health.duplicate,
-        "a future replica (a copy between two log dirs of one broker)": health.future,
+        "the replica is a future replica (a copy between two log dirs of one broker)": health.future,
     }
     for why, rows in left_out.items():
         if rows:
@@ -220,7 +220,7 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
         "moving partitions with replicas whose in-sync state is unknown: {}. Assumed: these replicas are in sync": (
             measured.in_sync_assumed
         ),
-        "warning: out-of-sync followers of moving partitions: {}. They use the throttle while they catch up, and the "
+        "warning: out-of-sync followers of moving partitions: {}. They share the throttle while they catch up, and the "
         "estimate does not include their bytes": measured.lagging,
         "warning: out-of-sync followers in partitions that already have all replicas of the plan: {}. The estimate "
         "does not include the bytes that they lack"

@@ -88,7 +88,9 @@ def run(options: PlanOptions) -> MovePlan | LogDirPlan:
 def _within_broker(options: PlanOptions, broker: BrokerId) -> LogDirPlan:
     """Plan moves between the log dirs of one broker, and explain the plan."""
     if others := [f"--{name.replace('_', '-')}" for name in _OF_BROKERS if getattr(options, name)]:
-        raise Invalid(f"--balance-log-dirs excludes {', '.join(others)}. Make two plans, one after the other")
+        raise Invalid(
+            f"--balance-log-dirs cannot be combined with {', '.join(others)}. Make two plans, one after the other"
+        )
     tolerance = percentage(options.tolerance, "--tolerance")
     disk_limit = percentage(options.disk_limit, "--disk-limit")
     throttle = rates.any_throttle(options.replica_alter_log_dirs_throttle, OPTION)

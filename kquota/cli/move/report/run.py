@@ -35,7 +35,7 @@ def run(options: ReportOptions) -> RunsListed | RunReport:
         if unread:
             raise Refused(notes[0].removeprefix("error: "))
         if any(one.id == options.run for one in found.runs):
-            raise Refused(f"run {options.run}: it is a throttle without a move, so it has no report")
+            raise Refused(f"run {options.run} is a throttle without a move, so it has no report")
         known = ", ".join(one.id for one in moves[:5]) or "none"
         raise Refused(f"run {options.run}: no run with this id is on record (newest runs: {known})")
     answer = reported(named)

@@ -158,8 +158,8 @@ def _advice(found: Limit, held: Sequence[Held]) -> Iterator[str]:
         return
     least = min(one.rate for one in held if one.rate is not None)
     words = (
-        f"Suggested: {CONTROLLER_MUTATION_RATE}={plain(rate)} for all clients together: the worst case, {least:g}/s,"
-        f" less a reserve of {1 - ladder.SPARE:.0%}."
+        f"Suggested: {CONTROLLER_MUTATION_RATE}={plain(rate)} for all clients together (the worst case, {least:g}/s,"
+        f" less a reserve of {1 - ladder.SPARE:.0%})."
     )
     if all(one.stopped is None for one in held):
         words += " Every rate was sustained, so the limit may be higher. To test this, give a higher --most-partitions."

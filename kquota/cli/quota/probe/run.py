@@ -197,7 +197,7 @@ def _removed(who: ProbeLogins, made: Made) -> Iterator[None]:
     except KeyboardInterrupt:
         if made.names and not made.left:
             clean_up = suggested("quota probe --clean-up")
-            say(f"interrupted again: topics may be left. The next probe or {clean_up} removes them")
+            say(f"interrupted again: topics of the probe may remain. The next probe or {clean_up} removes them")
         raise
 
 

@@ -217,7 +217,7 @@ def _incomplete(answered: Iterable[world.BrokerMetrics]) -> Iterator[str]:
         if not one.has_readings:
             yield (
                 f"note: broker {one.broker} reports no quota metric. If it has clients, check the rules of its "
-                "exporter: it must export the types Produce, Fetch, Request and ControllerMutation of kafka.server"
+                "exporter. They must export the types Produce, Fetch, Request and ControllerMutation of kafka.server"
             )
         if one.unread:
             yield (

@@ -35,7 +35,7 @@ class ClearOptions(WritingOptions):
     everything: Annotated[
         bool,
         typer.Option(
-            "--all", help="Remove every replication throttle of the cluster, also those of other tools and users."
+            "--all", help="Remove every replication throttle of the cluster, including those of other tools and users."
         ),
     ] = False
     gone: Gone = None

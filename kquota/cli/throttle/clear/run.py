@@ -165,5 +165,5 @@ def _ask(ports: Ports, changes: Sequence[Change], dead: Sequence[BrokerId]) -> N
     the meantime.
     """
     confirmation.show([*difference(changes), *(f"broker {broker}: every rate: unknown -> unset" for broker in dead)])
-    confirmation.must_agree("remove all of them, also those of other tools and users?")
+    confirmation.must_agree("remove all of them, including those of other tools and users?")
     confirmation.must_still_be(tuple(changes), _every(actions.read(ports)), "the throttles")

@@ -97,7 +97,7 @@ def _check(asked: _Asked, options: SetOptions) -> None:
     if not (asked.selects or of_run) and asked.sides:
         raise Invalid("--leader and --follower do not apply to --recovering")
     if (asked.topics and asked.all_topics) or (asked.brokers and asked.all_brokers):
-        raise Invalid("--topic and --all-topics exclude each other, and so do --broker and --all-brokers")
+        raise Invalid("--topic cannot be combined with --all-topics, nor --broker with --all-brokers")
     if options.once and options.recovering is None:
         raise Invalid("--once needs --recovering")
     if asked.rate is None and (not asked.selects or of_run or asked.brokers or asked.all_brokers):
@@ -153,7 +153,7 @@ def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
     if topics:
         yield (
             "note: the throttle counts fetches of in-sync replicas, but never delays them (KAFKA-4313). Replicas that "
-            "fall out of sync catch up at this rate"
+            "fall out of sync catch up at the throttle rate"
         )
     if topics and asked.rate is None:
         yield (
@@ -161,7 +161,9 @@ def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
             "--throttle RATE"
         )
     if asked.rate is not None and not topics:
-        yield "note: without --topic, the throttle rate limits only replicas in throttled replica lists that are set"
+        yield (
+            "note: without --topic, the throttle rate limits only replicas that are already in throttled replica lists"
+        )
 
 
 def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[BrokerId, ...]:
@@ -244,7 +246,7 @@ def _only(run: Run, asked: _Asked) -> tuple[Setting, ...]:
             "and --follower"
         )
     if run.paused:
-        raise Refused(f"run {run.id}: it is paused. First continue it: {suggested('move adjust --continue')}")
+        raise Refused(f"run {run.id} is paused. First continue it: {suggested('move adjust --continue')}")
     keys = [RATES[side] for side in asked.sides or throttle_wanted.BOTH]
     found = [setting for setting in run.rates_held if setting.key in keys]
     missing = [broker for broker in asked.brokers if str(broker) not in {setting.name for setting in found}]
