@@ -11,22 +11,29 @@ import json
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, Final
+from uuid import UUID
 
+from kafka.cluster import ClusterMetadata
 from kafka.protocol.admin.cluster import DescribeLogDirsResponse
+from kafka.protocol.admin.configs import DescribeConfigsResponse
 from kafka.protocol.admin.topics import ListPartitionReassignmentsResponse
 from kafka.protocol.consumer import ListOffsetsResponse
 from kafka.protocol.metadata import MetadataResponse
 
 from kquota.cli.clock import SystemClock
+from kquota.reassign.moves import PartitionReplicas, list_entries, moves
 from kquota.reassign.plan import Plan
-from kquota.settings.resource import Setting
-from kquota.stores.admin.connection import LiveBroker
+from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.log_sizes import LogSizesRequest
 from kquota.stores.admin.moves import WireMoves
+from kquota.stores.admin.offsets import ListOffsetsRequest
+from kquota.stores.admin.partition_states import PartitionStatesRequest
 from kquota.stores.admin.replica_logs import WireReplicaLogs
-from kquota.terms import BrokerId, TopicPartition
+from kquota.stores.admin.running import RunningMovesRequest
+from kquota.terms import THROTTLE_LISTS, BrokerId, TopicPartition
 from kquota.watch.observation import MoveWatch, WatchPorts
 
 BROKERS: Final = 100
@@ -35,22 +42,25 @@ EACH: Final = 100
 READINGS: Final = 7
 """A watch reads every topic in the first of them, and in one of the others (every 30 s)."""
 _RATE: Final = "50000000"
+_OWN: Final = {2: 1, 4: 2}
+"""The codes of topics and brokers, with the source of a value that is set on them (KIP-226)."""
 
 
 def main(moving: int) -> None:
     """Prints the CPU seconds of each reading."""
-    gc.set_threshold(100_000)  # like kquota's own main
-    stage = _EncodedCluster(moving=moving)
+    gc.set_threshold(200_000)  # like kquota's own main
+    stage = _EncodedCluster(moving)
     clock = _SkippingClock()
-    cluster: Any = _Cluster(stage)  # type: ignore[arg-type]
-    ports = WatchPorts(cluster=cluster, runs=_NoRuns(), logs=WireReplicaLogs(stage), clock=clock)  # type: ignore[arg-type]
+    ports = WatchPorts(cluster=WireMoves(stage), runs=_NoRuns(), logs=WireReplicaLogs(stage), clock=clock)  # type: ignore[arg-type]
     watch = MoveWatch(ports, plan=Plan(targets=stage.targets))
-    costs: dict[str, list[float]] = {"reading": [], "wide": []}
+    costs: dict[str, list[float]] = {"first": [], "reading": [], "wide": []}
     for number in range(READINGS):
-        began, stage.wide = time.process_time(), False
+        began, stage.wide, stage.encoding = time.process_time(), False, 0.0
         watch.look()
-        costs["wide" if stage.wide or not number else "reading"].append(time.process_time() - began)
+        kind = "reading" if not stage.wide else "wide" if number else "first"
+        costs[kind].append(round(time.process_time() - began - stage.encoding, 3))
         clock.skipped += 5.5
+        stage.go_on()
     print(json.dumps(costs))
 
 
@@ -70,71 +80,99 @@ class _SkippingClock(SystemClock):
         return super().monotonic() + self.skipped
 
 
-class _Cluster(WireMoves):
-    """Answers with configs that need no decoding: kquota reads the lists only if the moves have changed."""
+class _EncodedCluster(Wire):
+    """A connection whose brokers answer at once, with the bytes of real answers.
 
-    def values(self, settings: Collection[Setting]) -> dict[Setting, str | None]:
-        return {one: ",".join(f"{n}:{n % BROKERS}" for n in range(EACH)) if one.is_list else _RATE for one in settings}
+    Between two readings every log grows, and a few moves end. `encoding` are the CPU seconds of the answers since it
+    was reset, which a real cluster spends elsewhere.
+    """
 
-
-@dataclass(kw_only=True)
-class _EncodedCluster:
-    """A connection whose brokers answer at once, with the bytes of real answers. It decodes them for each request."""
-
-    moving: int
-    wide: bool = False
-
-    def __post_init__(self) -> None:
+    def __init__(self, moving: int) -> None:
         names = [TopicPartition(f"topic-{n:04d}", p) for n in range(TOPICS) for p in range(EACH)]
-        step = len(names) // self.moving
+        step = len(names) // moving
         self._held = {name: [(n + k) % BROKERS for k in range(3)] for n, name in enumerate(names)}
         self.targets = {
             name: tuple(BrokerId((b + 50) % BROKERS if k == 2 else b) for k, b in enumerate(self._held[name]))
-            for name in names[::step][: self.moving]
+            for name in names[::step][:moving]
         }
-        self._moved_topics = {name.topic for name in self.targets}
-        self._metadata = {
-            True: self._encoded_metadata([f"topic-{n:04d}" for n in range(TOPICS)]),
-            False: self._encoded_metadata(sorted(self._moved_topics)),
-        }
-        self._running = self._encoded_moves()
-        self._sizes: dict[BrokerId, bytes] = {}
-        self._offsets: dict[BrokerId, bytes] = {}
+        before = {n: PartitionReplicas(replicas=tuple(map(BrokerId, self._held[n]))) for n in self.targets}
+        planned = moves(Plan(targets=self.targets), before)
+        self._lists: dict[str, dict[str, str]] = {key: {} for key in THROTTLE_LISTS}
+        for setting, listed in list_entries(planned).items():
+            self._lists[setting.key][setting.name] = ",".join(listed)
+        self._running = dict(self.targets)
+        self._grown = 0
+        self._manager: Any = SimpleNamespace(cluster=ClusterMetadata(bootstrap_servers="broker"))
+        self.wide = False
+        self.encoding = 0.0
 
-    @property
-    def controller(self) -> BrokerId:
-        return BrokerId(0)
+    def go_on(self) -> None:
+        """Let every log grow, and every thousandth move end, each in another topic."""
+        self._grown += 1
+        for name in list(self._running)[:: max(1, len(self._running) // max(1, len(self.targets) // 1_000))]:
+            self._held[name] = list(self._running.pop(name))
 
-    def brokers(self) -> dict[BrokerId, LiveBroker]:
-        return {
-            BrokerId(b): LiveBroker(id=BrokerId(b), host="broker", port=9092, rack=f"rack-{b % 3}")
-            for b in range(BROKERS)
-        }
-
-    def metadata(self, topics: list[str] | None, *_: object) -> Any:
-        every = topics is None
-        self.wide |= every
-        return MetadataResponse.decode(self._metadata[every], version=9)
-
-    def ask(self, *_: object) -> Any:
-        return ListPartitionReassignmentsResponse.decode(self._running, version=0)
+    def ask(self, request: Any, *_: object) -> Any:
+        return self._answered(request)
 
     def ask_each(self, requests: Mapping[BrokerId, Any], *_: object) -> dict[BrokerId, Any]:
-        found = {}
-        for broker, request in requests.items():
-            sizes = type(request).__name__.startswith("DescribeLogDirs")
-            kept = self._sizes if sizes else self._offsets
-            if broker not in kept:
-                kept[broker] = (self._encoded_sizes if sizes else self._encoded_offsets)(request)
-            request.API_VERSION = 2 if sizes else 5
-            request.with_header()
-            request.encode(header=True, framed=True)
-            found[broker] = request.header.get_response_class().decode(io.BytesIO(kept[broker]))
-        return found
+        return {broker: self._answered(request) for broker, request in requests.items()}
+
+    def _answered(self, request: Any) -> Any:
+        """Return the decoded answer, after the steps of kafka-python."""
+        began = time.process_time()
+        version, data = self._encoded(request)
+        self.encoding += time.process_time() - began
+        request.API_VERSION = version
+        request.with_header()
+        request.encode(header=True, framed=True)
+        return request.header.get_response_class().decode(io.BytesIO(data))
+
+    def _encoded(self, request: Any) -> tuple[int, bytes]:
+        """Return the version and the bytes of the answer."""
+        match request:
+            case PartitionStatesRequest():
+                self.wide |= request.topics is None
+                every = [f"topic-{n:04d}" for n in range(TOPICS)]
+                return 13, self._encoded_metadata(
+                    every if request.topics is None else [topic.name for topic in request.topics]
+                )
+            case RunningMovesRequest():
+                return 0, self._encoded_moves()
+            case LogSizesRequest():
+                return 4, self._encoded_sizes(request.partitions)
+            case ListOffsetsRequest():
+                return 5, self._encoded_offsets(request.partitions)
+            case _:
+                return 4, self._encoded_configs(request)
 
     def _replicas(self, name: TopicPartition) -> list[int]:
         held = self._held[name]
-        return [*held, *(b for b in self.targets.get(name, ()) if b not in held)]
+        return [*held, *(b for b in self._running.get(name, ()) if b not in held)]
+
+    def _encoded_configs(self, request: Any) -> bytes:
+        result = DescribeConfigsResponse.DescribeConfigsResult
+        entry = result.DescribeConfigsResourceResult
+        fixed = {"read_only": False, "is_sensitive": False, "synonyms": [], "config_type": 0, "documentation": None}
+        results = [
+            result(
+                error_code=0,
+                error_message=None,
+                resource_type=one.resource_type,
+                resource_name=one.resource_name,
+                configs=[
+                    entry(
+                        name=key,
+                        value=self._lists[key].get(one.resource_name, "") if key in self._lists else _RATE,
+                        config_source=_OWN[one.resource_type],
+                        **fixed,
+                    )
+                    for key in one.configuration_keys
+                ],
+            )
+            for one in request.resources
+        ]
+        return bytes(DescribeConfigsResponse(throttle_time_ms=0, results=results).encode(version=4))
 
     def _encoded_metadata(self, topics: list[str]) -> bytes:
         topic, broker = MetadataResponse.MetadataResponseTopic, MetadataResponse.MetadataResponseBroker
@@ -143,6 +181,7 @@ class _EncodedCluster:
             topic(
                 error_code=0,
                 name=name,
+                topic_id=UUID(int=int(name[-4:]) + 1),
                 is_internal=False,
                 partitions=[
                     partition(
@@ -163,13 +202,13 @@ class _EncodedCluster:
         answer = MetadataResponse(
             throttle_time_ms=0, brokers=nodes, cluster_id="bench", controller_id=0, topics=described
         )
-        return bytes(answer.encode(version=9))
+        return bytes(answer.encode(version=13))
 
     def _encoded_moves(self) -> bytes:
         topic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
         partition = topic.OngoingPartitionReassignment
         topics: defaultdict[str, list[Any]] = defaultdict(list)
-        for name, target in self.targets.items():
+        for name, target in self._running.items():
             held = self._held[name]
             topics[name.topic].append(
                 partition(
@@ -187,39 +226,45 @@ class _EncodedCluster:
         )
         return bytes(answer.encode(version=0))
 
-    @staticmethod
-    def _encoded_sizes(request: Any) -> bytes:
+    def _encoded_sizes(self, asked: Mapping[str, Sequence[int]]) -> bytes:
         result = DescribeLogDirsResponse.DescribeLogDirsResult
         topic = result.DescribeLogDirsTopic
         partition = topic.DescribeLogDirsPartition
         topics = [
             topic(
-                name=one.topic,
+                name=name,
                 partitions=[
-                    partition(partition_index=p, partition_size=10**9, offset_lag=0, is_future_key=False)
-                    for p in one.partitions
+                    partition(
+                        partition_index=p,
+                        partition_size=10**9 + p + self._grown * 10**6,
+                        offset_lag=0,
+                        is_future_key=False,
+                    )
+                    for p in numbers
                 ],
             )
-            for one in request.topics
+            for name, numbers in asked.items()
         ]
         answer = DescribeLogDirsResponse(
-            throttle_time_ms=0, results=[result(error_code=0, log_dir="/data", topics=topics)]
+            throttle_time_ms=0,
+            error_code=0,
+            results=[result(error_code=0, log_dir="/data", topics=topics, total_bytes=10**13, usable_bytes=10**13)],
         )
-        return bytes(answer.encode(version=2))
+        return bytes(answer.encode(version=4))
 
-    @staticmethod
-    def _encoded_offsets(request: Any) -> bytes:
+    def _encoded_offsets(self, asked: Mapping[str, Sequence[int]]) -> bytes:
         topic = ListOffsetsResponse.ListOffsetsTopicResponse
         partition = topic.ListOffsetsPartitionResponse
+        offset = 10**6 + self._grown * 10**3
         topics = [
             topic(
                 name=name,
                 partitions=[
-                    partition(partition_index=p, error_code=0, timestamp=-1, offset=10**6, leader_epoch=1)
+                    partition(partition_index=p, error_code=0, timestamp=-1, offset=offset + p, leader_epoch=1)
                     for p in numbers
                 ],
             )
-            for name, numbers in request.partitions.items()
+            for name, numbers in asked.items()
         ]
         return bytes(ListOffsetsResponse(throttle_time_ms=0, topics=topics).encode(version=5))
 

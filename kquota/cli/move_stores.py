@@ -209,10 +209,10 @@ def running(
             cluster, runs = stack.enter_context(moves(at, None))
             yield cluster.snapshot(()).running, runs.unfinished
         else:
-            from kquota.stores.admin.running import in_motion, moving
+            from kquota.stores.admin.running import moving
 
             opened = stack.enter_context(world.wire(at))
-            yield in_motion(moving(opened)), lambda: _recorded(stack, at, opened, root, None).unfinished()
+            yield moving(opened), lambda: _recorded(stack, at, opened, root, None).unfinished()
 
 
 def _journals(root: Path, cluster_id: str) -> RecordedRuns:

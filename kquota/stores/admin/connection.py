@@ -17,6 +17,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.stores.admin import bootstrap as start
 from kquota.stores.admin.client import CLOSED, Loop, Throttled, unheard
+from kquota.stores.admin.partition_states import PartitionStates, PartitionStatesRequest
 from kquota.stores.login import listening
 from kquota.stores.login.arguments import OF_A_PROGRAM, ArgumentNames
 from kquota.stores.login.listening import must_listen
@@ -161,6 +162,15 @@ class Wire:
             MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=1), broker, seconds
         )
         self._manager.cluster.update_metadata(answer)
+        return answer
+
+    def partition_states(self, request: PartitionStatesRequest) -> PartitionStates:
+        """Return the partitions of the topics in the request. Also updates `brokers` and `controller`.
+
+        Raises the same errors as `ask`.
+        """
+        answer: PartitionStates = self.ask(request)
+        self._manager.cluster.update_metadata(answer.cluster)
         return answer
 
     def ask(self, request: Any, broker: BrokerId | None = None, seconds: float | None = None) -> Any:

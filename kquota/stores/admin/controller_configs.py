@@ -13,7 +13,7 @@ from kquota.stores.admin.configs import WireConfigs
 from kquota.stores.admin.connection import was_sent
 from kquota.stores.admin.controllers import ControllerWire
 from kquota.stores.admin.requests import Operation, alter_request, by_resource, on_the_wire
-from kquota.stores.admin.running import NOT_CONTROLLER, everything, in_motion, listed
+from kquota.stores.admin.running import NOT_CONTROLLER, RunningMovesRequest, by_topic, listed
 from kquota.terms import BrokerId, TopicPartition
 
 
@@ -49,7 +49,7 @@ class ControllerConfigs(WireConfigs):
 
     def running(self) -> dict[TopicPartition, PartitionReplicas]:
         """Return the running reassignments, as the active controller lists them."""
-        return in_motion(listed(self._wire.ask_active(everything(), lambda answer: answer.error_code)))
+        return listed(by_topic(self._wire.ask_active(RunningMovesRequest(), lambda answer: answer.error_code)))
 
     def altered(self, operations: Mapping[Resource, Mapping[str, Operation]]) -> dict[Resource, Any | KquotaError]:
         """Write through the active controller, and return its answer or the error for each resource."""

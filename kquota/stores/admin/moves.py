@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Collection, Mapping
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 from kafka.protocol.admin.topics import AlterPartitionReassignmentsRequest
 
 from kquota.errors import Refused, Unknown, Unreachable
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.port import Snapshot
-from kquota.stores.admin.connection import kafka_error
-from kquota.stores.admin.running import TIMEOUT_MS, ask_controller, in_motion, moving
+from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.controller_configs import ControllerConfigs
+from kquota.stores.admin.partition_states import PartitionStatesRequest, TopicStates, topic_states
+from kquota.stores.admin.running import (
+    TIMEOUT_MS,
+    RunningTopic,
+    ask_controller,
+    listed,
+    moves_by_topic,
+    moving,
+    moving_topics,
+)
 from kquota.stores.admin.settings import WireSettings
-from kquota.stores.state.topic_id import printed
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import TopicPartition
 
 _METADATA_FETCH_SECONDS: Final = 0.5
 """The seconds for which a broker's fetch of the metadata log waits for new records (KRaft)."""
@@ -26,27 +36,50 @@ _Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
 
 
 class WireMoves(WireSettings):
-    """Moves of replicas, through the brokers of the cluster. Implements `MoveCluster` and `Configs`."""
+    """Moves of replicas, through the brokers of the cluster. Implements `MoveCluster` and `Configs`.
+
+    It keeps the topics of the last snapshot, so that the next snapshot decodes only the topics that have changed.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        must_hold: Callable[[], None] = lambda: None,
+        controllers: Callable[[], ControllerConfigs] | None = None,
+    ) -> None:
+        """The arguments are the same as for WireSettings."""
+        super().__init__(wire, must_hold, controllers)
+        self._moving = moving_topics()
+        self._states = topic_states()
+        self._joined: dict[str, _JoinedTopic] = {}
 
     @property
     def stale_seconds(self) -> float:
         return _METADATA_FETCH_SECONDS
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
-        running = moving(self._wire)
-        answer = self._wire.metadata(None if topics is None else sorted(topics))
-        partitions = {}
-        for topic in answer.topics:
+        running = moves_by_topic(self._wire, self._moving)
+        answer = self._wire.partition_states(PartitionStatesRequest(topics, self._states))
+        partitions: dict[TopicPartition, PartitionReplicas] = {}
+        joined: dict[str, _JoinedTopic] = {}
+        for topic in sorted(answer.topics, key=attrgetter("name")):
             if topic.error_code and topic.error_code not in _NO_SUCH_TOPIC:
                 raise Refused(f"topic {topic.name}: the broker answered {kafka_error(topic.error_code, None)}")
-            for state in topic.partitions or ():
-                name = TopicPartition(topic.name, state.partition_index)
-                partitions[name] = _partition(state, running.get(name))
+            moves = running.get(topic.name)
+            if moves is None:
+                partitions |= topic.partitions
+                continue
+            both = self._joined.get(topic.name)
+            if both is None or both.topic is not topic or both.moves is not moves:
+                both = _JoinedTopic(topic, moves, _joined(topic.partitions, moves.partitions))
+            joined[topic.name] = both
+            partitions |= both.partitions
+        self._joined = joined
         return Snapshot(
             racks={broker.id: broker.rack for broker in self._wire.brokers().values()},
-            partitions=dict(sorted(partitions.items())),
-            running=in_motion(running),
-            topic_ids={t.name: known for t in answer.topics if not t.error_code and (known := printed(t.topic_id))},
+            partitions=partitions,
+            running=listed(running),
+            topic_ids={topic.name: topic.id for topic in answer.topics if not topic.error_code and topic.id},
         )
 
     @property
@@ -95,31 +128,37 @@ class WireMoves(WireSettings):
         }
 
 
-def _partition(state: Any, move: Any | None) -> PartitionReplicas:
-    """Return a partition from the metadata, with the replicas of its running move.
+class _JoinedTopic(NamedTuple):
+    """A topic from the metadata, its moves from the controller, and the partitions with the values of both."""
+
+    topic: TopicStates
+    moves: RunningTopic
+    partitions: Mapping[TopicPartition, PartitionReplicas]
+
+
+def _joined(
+    described: Mapping[TopicPartition, PartitionReplicas], moves: Mapping[TopicPartition, PartitionReplicas]
+) -> dict[TopicPartition, PartitionReplicas]:
+    """Return the partitions from the metadata, with the replicas of their running moves.
 
     The moves are read before the metadata, so a move that ended in between still counts as running.
     """
-    leader = BrokerId(state.leader_id) if state.leader_id >= 0 else None
-    if move is None:
-        # Converting the ids to BrokerId would be too slow for a large cluster, which has 100,000 partitions.
-        return PartitionReplicas(replicas=tuple(state.replica_nodes), leader=leader, isr=tuple(state.isr_nodes))
-    return PartitionReplicas(
-        replicas=tuple(move.replicas),
-        adding=tuple(move.adding_replicas),
-        removing=tuple(move.removing_replicas),
-        leader=leader,
-        isr=tuple(state.isr_nodes),
-    )
+    return {
+        name: now
+        if (move := moves.get(name)) is None
+        else PartitionReplicas(
+            replicas=move.replicas, adding=move.adding, removing=move.removing, leader=now.leader, isr=now.isr
+        )
+        for name, now in described.items()
+    }
 
 
-def _would_keep(move: Any, target: Replicas) -> bool:
+def _would_keep(move: PartitionReplicas, target: Replicas) -> bool:
     """Return True if the controller would keep the adding or removing replicas of the running move, because `target`
     adds or removes none.
     """
-    before = set(move.replicas) - set(move.adding_replicas)
-    adds, removes = set(target) - before, set(move.replicas) - set(target)
-    return bool((move.adding_replicas and not adds) or (move.removing_replicas and not removes))
+    adds, removes = set(target) - set(move.before), set(move.replicas) - set(target)
+    return bool((move.adding and not adds) or (move.removing and not removes))
 
 
 def _words(state: Any) -> str:

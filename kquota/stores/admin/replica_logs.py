@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
-from typing import Any, Final
-
-from kafka.protocol.admin.cluster import DescribeLogDirsRequest
+from collections.abc import Collection
+from typing import Final
 
 from kquota.errors import KquotaError
 from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.log_sizes import LogDirSizes, LogSizesRequest
 from kquota.stores.admin.offsets import DEBUGGING_REPLICA, LATEST, ListOffsetsRequest, Offsets
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 from kquota.watch.reading import DirSpace, ReplicaLog, ReplicaLogs
 
 _SECONDS: Final = 8.0
 """The seconds after which a broker counts as silent. The time is short, so that a watch soon reports the broker."""
-_DirsTopic = DescribeLogDirsRequest.DescribableLogDirTopic
 
 
 class WireReplicaLogs:
@@ -26,7 +24,7 @@ class WireReplicaLogs:
         self._wire = wire
 
     def read(self, replicas: Collection[ReplicaId], ends: Collection[ReplicaId]) -> ReplicaLogs:
-        sizes = self._wire.ask_each({b: _describe(those) for b, those in _by_broker(replicas).items()}, _SECONDS)
+        sizes = self._wire.ask_each({b: LogSizesRequest(those) for b, those in _by_broker(replicas).items()}, _SECONDS)
         silent = {broker: str(answer) for broker, answer in sizes.items() if isinstance(answer, KquotaError)}
         asked = {
             b: ListOffsetsRequest(those, LATEST, DEBUGGING_REPLICA)
@@ -48,15 +46,13 @@ class WireReplicaLogs:
                 continue
             of_broker: Offsets = found_ends.get(broker, {})
             for found in answer.results:
-                path = str(found.log_dir)
+                path = found.path
                 dirs[broker, path] = _space(found)
-                for topic in found.topics:
-                    of_topic = of_broker.get(topic.name, {})
-                    for state in topic.partitions:
-                        number = state.partition_index
-                        into = futures if state.is_future_key else logs
-                        replica = TopicPartition(topic.name, number), broker
-                        into[replica] = ReplicaLog(state.partition_size, of_topic.get(number), path)
+                for topic, entries in found.topics:
+                    end = of_broker.get(topic, {}).get
+                    for number, size, _, future in entries:
+                        into = futures if future else logs
+                        into[TopicPartition(topic, number), broker] = ReplicaLog(size, end(number), path)
         return ReplicaLogs(logs=logs, futures=futures, dirs=dirs, silent=silent)
 
 
@@ -71,11 +67,7 @@ def _by_broker(replicas: Collection[ReplicaId]) -> dict[BrokerId, dict[str, list
     return {broker: dict(topics) for broker, topics in sorted(found.items())}
 
 
-def _describe(topics: Mapping[str, list[int]]) -> Any:
-    return DescribeLogDirsRequest(topics=[_DirsTopic(topic=topic, partitions=those) for topic, those in topics.items()])
-
-
-def _space(found: Any) -> DirSpace:
-    usable = found.usable_bytes
+def _space(found: LogDirSizes) -> DirSpace:
+    usable = found.usable
     error = kafka_error(found.error_code, None) if found.error_code else None
     return DirSpace(None if usable is None or usable < 0 else usable, error)

@@ -2,53 +2,94 @@
 
 from __future__ import annotations
 
+import struct
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
-from kafka.protocol.admin.topics import ListPartitionReassignmentsRequest
+from kafka.protocol.admin.topics import ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
 
 from kquota.errors import Refused, Unreachable
 from kquota.reassign.moves import PartitionReplicas
 from kquota.stores.admin.connection import CONNECT_SECONDS, Wire, kafka_error, was_sent
-from kquota.terms import BrokerId, TopicPartition
+from kquota.stores.admin.topic_cache import TopicCache
+from kquota.stores.admin.wire_format import FLEXIBLE, INT32, OwnAnswer, after_tags, broker_ids, compact, optional_text
+from kquota.terms import TopicPartition
 
 NOT_CONTROLLER: Final = 41
 TIMEOUT_MS: Final = 30_000
 _LIST_SECONDS: Final = 8.0
 _POLL_SECONDS: Final = 0.1
+_HEAD: Final = struct.Struct(">ih")
+"""The first fields of the answer: throttle time in ms, error code."""
 
 
-def moving(wire: Wire) -> dict[TopicPartition, Any]:
-    """Return the controller's entry for each moving partition. Raises Unreachable, and Refused after an error."""
-    return listed(ask_controller(wire, everything(), _LIST_SECONDS))
+class RunningTopic(NamedTuple):
+    """The moving partitions of one topic, sorted. They have no leader and no in-sync replicas."""
+
+    name: str
+    partitions: Mapping[TopicPartition, PartitionReplicas]
 
 
-def everything() -> Any:
-    """Return the request for all running reassignments."""
-    return ListPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningMoves:
+    """An answer of the controller: the moving partitions, or an error code and its message.
+
+    `throttle_time_ms` has the same meaning as in KIP-219.
+    """
+
+    throttle_time_ms: int
+    error_code: int
+    error_message: str | None
+    topics: Sequence[RunningTopic]
 
 
-def listed(answer: Any) -> dict[TopicPartition, Any]:
-    """Return the entry of each partition in an answer. Raises Refused after an error."""
+class RunningMovesRequest(OwnAnswer, ListPartitionReassignmentsRequest, init=False):  # type: ignore[misc,call-arg]
+    """A request for all running reassignments. Its answer is `RunningMoves`."""
+
+    RESPONSE = ListPartitionReassignmentsResponse
+
+    def __init__(self, cache: TopicCache[RunningTopic] | None = None) -> None:
+        super().__init__(timeout_ms=TIMEOUT_MS, topics=None)
+        self._cache = moving_topics() if cache is None else cache
+
+    def decoded(self, data: bytes) -> RunningMoves:
+        throttled, error = _HEAD.unpack_from(data)
+        message, at = optional_text(data, _HEAD.size)
+        topics = self._cache.read(data, at, self.API_VERSION, complete=True)
+        return RunningMoves(throttle_time_ms=throttled, error_code=error, error_message=message, topics=topics)
+
+
+def moving_topics() -> TopicCache[RunningTopic]:
+    """Return an empty cache for the answers to `RunningMovesRequest`."""
+    return TopicCache(_topic, name_at=0)
+
+
+def moving(wire: Wire) -> dict[TopicPartition, PartitionReplicas]:
+    """Return the moving partitions, sorted. Raises Unreachable, and Refused after an error."""
+    return listed(moves_by_topic(wire, moving_topics()))
+
+
+def moves_by_topic(wire: Wire, cache: TopicCache[RunningTopic]) -> dict[str, RunningTopic]:
+    """Return the topics with moving partitions, sorted. Raises Unreachable, and Refused after an error."""
+    return by_topic(ask_controller(wire, RunningMovesRequest(cache), _LIST_SECONDS))
+
+
+def by_topic(answer: RunningMoves) -> dict[str, RunningTopic]:
+    """Return the topics of an answer, sorted. Raises Refused after an error."""
     if answer.error_code:
         words = kafka_error(answer.error_code, answer.error_message)
         raise Refused(f"listing the running reassignments: the broker answered {words}")
-    return {
-        TopicPartition(topic.name, state.partition_index): state
-        for topic in answer.topics
-        for state in topic.partitions
-    }
+    return {topic.name: topic for topic in sorted(answer.topics, key=attrgetter("name"))}
 
 
-def in_motion(entries: Mapping[TopicPartition, Any]) -> dict[TopicPartition, PartitionReplicas]:
-    """Return the replicas of the controller's entries, which have no leader and no in-sync replicas."""
-    found = {}
-    for name, entry in sorted(entries.items()):
-        replicas, adding, removing = (
-            tuple(map(BrokerId, ids)) for ids in (entry.replicas, entry.adding_replicas, entry.removing_replicas)
-        )
-        found[name] = PartitionReplicas(replicas=replicas, adding=adding, removing=removing)
+def listed(topics: Mapping[str, RunningTopic]) -> dict[TopicPartition, PartitionReplicas]:
+    """Return the moving partitions of all topics, in the order of the topics."""
+    found: dict[TopicPartition, PartitionReplicas] = {}
+    for topic in topics.values():
+        found |= topic.partitions
     return found
 
 
@@ -79,3 +120,18 @@ def ask_controller(
 
 def _is_moved(answer: Any) -> bool:
     return bool(answer.error_code == NOT_CONTROLLER)
+
+
+def _topic(data: bytes, at: int, _version: int) -> tuple[RunningTopic, int]:
+    """Return the topic at this position, and the position after it."""
+    name, at = FLEXIBLE.read_text(data, at)
+    count, at = compact(data, at)
+    found = {}
+    for _ in range(count):
+        (number,) = INT32.unpack_from(data, at)
+        replicas, at = broker_ids(data, at + INT32.size)
+        adding, at = broker_ids(data, at)
+        removing, at = broker_ids(data, at)
+        at = after_tags(data, at)
+        found[TopicPartition(name, number)] = PartitionReplicas(replicas=replicas, adding=adding, removing=removing)
+    return RunningTopic(name, dict(sorted(found.items()))), after_tags(data, at)

@@ -15,6 +15,7 @@ from kafka.protocol.admin.topics import (
 from kquota.errors import Refused
 from kquota.mutation.port import BatchResult, Failure
 from kquota.mutation.topic import Assignment, Creation, Deletion, Growth, Mutation, Partition, Topic
+from kquota.reassign.moves import PartitionReplicas
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.controllers import must_be_active
 from kquota.stores.admin.running import NOT_CONTROLLER, ask_controller, moving
@@ -73,7 +74,7 @@ class WireTopics:
             parts.setdefault(topic.name, []).append(topic)
         return tuple(_topic(parts[name], moving) for name in sorted(parts))
 
-    def _moving(self) -> Mapping[TopicPartition, Any]:
+    def _moving(self) -> Mapping[TopicPartition, PartitionReplicas]:
         try:
             return moving(self._wire)
         except Refused:
@@ -155,7 +156,7 @@ def failure(result: Any) -> Failure | None:
     return Failure(code=result.error_code, reason=kafka_error(result.error_code, message))
 
 
-def _topic(parts: Sequence[Any], moving: Mapping[TopicPartition, Any]) -> Topic:
+def _topic(parts: Sequence[Any], moving: Mapping[TopicPartition, PartitionReplicas]) -> Topic:
     partitions = (
         partition_state(one, moving.get(TopicPartition(part.name, one.partition_index)))
         for part in parts
@@ -169,7 +170,7 @@ def _topic(parts: Sequence[Any], moving: Mapping[TopicPartition, Any]) -> Topic:
     )
 
 
-def partition_state(partition: Any, move: Any | None) -> Partition:
+def partition_state(partition: Any, move: PartitionReplicas | None) -> Partition:
     """Return a partition from its metadata, and from the controller's entry if it is moving."""
     return Partition(
         number=partition.partition_index,
@@ -180,8 +181,8 @@ def partition_state(partition: Any, move: Any | None) -> Partition:
         if hasattr(partition, "eligible_leader_replicas")
         else None,
         last_known_elr=_brokers(partition.last_known_elr or ()) if hasattr(partition, "last_known_elr") else None,
-        adding=_brokers(move.adding_replicas if move else ()),
-        removing=_brokers(move.removing_replicas if move else ()),
+        adding=_brokers(move.adding if move else ()),
+        removing=_brokers(move.removing if move else ()),
     )
 
 
