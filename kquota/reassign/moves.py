@@ -38,12 +38,12 @@ class PartitionReplicas:
     @property
     def before(self) -> Replicas:
         """The replicas before the running move, or the current replicas without a move."""
-        return tuple(b for b in self.replicas if b not in self.adding) if self.adding else self.replicas
+        return tuple([b for b in self.replicas if b not in self.adding]) if self.adding else self.replicas
 
     @property
     def target(self) -> Replicas:
         """The replicas after the running move, or the current replicas without a move."""
-        return tuple(b for b in self.replicas if b not in self.removing) if self.removing else self.replicas
+        return tuple([b for b in self.replicas if b not in self.removing]) if self.removing else self.replicas
 
 
 class Move(NamedTuple):

@@ -191,42 +191,41 @@ class _Totals:
         last: dict[ReplicaId, CopyReading] = {}
         previous: TopicPartition | None = None
         for copy in found:
-            old = self._last.get(copy.replica)
-            if copy.done and old is None:
+            move, replica, leader, copied, left, _, _, done, _, _ = copy
+            old = self._last.get(replica)
+            if done and old is None:
                 continue
-            if copy.copied is None:
-                if old is not None and not copy.done:
-                    last[copy.replica] = old
+            if copied is None:
+                if old is not None and not done:
+                    last[replica] = old
                 continue
-            if not copy.done:
-                last[copy.replica] = copy
-            self.arrival.setdefault(copy.move, self._reading.at)
+            if not done:
+                last[replica] = copy
+            if move not in self.arrival:
+                self.arrival[move] = self._reading.at
             if old is None or old.copied is None:
                 continue
-            self._add_copy(copy, copy.copied - old.copied, old)
-            if copy.partition != previous:
+            came = max(0, copied - old.copied)
+            link = WatchedLink(move, leader, replica[1])
+            if came:
+                self._arrived[link] += came
+                self.arrival[move] = self._reading.at
+            if left is not None and old.left is not None:
+                self._written[link] += came - old.left + left
+            if replica[0] != previous:
                 self._add_followers(copy, old)
-            previous = copy.partition
+            previous = replica[0]
         return last
-
-    def _add_copy(self, copy: CopyReading, more: int, old: CopyReading) -> None:
-        link = WatchedLink(copy.move, copy.leader, copy.replica[1])
-        came = max(0, more)
-        if came:
-            self._arrived[link] += came
-            self.arrival[copy.move] = self._reading.at
-        if copy.left is not None and old.left is not None:
-            self._written[link] += came - old.left + copy.left
 
     def _add_followers(self, copy: CopyReading, old: CopyReading) -> None:
         """Add the bytes that in-sync followers fetched from the leader of a throttled partition."""
         leader, before, now = copy.leader, old.source, copy.source
         if leader is None or leader != old.leader or before is None or now is None or now <= before:
             return
-        name = copy.partition
+        name = copy.replica[0]
         if (name, leader) in self._reading.throttle.leaders:
             isr = self._reading.snapshot.partitions[name].isr
-            self._followed[leader] += (now - before) * sum(broker != leader for broker in isr)
+            self._followed[leader] += (now - before) * (len(isr) - isr.count(leader))
 
     def sample(self, lag: Mapping[BrokerId, int | None]) -> WatchSample:
         """Return the totals so far as one sample."""

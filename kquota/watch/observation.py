@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+import gc
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -15,12 +17,9 @@ from kquota.reassign.port import Clock, MoveCluster, Runs, Snapshot
 from kquota.reassign.run import Purpose, Run, covers
 from kquota.settings.rates import bytes_per_second
 from kquota.settings.resource import Setting
-from kquota.settings.throttled_lists import entries, replica
 from kquota.terms import (
-    EVERY_REPLICA,
     FOLLOWER_RATE,
     LEADER_RATE,
-    LEADER_REPLICAS,
     REPLICATION_RATES,
     THROTTLE_LISTS,
     BrokerId,
@@ -32,12 +31,13 @@ from kquota.watch.history import WatchHistory, after, begin
 from kquota.watch.port import LogReader
 from kquota.watch.reading import BrokerRates, ReplicaLogs, ThrottleReading, WatchedMove, WatchReading
 from kquota.watch.symptom import Symptom
+from kquota.watch.throttled import ThrottledReplicas
 from kquota.watch.view import WatchedMoveView, WatchView, seen
 
 _WIDE_SECONDS: Final = 30.0
 """The seconds between wide readings, which cover every topic and read the throttled replica lists again. The other
-readings cover only the topics that move or have replicas out of sync. They read the lists only if the set of moving
-partitions has changed.
+readings cover only the topics that move or have replicas out of sync. They read only the lists of topics whose set of
+moving partitions has changed.
 """
 
 
@@ -79,8 +79,7 @@ class MoveWatch:
         self._moves: list[WatchedMove] = []
         self._history: WatchHistory | None = None
         self._wide_at: float | None = None
-        self._lists: Mapping[Setting, str | None] = {}
-        self._listed: tuple[frozenset[ReplicaId], frozenset[ReplicaId]] | None = None
+        self._throttled = ThrottledReplicas()
         self._uneven: frozenset[str] = frozenset()
         self._running: Set[TopicPartition] = frozenset()
         self._began = ports.clock.now()
@@ -127,28 +126,37 @@ class MoveWatch:
             )
 
     def _look(self, *, every_topic: bool = True) -> Observed:
+        with without_collections():
+            return self._read(every_topic=every_topic)
+
+    def _read(self, *, every_topic: bool) -> Observed:
         now = self._ports.clock.monotonic()
         wide = self._wide_at is None or now - self._wide_at >= _WIDE_SECONDS
-        topics = None if wide and every_topic else sorted(self._topics | self._uneven)
-        snapshot = self._ports.cluster.snapshot(topics)
+        known = None if wide and every_topic else self._topics
+        snapshot = self._ports.cluster.snapshot(None if known is None else sorted(known | self._uneven))
         if wide:
             self._refresh()
             self._wide_at = now
-        known = self._topics
-        self._add_moves_of_others(snapshot, wide=wide)
-        if wide:
             self._uneven = _uneven(snapshot)
-        if wide or snapshot.running.keys() != self._running:
-            # A run throttles partitions wave by wave, so its lists change with the moves.
-            self._running = snapshot.running.keys()
-            self._listed = None
-            self._lists = self._ports.cluster.values(
-                [Setting.of_topic(t, key) for t in sorted(self._topics | self._uneven) for key in THROTTLE_LISTS]
-            )
-        if not wide and self._topics != known:
+        grown = self._add_moves_of_others(snapshot, wide=wide)
+        topics = self._topics if wide or grown or known is None else known
+        self._read_lists(topics | self._uneven, snapshot, wide=wide)
+        if not wide and topics != known:
             # The next reading is wide, because the partitions and lists of the new topics have not been read yet.
             self._wide_at = None
         return self._observed(snapshot)
+
+    def _read_lists(self, topics: frozenset[str], snapshot: Snapshot, *, wide: bool) -> None:
+        """Read the throttled replica lists of these topics, or only of those whose moves have changed, because a run
+        throttles partitions wave by wave.
+        """
+        running = snapshot.running.keys()
+        if not wide:
+            topics &= {name.topic for name in running ^ self._running}
+        settings = [Setting.of_topic(topic, key) for topic in sorted(topics) for key in THROTTLE_LISTS]
+        if settings or wide:
+            self._throttled.update(self._ports.cluster.values(settings), snapshot, complete=wide)
+        self._running = running
 
     def _observed(self, snapshot: Snapshot) -> Observed:
         logs = self._logs(snapshot)
@@ -204,21 +212,23 @@ class MoveWatch:
             return replace(self._moves[0], open=False)
         return move
 
-    def _add_moves_of_others(self, snapshot: Snapshot, *, wide: bool) -> None:
+    def _add_moves_of_others(self, snapshot: Snapshot, *, wide: bool) -> bool:
+        """Return True if the watched moves may have changed."""
         if self._plan is not None or self._run is not None:
-            return
+            return False
         watched = [move.targets for move in self._moves]
         if not wide and all(any(name in targets for targets in watched) for name in snapshot.running):
-            return
+            return False
         ours = {name for move in self._moves if move.run is not None for name in move.targets}
         targets = {name: now.target for name, now in snapshot.running.items() if name not in ours}
         for number, move in enumerate(self._moves):
             if move.run is None:
                 kept = {name: target for name, target in move.targets.items() if name not in ours}
                 self._moves[number] = replace(move, targets={**kept, **targets})
-                return
+                return True
         if targets:
             self._moves.append(WatchedMove(run=None, targets=targets))
+        return True
 
     def _logs(self, snapshot: Snapshot) -> ReplicaLogs | None:
         if self._ports.logs is None:
@@ -261,10 +271,21 @@ class MoveWatch:
             for broker in sorted(brokers)
             if Setting.of_broker(broker, LEADER_RATE) in stored
         }
-        if self._listed is None:
-            self._listed = _listed(self._lists, snapshot)
-        leaders, followers = self._listed
-        return ThrottleReading(rates=rates, leaders=leaders, followers=followers)
+        return ThrottleReading(rates=rates, leaders=self._throttled.leaders, followers=self._throttled.followers)
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Do not search for reference cycles. A reading of 100,000 moving partitions creates a million objects without any
+    cycles, and searching through them repeatedly would take a third of its CPU time.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def of_run(run: Run) -> WatchedMove:
@@ -291,20 +312,3 @@ def _ends(snapshot: Snapshot, name: TopicPartition) -> Iterable[BrokerId]:
 
 def _rate(text: str | None) -> int | None:
     return None if text is None else bytes_per_second(text)
-
-
-def _listed(
-    lists: Mapping[Setting, str | None], snapshot: Snapshot
-) -> tuple[frozenset[ReplicaId], frozenset[ReplicaId]]:
-    """Return the replicas that are throttled as leaders and as followers."""
-    sides: dict[bool, set[ReplicaId]] = {True: set(), False: set()}
-    for setting, text in lists.items():
-        found = entries(text)
-        side = sides[setting.key == LEADER_REPLICAS]
-        if EVERY_REPLICA in found:
-            side.update(
-                (n, b) for n, now in snapshot.partitions.items() if n.topic == setting.name for b in now.replicas
-            )
-        else:
-            side.update(named for entry in found if (named := replica(setting, entry)) is not None)
-    return frozenset(sides[True]), frozenset(sides[False])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -144,21 +144,26 @@ def copies(
     """
     partitions, running = reading.snapshot.partitions, reading.snapshot.running
     answering = answering_brokers(reading)
+    logs: Mapping[ReplicaId, ReplicaLog] = {} if reading.logs is None else reading.logs.logs
+    log = logs.get
     for number, move in enumerate(moves):
         for name, target in move.targets.items():
             now = partitions.get(name)
             if now is None:
                 continue
-            moving = name in running
+            moving, leader = name in running, now.leader
             done = not moving and now.replicas == target
+            source = None if leader is None else log((name, leader))
             for destination in _destinations(move, name, target, now, moving, done, known):
                 replica = name, destination
+                own = log(replica)
                 if done or destination in now.isr:
-                    log = None if reading.logs is None else reading.logs.logs.get(replica)
-                    size = None if log is None else log.size
-                    yield CopyReading(number, replica, now.leader, size, 0, 0, None, done, True, done or moving)
+                    size = None if own is None else own.size
+                    yield CopyReading(number, replica, leader, size, 0, 0, None, done, True, done or moving)
                 else:
-                    yield _copy(number, replica, now.leader, reading.logs, answering, moving)
+                    begun = own is not None if destination in answering else None
+                    copied, left, lag, size = _progress(own, source, begun)
+                    yield CopyReading(number, replica, leader, copied, left, lag, size, False, begun, moving)
 
 
 def answering_brokers(reading: WatchReading) -> frozenset[BrokerId]:
@@ -177,32 +182,25 @@ def _destinations(
     done: bool,
     known: Mapping[TopicPartition, Replicas],
 ) -> Iterable[BrokerId]:
-    sources = move.sources.get(name) or (now.before if moving else ())
+    sources = move.sources.get(name)
     if sources:
         return [broker for broker in target if broker not in sources]
+    if moving and len(now.adding) < len(now.replicas):
+        # These are the target replicas that are not in `now.before`, which is slower.
+        return [broker for broker in target if broker in now.adding or broker not in now.replicas]
     found = known.get(name, ())
     return found if found or done else [broker for broker in target if broker not in now.replicas]
 
 
-def _copy(
-    number: int,
-    replica: ReplicaId,
-    leader: BrokerId | None,
-    logs: ReplicaLogs | None,
-    answering: Collection[BrokerId],
-    submitted: bool,
-) -> CopyReading:
-    if logs is None:
-        return CopyReading(number, replica, leader, None, None, None, None, False, None, submitted)
-    own = logs.logs.get(replica)
-    source = None if leader is None else logs.logs.get((replica[0], leader))
-    begun = own is not None if replica[1] in answering else None
+def _progress(
+    own: ReplicaLog | None, source: ReplicaLog | None, begun: bool | None
+) -> tuple[int | None, int | None, int | None, int | None]:
+    """Return `copied`, `left`, `lag` and `source` of a copy that is not in sync, from its log and its leader's log."""
     copied = own.size if own is not None else 0 if begun is False else None
-    all_offsets = None if source is None else source.end
-    lag = all_offsets if begun is False else offsets_behind(own, source)
-    left = _left(copied, source, lag)
-    size = None if source is None else source.size
-    return CopyReading(number, replica, leader, copied, left, lag, size, False, begun, submitted)
+    if source is None:
+        return copied, None, None, None
+    lag = source.end if begun is False else offsets_behind(own, source)
+    return copied, _left(copied, source, lag), lag, source.size
 
 
 def offsets_behind(own: ReplicaLog | None, leader: ReplicaLog | None) -> int | None:
@@ -212,7 +210,7 @@ def offsets_behind(own: ReplicaLog | None, leader: ReplicaLog | None) -> int | N
     return max(0, leader.end - own.end)
 
 
-def _left(copied: int | None, leader: ReplicaLog | None, lag: int | None) -> int | None:
+def _left(copied: int | None, leader: ReplicaLog, lag: int | None) -> int | None:
     """Return the bytes that the copy lacks: the difference in log size, because a follower copies batches unchanged.
     None if the difference is unknown.
 
@@ -221,7 +219,7 @@ def _left(copied: int | None, leader: ReplicaLog | None, lag: int | None) -> int
     """
     if lag == 0:
         return 0
-    if copied is None or leader is None:
+    if copied is None:
         return None
     more = leader.size - copied
     if more > 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
@@ -50,7 +50,7 @@ class LogSizesRequest(OwnMessage, cluster.DescribeLogDirsRequest, init=False):  
     RESPONSE = cluster.DescribeLogDirsResponse
     FLEXIBLE = 2
 
-    def __init__(self, partitions: Mapping[str, Sequence[int]]) -> None:
+    def __init__(self, partitions: Mapping[str, Collection[int]]) -> None:
         super().__init__(max_version=_NEWEST)
         self.partitions = partitions
 

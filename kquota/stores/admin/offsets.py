@@ -7,7 +7,7 @@ for them. Here, one `struct` encodes or decodes a whole entry.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -52,7 +52,7 @@ class ListOffsetsRequest(OwnMessage, consumer.ListOffsetsRequest, init=False):  
     RESPONSE = consumer.ListOffsetsResponse
     FLEXIBLE = 6
 
-    def __init__(self, partitions: Mapping[str, Sequence[int]], timestamp: int, replica_id: int) -> None:
+    def __init__(self, partitions: Mapping[str, Collection[int]], timestamp: int, replica_id: int) -> None:
         oldest = _SINCE.get(timestamp)
         least, most = _PLAIN if oldest is None else (oldest, None)
         super().__init__(replica_id=replica_id, min_version=least, max_version=most)

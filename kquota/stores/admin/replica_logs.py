@@ -51,8 +51,8 @@ class WireReplicaLogs:
                 for topic, entries in found.topics:
                     end = of_broker.get(topic, {}).get
                     for number, size, _, future in entries:
-                        into = futures if future else logs
-                        into[TopicPartition(topic, number), broker] = ReplicaLog(size, end(number), path)
+                        replica = TopicPartition(topic, number), broker
+                        (futures if future else logs)[replica] = ReplicaLog(size, end(number), path)
         return ReplicaLogs(logs=logs, futures=futures, dirs=dirs, silent=silent)
 
 

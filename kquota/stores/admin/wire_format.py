@@ -111,7 +111,11 @@ def unsigned(value: int) -> bytes:
 
 def compact_length(length: int) -> bytes:
     """Return the length of a compact string or array: an unsigned varint of the length plus 1."""
-    return unsigned(length + 1)
+    return _SHORT[length] if length < len(_SHORT) else unsigned(length + 1)
+
+
+_SHORT: Final = [bytes([length + 1]) for length in range(0x7F)]
+"""The compact lengths of one byte, because most lengths are short."""
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
@@ -128,6 +132,8 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 def compact(data: bytes, at: int) -> tuple[int, int]:
     """Return the length of the compact string or array at this position, and the position after the length."""
+    if 0 < data[at] < 0x80:  # most lengths have one byte
+        return data[at] - 1, at + 1
     found, at = varint(data, at)
     if not found:
         raise ValueError("the answer has no value where a value is required")
@@ -169,15 +175,18 @@ class Layout(NamedTuple):
     end: bytes
     after: Callable[[bytes, int], int]
 
+    def read_text(self, data: bytes, at: int) -> tuple[str, int]:
+        """Return the text at this position, and the position after it."""
+        length, start = self.text_length(data, at)
+        at = start + length
+        if length < 0 or at > len(data):
+            raise ValueError("the answer is truncated")
+        return data[start:at].decode(), at
+
     def written_text(self, value: str) -> bytes:
         """Return the bytes of a text."""
         encoded = value.encode()
         return self.text(len(encoded)) + encoded
-
-    def read_text(self, data: bytes, at: int) -> tuple[str, int]:
-        """Return the text at this position, and the position after it."""
-        length, at = self.text_length(data, at)
-        return exactly(data, at, at + length).decode(), at + length
 
 
 PLAIN: Final = Layout(INT32.pack, INT16.pack, _plain_array, _plain_text, b"", lambda _, at: at)

@@ -1,0 +1,61 @@
+"""The throttled replicas of the watched topics. A list is parsed only if its text has changed, because it is long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kquota.reassign.port import Snapshot
+from kquota.settings.resource import Setting
+from kquota.settings.throttled_lists import entries
+from kquota.terms import (
+    EVERY_REPLICA,
+    FOLLOWER_REPLICAS,
+    LEADER_REPLICAS,
+    BrokerId,
+    ReplicaId,
+    TopicPartition,
+    listed_replica,
+)
+
+
+class ThrottledReplicas:
+    """The replicas that the lists name, as they were last read. A `*` means all replicas of its topic."""
+
+    def __init__(self) -> None:
+        self._lists: dict[Setting, tuple[str | None, frozenset[ReplicaId]]] = {}
+        self.leaders: frozenset[ReplicaId] = frozenset()
+        """The replicas that are throttled as leaders."""
+        self.followers: frozenset[ReplicaId] = frozenset()
+        """The replicas that are throttled as followers."""
+
+    def update(self, lists: Mapping[Setting, str | None], snapshot: Snapshot, *, complete: bool) -> None:
+        """Replace these lists, or all lists if they are complete."""
+        before = self._lists
+        self._lists = {} if complete else dict(before)
+        places: dict[str, tuple[int, BrokerId] | None] = {}
+        for setting, text in lists.items():
+            known = before.get(setting)
+            if known is None or known[0] != text or EVERY_REPLICA in (text or ""):
+                known = text, _named(setting.name, text, snapshot, places)
+            self._lists[setting] = known
+        if self._lists != before:
+            self.leaders, self.followers = self._of(LEADER_REPLICAS), self._of(FOLLOWER_REPLICAS)
+
+    def _of(self, key: str) -> frozenset[ReplicaId]:
+        return frozenset().union(*(named for setting, (_, named) in self._lists.items() if setting.key == key))
+
+
+def _named(
+    topic: str, text: str | None, snapshot: Snapshot, places: dict[str, tuple[int, BrokerId] | None]
+) -> frozenset[ReplicaId]:
+    """Return the replicas in one list. `places` has the entries of other lists, because many topics have the same."""
+    found = entries(text)
+    if EVERY_REPLICA in found:
+        return frozenset((n, b) for n, now in snapshot.partitions.items() if n.topic == topic for b in now.replicas)
+    replicas = []
+    for entry in found:
+        if entry not in places:
+            places[entry] = listed_replica(entry)
+        if (place := places[entry]) is not None:
+            replicas.append((TopicPartition(topic, place[0]), place[1]))
+    return frozenset(replicas)
