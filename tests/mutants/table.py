@@ -316,6 +316,14 @@ MUTANTS: Final = (
         unplayed=True,
     ),
     Mutant(
+        name="a topic that has changed is taken from the last answer",
+        file="stores/admin/topic_cache.py",
+        old="if same is None or not data.startswith(same[0], at):",
+        new="if same is None:",
+        tests=("tests/stores/admin/test_wire_format.py",),
+        unplayed=True,
+    ),
+    Mutant(
         name="the journal of a command that waits is not read again",
         file="stores/state/runs.py",
         old="if run_id in self._known and path.stat().st_size == self._known[run_id][1]:",

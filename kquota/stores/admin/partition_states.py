@@ -113,7 +113,7 @@ def _topic(data: bytes, at: int, version: int) -> tuple[TopicStates, int]:
         partitions[TopicPartition(name, number)] = PartitionReplicas(
             replicas=replicas,
             leader=BrokerId(leader) if leader >= 0 else None,
-            isr=replicas if in_sync == replicas else in_sync,  # one object for both saves memory
+            isr=in_sync,
         )
     found = TopicStates(name=name, error_code=error, id=topic_id, partitions=dict(sorted(partitions.items())))
     return found, after_tags(data, at + _OPERATIONS)

@@ -7,6 +7,7 @@ cluster, this takes seconds. Here, one `struct` reads all fixed fields of an ent
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final, NamedTuple
@@ -223,4 +224,16 @@ def optional_text(data: bytes, at: int) -> tuple[str | None, int]:
 def broker_ids(data: bytes, at: int) -> tuple[tuple[BrokerId, ...], int]:
     """Return the compact array of broker ids at this position, and the position after it."""
     count, at = compact(data, at)
-    return struct.unpack_from(f">{count}i", data, at), at + INT32.size * count
+    end = at + INT32.size * count
+    encoded = exactly(data, at, end)
+    return (_shared_ids if count <= _MOST_REPLICAS else _ids)(encoded), end
+
+
+def _ids(encoded: bytes) -> tuple[BrokerId, ...]:
+    return struct.unpack(f">{len(encoded) // INT32.size}i", encoded)
+
+
+_shared_ids: Final = functools.lru_cache(maxsize=16_384)(_ids)
+"""Partitions on the same brokers share one object, which saves half of their memory."""
+_MOST_REPLICAS: Final = 16
+"""Longer arrays are not shared, so that the shared ones have a largest size."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
+import tracemalloc
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -22,6 +23,7 @@ from kquota.stores.admin.partition_states import PartitionStates, PartitionState
 from kquota.stores.admin.running import RunningMoves, RunningMovesRequest, moving_topics
 from kquota.stores.state.topic_id import printed
 from kquota.terms import TopicPartition
+from tests.test_bounded_readers import SPREAD
 
 METADATA = (9, 10, 11, 12, 13)
 LOG_DIRS = (1, 2, 3, 4)
@@ -154,6 +156,24 @@ def test_an_unchanged_topic_is_the_same_object() -> None:
     after = states(9, bytes(answer.encode(version=9)), cache)
     assert after.topics[0] is before.topics[0]
     must_match(after, answer, 9)
+
+
+def test_partitions_take_memory_in_proportion_to_their_bytes() -> None:
+    """Brokers are the same in many partitions, as in every cluster."""
+    answer = MetadataResponse(throttle_time_ms=0, brokers=[], cluster_id="c", controller_id=1)
+    answer.topics = [described(f"topic-{number}", 100) for number in range(20)]
+    for number, one in enumerate(one for topic in answer.topics for one in topic.partitions):
+        one.replica_nodes = one.isr_nodes = [(number + k) % 100 for k in range(3)]
+    data = bytes(answer.encode(version=12))
+    cache = topic_states()
+    tracemalloc.start()
+    try:
+        found = states(12, data, cache)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(found.topics) == 20
+    assert peak <= SPREAD * len(data) + 50_000
 
 
 MOVES = st.builds(
