@@ -15,12 +15,12 @@ _NEWEST: Final = 4
 """Version 5 adds only whether a log dir is cordoned."""
 _WITH_ERROR: Final = 3
 _WITH_SPACE: Final = 4
-_ENTRIES: Final = Entries(">iqq?")
+_ENTRIES: Final = Entries(">iqqB")
 _SPACE: Final = struct.Struct(">qq")
 """The bytes of a log dir's volume: total, usable."""
 
-LogEntry: TypeAlias = tuple[int, int, int, bool]
-"""The partition, the size in bytes, the offset lag, and true for a copy between log dirs (a future log)."""
+LogEntry: TypeAlias = tuple[int, int, int, int]
+"""The partition, the size in bytes, the offset lag, and 1 for a copy between log dirs (a future log), otherwise 0."""
 
 
 class LogDirSizes(NamedTuple):
