@@ -11,6 +11,7 @@ import pytest
 
 from kquota.measure import ByteRate
 from kquota.pace.past_moves import KeptEstimate
+from kquota.reassign.course import Course
 from kquota.reassign.plan import plan_hash, read
 from kquota.stores.state.past_moves import PastMovesFile
 from tests.cli.contracts.in_memory import CLUSTER_ID, InMemory
@@ -128,6 +129,20 @@ def test_an_older_record_says_what_it_lacks(house: InMemory, session: Transcript
         session.kquota(f"move report {BROKER} --output {form}")
         session.kquota(f"move report {RUN.id} {BROKER} --output {form}")
     session.must_be("contract-move-report-older")
+
+
+def test_an_expected_time_of_0_is_not_an_unknown_time(house: InMemory, session: Transcript, tmp_path: Path) -> None:
+    record = alone(house.folder, CLUSTER_ID)
+    record.begin(RUN)
+    record.update(replace(RUN, finished=RUN.begun + timedelta(seconds=8), course=Course(expected=0.0)))
+    assert "  +8 s" in session.kquota(f"move report {BROKER}").out
+    said = session.kquota(f"move report {RUN.id} {BROKER} --report {tmp_path}/page.html").out
+    assert "expected:   0 s\n" in said
+    assert "actual:     8 s (+8 s)\n" in said
+    page = Path(tmp_path, "page.html").read_text()
+    assert "Difference: +8 s.</p>" in page
+    assert "No command saw" not in page
+    assert report(RUN.id)["error"] is None
 
 
 def test_one_damaged_journal_hides_no_other_run(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import ClassVar, Final
 
 from kquota.cli.amounts import UNKNOWN, rate_or_unknown, size_or_unknown, time_or_unknown
-from kquota.cli.output import Answer, Part, Row, key, rounded, spread
+from kquota.cli.output import Answer, Part, Row, hidden, key, rounded, spread
 from kquota.cli.table import aligned
 from kquota.measure import ByteRate, human_duration, human_rate
 from kquota.reassign.course import CourseStep, throughput
@@ -36,8 +36,9 @@ class RunSummary(Part):
     A `throttle` of None means no throttle. `ended`, `seconds` and `error` are also None while the run is open.
 
     `outcome` is `open`, `done`, `ended elsewhere` (the replicas were not those of the plan), `undone`, or `ended` if
-    the record does not show how the run ended. `error` is (actual - expected) / expected. It is also None for an undone
-    run, and if no command saw the end of the copies, because the recorded end can then be long after the copies.
+    the record does not show how the run ended. `error` is (actual - expected) / expected. It is also None if the
+    expected time is 0, for an undone run, and if no command saw the end of the copies, because the recorded end can
+    then be long after the copies.
     """
 
     run: str
@@ -53,6 +54,7 @@ class RunSummary(Part):
     user: str | None
     host: str | None
     reason: str | None
+    end_seen: bool = hidden()
 
     @property
     def who(self) -> str:
@@ -66,12 +68,16 @@ class RunSummary(Part):
         False if the actual or the expected time is unknown, and for an undone run.
         """
         known = None not in (self.seconds, self.expected)
-        return known and self.error is None and self.outcome != UNDONE
+        return known and not self.end_seen and self.outcome != UNDONE
 
     @property
-    def deviation(self) -> str:
-        """The error in percent as text, or `unknown`."""
-        return UNKNOWN if self.error is None else f"{self.error * 100:+.0f} %"
+    def deviation(self) -> str | None:
+        """The error as text, or None if it is unknown. It is in percent, or a time if the expected time is 0."""
+        if self.error is not None:
+            return f"{self.error * 100:+.0f} %"
+        if self.end_seen and self.expected == 0 and self.seconds is not None:
+            return f"+{human_duration(self.seconds)}"
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +102,7 @@ class RunsListed(Answer):
                 one.outcome,
                 size_or_unknown(one.copied),
                 "" if one.seconds is None else human_duration(one.seconds),
-                "" if one.seconds is None else one.deviation,
+                "" if one.seconds is None else one.deviation or UNKNOWN,
                 one.who,
             ]
             for one in self.runs
@@ -240,7 +246,7 @@ def facts(report: RunReport) -> Iterator[tuple[str, str]]:
     if one.seconds is not None and one.end_unseen:
         yield "actual", f"at most {human_duration(one.seconds)}, because no command saw the end of the copies"
     elif one.seconds is not None:
-        yield "actual", human_duration(one.seconds) + ("" if one.error is None else f" ({one.deviation})")
+        yield "actual", human_duration(one.seconds) + ("" if one.deviation is None else f" ({one.deviation})")
     yield "bytes", f"{size_or_unknown(one.copied)} copied, {size_or_unknown(one.expected_bytes)} expected"
     yield "partitions", UNKNOWN if report.partitions is None else f"{report.partitions:,}"
 
@@ -249,7 +255,7 @@ def listed(run: Run) -> RunSummary:
     """Return the summary of a run."""
     course = run.course
     seconds = None if run.finished is None else max(0.0, (run.finished - run.begun).total_seconds())
-    expected = course.expected
+    expected, end_seen = course.expected, _end_seen(run)
     return RunSummary(
         run=run.id,
         begun=run.begun,
@@ -257,13 +263,14 @@ def listed(run: Run) -> RunSummary:
         outcome=_outcome(run),
         seconds=seconds,
         expected=expected,
-        error=None if seconds is None or not expected or not _end_seen(run) else (seconds - expected) / expected,
+        error=None if seconds is None or not expected or not end_seen else (seconds - expected) / expected,
         copied=course.copied,
         expected_bytes=course.expected_bytes,
         throttle=run.rate,
         user=None if run.owner is None else run.owner.user,
         host=None if run.owner is None else run.owner.host,
         reason=run.reason,
+        end_seen=end_seen,
     )
 
 
