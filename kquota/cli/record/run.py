@@ -170,8 +170,8 @@ def _condition(found: Condition) -> RecordCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordUnshared(Answer):
-    """The topic of the shared record. `deleted` is False if there was nothing to delete. In a dry run, it is True if
-    kquota would delete the topic.
+    """The topic of the shared record. `deleted` and `marker` are True if kquota deletes the topic and the znode that
+    names it. In a dry run, they are True if kquota would delete them. `forgotten` is True if this host used the topic.
     """
 
     ASCII = True
@@ -179,14 +179,22 @@ class RecordUnshared(Answer):
     dry_run: bool
     topic: str
     deleted: bool
+    marker: bool
+    forgotten: bool = hidden()
     ended_runs: int = hidden()
 
     def text(self) -> Iterator[str]:
-        if not self.deleted:
-            yield f"topic {self.topic} does not exist. Nothing {'would be' if self.dry_run else 'was'} deleted"
+        deletes, removes = ("would delete", "would remove") if self.dry_run else ("deleted", "removed")
+        if self.deleted:
+            yield f"{deletes} topic {self.topic} with {counted(self.ended_runs, 'ended run')}"
+        elif self.marker or self.forgotten:
+            yield f"topic {self.topic} does not exist"
         else:
-            runs = counted(self.ended_runs, "ended run")
-            yield f"{'would delete' if self.dry_run else 'deleted'} topic {self.topic} with {runs}"
+            yield f"topic {self.topic} does not exist. Nothing {'would be' if self.dry_run else 'was'} deleted"
+        if self.marker:
+            yield f"{deletes} znode /kquota/record, which names the topic of the record"
+        if self.forgotten and not self.deleted:
+            yield f"{removes} the topic from the state of this host"
 
 
 def unshare(options: UnshareOptions) -> RecordUnshared:
@@ -200,11 +208,17 @@ def unshare(options: UnshareOptions) -> RecordUnshared:
         confirmation.must_have_terminal()
     with world.record(options.connection, options.state_dir) as at:
         found = at.condition()
-        deleted = at.deletable(found)
+        removal = at.removal(found)
         if asks:
             say(f"kquota deletes topic {at.topic}. Hosts then see only their own runs")
             confirmation.must_agree("delete the topic?")
         if not options.dry_run:
-            deleted = at.unshare()
-    ended = 0 if found is None else found.ended_runs
-    return RecordUnshared(dry_run=options.dry_run, topic=at.topic, deleted=deleted, ended_runs=ended)
+            removal = at.unshare()
+    return RecordUnshared(
+        dry_run=options.dry_run,
+        topic=at.topic,
+        deleted=removal.topic,
+        marker=removal.marker,
+        forgotten=removal.memory,
+        ended_runs=0 if found is None else found.ended_runs,
+    )

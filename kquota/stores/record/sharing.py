@@ -51,6 +51,15 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """What `unshare` removes: the topic, the marker znode, and the topic in the state of this host."""
+
+    topic: bool
+    marker: bool
+    memory: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
     """Creates, examines and deletes the shared record of one cluster.
 
@@ -134,15 +143,17 @@ class Sharing:
             foreign=log.foreign,
         )
 
-    def deletable(self, found: Condition | None) -> bool:
-        """Return True if `unshare` would delete a topic. Raises Refused like `unshare`."""
+    def removal(self, found: Condition | None) -> Removal:
+        """Return what `unshare` would remove. Raises Refused like `unshare`."""
         _must_have_both(self)
         if found is not None:
             _must_be_over(self.topic, [*found.open_runs, *found.unreadable])
-        return found is not None
+        marked = self.znodes is not None and self.znodes.read(MARKER) is not None
+        known = RecordMemory(self.files.folder).recall()
+        return Removal(topic=found is not None, marker=marked, memory=known.topic is not None)
 
-    def unshare(self) -> bool:
-        """Delete the topic and the marker, and clear the topic in `RecordMemory`. Returns False if nothing was there.
+    def unshare(self) -> Removal:
+        """Delete the topic and the marker, and clear the topic in `RecordMemory`. Returns what was removed.
 
         Raises Refused if a run is open or cannot be read, or if the caller did not name the cluster's ZooKeeper. Raises
         Busy while another command writes, on this or any other host.
@@ -158,7 +169,7 @@ class Sharing:
         memory = RecordMemory(self.files.folder)
         known = memory.recall()
         memory.keep(replace(known, topic=None, topic_id=None))
-        return log is not None or marked or known.topic is not None
+        return Removal(topic=log is not None, marker=marked, memory=known.topic is not None)
 
 
 def _used(at: Sharing, wanted: SharingPlan) -> RecordedRuns:

@@ -70,6 +70,11 @@ def test_the_shared_record(hand: OtherHand, tmp_path: Path) -> None:
     record("unshare", "--yes", ["text"])
     until(lambda: RECORD not in hand.admin.list_topics(timeout=30).topics, "the topic is gone")
     record("unshare", "--yes")
+    record("share", forms=["text"])
+    hand.admin.delete_topics([RECORD])[RECORD].result()
+    until(lambda: RECORD not in hand.admin.list_topics(timeout=30).topics, "the topic is gone")
+    record("unshare", "--dry-run", ["text"])
+    record("unshare", "--yes")
     session.must_be(f"contract-servers-record-{servers.kafka}")
 
 
