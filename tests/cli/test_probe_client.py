@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from kquota.cli.quota.probe.client_command import shown
+from kquota.probe.behavior import BehaviorRecord, Honors
 from kquota.probe.scratch import PREFIX
 from kquota.quota.entity import Entity
 from kquota.quota.limits import QuotaChange
@@ -143,3 +145,24 @@ def test_tls_and_logins_are_refused_before_anything_starts(tmp_path: Path) -> No
     ran = kquota("quota", "probe", *at, "--client-command", "true {bootstrap}")
     assert (ran.code, ran.out) == (1, "")
     assert "only PLAINTEXT listeners are supported (security.protocol=SSL in --command-config)" in ran.err
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("early", "verdict", "measured"),
+    [
+        (0, Honors.YES, "it sent no early request in 20 throttle times"),
+        (2, Honors.YES, "it sent early requests in 2 of 20 throttle times"),
+        (3, Honors.NO, "it sent early requests in 3 of 20 throttle times"),
+    ],
+)
+def test_the_conclusion_says_what_was_measured(early: int, verdict: Honors, measured: str) -> None:
+    record = BehaviorRecord()
+    seen = record.connection()
+    for number in range(20):
+        seen.answered(float(number), 500)
+        seen.requested(number + (0.1 if number < early else 0.6))
+    seen.closed()
+    found = shown("client {bootstrap}", None, 0, record.figures())
+    assert found.verdict is verdict
+    assert measured in " ".join(" ".join(found.text()).split())

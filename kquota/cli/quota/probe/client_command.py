@@ -17,7 +17,8 @@ from kquota.cli.contract import DONE, FAILED, NOT_YET
 from kquota.cli.output import Answer, Part, hidden, key, spread
 from kquota.cli.quota.sentences import wrapped
 from kquota.errors import Invalid, Refused
-from kquota.probe.behavior import GRACE_SECONDS, ClientBehavior, Honors
+from kquota.measure import counted
+from kquota.probe.behavior import ALLOWED, GRACE_SECONDS, ClientBehavior, Honors
 
 BOOTSTRAP: Final = "{bootstrap}"
 TOPIC: Final = "{topic}"
@@ -91,12 +92,18 @@ class ClientJudged(Answer):
 def _conclusion(one: ClientBehavior, exit_code: int | None) -> str:
     if exit_code:
         return f"The client failed: it ended with exit code {exit_code}. Run it without kquota to see why."
+    throttles = counted(one.judged, "throttle time")
     if one.honors is Honors.YES:
-        return "The client honors throttle times: it sends no requests on a connection that is throttled."
+        if not one.broken:
+            return f"The client honors throttle times: it sent no early request in {throttles}."
+        return (
+            f"The client honors throttle times: it sent early requests in {one.broken:,} of {throttles}. kquota allows "
+            f"{ALLOWED:.0%}, because busy machines cause a few early requests."
+        )
     if one.honors is Honors.NO:
         return (
-            "The client ignores throttle times: it sends requests on a connection that is throttled. The broker reads "
-            "them at the end of the throttle time. The client's timeouts and latencies include this wait."
+            f"The client ignores throttle times: it sent early requests in {one.broken:,} of {throttles}. The broker "
+            "reads them at the end of the throttle time. The client's timeouts and latencies include this wait."
         )
     if not one.throttled:
         return "No response had a throttle time. Set a lower quota for this client, or let it send more."
