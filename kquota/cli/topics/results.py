@@ -123,17 +123,18 @@ def _of(fate: Fate, outcomes: Sequence[TopicOutcome]) -> list[str]:
     return [one.mutation.topic for one in outcomes if one.fate is fate]
 
 
-def interrupted(outcomes: Sequence[TopicOutcome]) -> Iterator[str]:
+def interrupted(outcomes: Sequence[TopicOutcome], there: Sequence[str]) -> Iterator[str]:
     """Yield the state of the topics at the interrupt, so that you can repeat the command with --if-not-exists or
-    --if-exists.
+    --if-exists. The topics in `there` need no change.
     """
     for fate, words in {
+        Fate.ALREADY: "unchanged",
         Fate.DONE: "done",
         Fate.UNKNOWN: "sent, with an unknown result",
         Fate.REJECTED: "rejected by the quota",
         Fate.NOT_SENT: "not sent",
     }.items():
-        if names := _of(fate, outcomes):
+        if names := [*(there if fate is Fate.ALREADY else ()), *_of(fate, outcomes)]:
             yield f"{counted(len(names), 'topic')} {words}: {few(names, _SHOWN)}"
     yield from _failures(outcomes)
 

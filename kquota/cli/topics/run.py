@@ -92,7 +92,7 @@ def _mutate(at: world.Where, options: TopicsOptions, asked: str) -> Generator[Ch
             outcomes = _done(stage, doing, options, seconds)
         except KeyboardInterrupt:
             outcomes = doing.standing()
-            yield changed(outcomes, there, options, asked, notes=tuple(interrupted(outcomes)))
+            yield changed(outcomes, there, options, asked, notes=tuple(interrupted(outcomes, there)))
             raise
     closing, code = tuple(complaints(outcomes, options)), exit_code(outcomes)
     yield changed(outcomes, there, options, asked, closing_notes=closing, code=code)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from kquota.mutation.port import BatchResult
+from kquota.mutation.topic import Mutation
 from kquota.quota.entity import Entity
 from kquota.settings.resource import TOPICS, Resource
 from kquota.terms import (
@@ -75,6 +78,32 @@ def test_topics_whose_answer_is_lost(house: InMemory, session: Transcript, monke
     house.topics.lost_at = len(house.topics.requests) + 2
     session.kquota(f"topics {BROKER} --create --topic t4 --topic t5 --topic t6 --partitions 1 --output text")
     session.must_be("contract-topics-lost")
+
+
+class Raced(Controller):
+    """A controller to which another client sends `CreateTopics` for topic `raced` just before."""
+
+    def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
+        self.held.setdefault("raced", 1)
+        return super().send(mutations, seconds)
+
+
+def test_an_interrupted_command_also_reports_the_topics_that_existed(
+    house: InMemory, session: Transcript, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.topics = Raced(clock=FakeClock(), rate=1.0, held={"old": 1})
+    house.clock = type(house.clock)(interrupt)
+    house.configs = FakeConfigs(brokers=[1], release=(4, 1))
+    house.stand_in(monkeypatch)
+    named = "--topic old --topic raced --topic many --topic more"
+    ran = session.kquota(f"topics {BROKER} --create {named} --partitions 900 --if-not-exists --timeout 2h")
+    assert ran.code == 130
+    for line in ("2 topics unchanged: old, raced", "1 topic done: many", "1 topic rejected by the quota: more"):
+        assert f"kquota: {line}\n" in ran.err
+
+
+def interrupt(_seconds: float) -> None:
+    raise KeyboardInterrupt
 
 
 def test_log_dirs(house: InMemory, session: Transcript, tmp_path: Path) -> None:
