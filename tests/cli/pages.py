@@ -185,6 +185,6 @@ class Page(HTMLParser):
 
 
 @cache
-def shown(case: Case) -> Page:
+def shown(case: Case, errors: ErrorBand = OF_THE_MODEL) -> Page:
     """The parsed page of a case."""
-    return Page(page(ticket(case)))
+    return Page(page(ticket(case, errors)))

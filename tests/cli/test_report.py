@@ -16,6 +16,7 @@ from kquota.cli.move.estimate.report import commands, writer
 from kquota.cli.move.estimate.report.page import page
 from kquota.cli.move.estimate.report.writer import Wanted
 from kquota.errors import Refused
+from kquota.pace.past_moves import ErrorBand
 from kquota.pace.work import Link
 from kquota.reassign.plan import Plan
 from kquota.sizes.bytes_in import BytesIn
@@ -122,11 +123,13 @@ def test_disk_sizes_are_in_the_plot_or_next_to_it() -> None:
 
 def test_uncertainty_and_disk_space() -> None:
     alone = shown(Case(throttle="20MB/s", disk=200 * MB))
-    assert "(only the usual error of an estimate" in alone.text[""]
+    assert "(error of the model only, because" in alone.text[""]
     assert "90 % band" in alone.text["Time against throttle"]
     busy = shown(Case(throttle="20MB/s", traffic=BytesIn(mean=3 * MB, low=MB, high=6 * MB, peak=12 * MB)))
-    assert "(the usual error of an estimate, and write rates from their 5th to their 95th percentile)" in busy.text[""]
+    assert "(error of the model, and write rates from their 5th to their 95th percentile)" in busy.text[""]
     assert "Warning: leader 1: at the peak of its write rate (p99)" in busy.text[""]
+    learned = shown(Case(writes=0.0), ErrorBand(low=0.9, high=1.3, moves=6))
+    assert "(errors of 6 past moves of this cluster only, because" in learned.text[""]
     untold = "Disks are not checked on broker 3, because the sizes do not contain disk sizes."
     assert untold in busy.text["Brokers before and after"]
     full = shown(Case(throttle="20MB/s", disk=50 * MB))

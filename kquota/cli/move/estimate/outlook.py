@@ -82,6 +82,11 @@ def band_line(found: Outlook) -> str | None:
     if band is None:
         return None
     high = "never, at the 95th percentile of the write rates" if band.high is None else human_duration(band.high)
+    return f"90 % band    {human_duration(band.low)} to {high} ({band_source(band)})"
+
+
+def band_source(band: Band) -> str:
+    """Return the errors and the write rates from which kquota calculated a band."""
     error = f"errors of {band.past_moves} past moves of this cluster" if band.past_moves else "error of the model"
     why = (
         f"{error}, and write rates from their 5th to their 95th percentile"
@@ -90,7 +95,7 @@ def band_line(found: Outlook) -> str | None:
     )
     if band.unused_quota:
         why += "; a broker is throttled now, so copies may use its unused quota at the start"
-    return f"90 % band    {human_duration(band.low)} to {high} ({why})"
+    return why
 
 
 def warnings(found: Outlook) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kquota import __version__
 from kquota.cli.formats import printable
-from kquota.cli.move.estimate.outlook import may_fit, warnings, why_full
+from kquota.cli.move.estimate.outlook import band_source, may_fit, warnings, why_full
 from kquota.cli.move.estimate.report import commands
 from kquota.cli.move.estimate.report.sections import Ticket, carried, rooms, sources, stored, times, unchecked
 from kquota.cli.move.estimate.running import running_words
@@ -27,7 +27,7 @@ GENERATOR: Final = "kquota move estimate"
 _ROWS: Final = 20
 """The maximum number of rows in a table."""
 _FUNCTIONS: Final = (
-    *(counted, may_fit, named_wave),
+    *(band_source, counted, may_fit, named_wave),
     *(running_words, time_lines, warnings, why_full, why_never, writes_from),
 )
 """The functions that templates call by their Python names."""
