@@ -31,8 +31,8 @@ class DirSpace(NamedTuple):
 class ReplicaLogs:
     """The logs that brokers reported. `futures` are copies between the log dirs of one broker (KIP-113).
 
-    `silent` has the brokers whose logs are unknown, with the reasons. On any other broker, a requested replica that is
-    missing from `logs` has no log.
+    `silent` has the brokers whose sizes or log end offsets are unknown, with the reasons. On any other broker, a
+    requested replica that is missing from `logs` has no log.
     """
 
     logs: Mapping[ReplicaId, ReplicaLog] = field(default_factory=dict)
@@ -167,7 +167,7 @@ def copies(
 
 
 def answering_brokers(reading: WatchReading) -> frozenset[BrokerId]:
-    """Return the live brokers that reported their logs. Over ZooKeeper there are none."""
+    """Return the live brokers that are not silent. Over ZooKeeper there are none."""
     if reading.logs is None:
         return frozenset()
     return reading.snapshot.alive - reading.logs.silent.keys()

@@ -31,10 +31,12 @@ class WireReplicaLogs:
             for b, those in _by_broker(ends).items()
             if b not in silent
         }
-        answers = self._wire.ask_each(asked, _SECONDS) if asked else {}
-        found_ends = {
-            broker: answer.offsets for broker, answer in answers.items() if not isinstance(answer, KquotaError)
-        }
+        found_ends: dict[BrokerId, Offsets] = {}
+        for broker, answer in (self._wire.ask_each(asked, _SECONDS) if asked else {}).items():
+            if isinstance(answer, KquotaError):
+                silent[broker] = str(answer)
+            else:
+                found_ends[broker] = answer.offsets
         logs: dict[ReplicaId, ReplicaLog] = {}
         futures: dict[ReplicaId, ReplicaLog] = {}
         dirs: dict[tuple[BrokerId, str], DirSpace] = {}
@@ -44,7 +46,7 @@ class WireReplicaLogs:
             if answer.error_code or not answer.results:
                 silent[broker] = f"it answered DescribeLogDirs with {kafka_error(answer.error_code or _DENIED, None)}"
                 continue
-            of_broker: Offsets = found_ends.get(broker, {})
+            of_broker = found_ends.get(broker, {})
             for found in answer.results:
                 path = found.path
                 dirs[broker, path] = _space(found)

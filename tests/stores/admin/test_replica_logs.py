@@ -1,0 +1,38 @@
+"""A broker that reports sizes but does not answer ListOffsets is silent, and its sizes stay known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from kquota.errors import KquotaError, Unreachable
+from kquota.stores.admin.offsets import ListOffsetsRequest, OffsetsAnswer
+from kquota.stores.admin.replica_logs import WireReplicaLogs
+from kquota.terms import BrokerId, TopicPartition
+
+T0, ONE, TWO = TopicPartition("t", 0), BrokerId(1), BrokerId(2)
+
+
+class TwoBrokers:
+    """A wire with two brokers. Broker 2 answers DescribeLogDirs, but not ListOffsets."""
+
+    def ask_each(self, requests: Mapping[BrokerId, Any], _seconds: float) -> dict[BrokerId, Any | KquotaError]:
+        return {broker: self._answer(broker, request) for broker, request in requests.items()}
+
+    def _answer(self, broker: BrokerId, request: Any) -> Any | KquotaError:
+        if not isinstance(request, ListOffsetsRequest):
+            state = SimpleNamespace(partition_index=0, partition_size=400, is_future_key=False)
+            topics = [SimpleNamespace(name="t", partitions=[state])]
+            found = SimpleNamespace(log_dir="/data", topics=topics, usable_bytes=None, error_code=0)
+            return SimpleNamespace(error_code=0, results=[found])
+        if broker == TWO:
+            return Unreachable("no answer to ListOffsets")
+        return OffsetsAnswer(throttle_time_ms=0, offsets={"t": {0: 7}})
+
+
+def test_a_broker_without_an_answer_to_list_offsets_is_silent() -> None:
+    both = [(T0, ONE), (T0, TWO)]
+    found = WireReplicaLogs(TwoBrokers()).read(both, both)  # type: ignore[arg-type]
+    assert found.silent == {TWO: "no answer to ListOffsets"}
+    assert {broker: (log.size, log.end) for (_, broker), log in found.logs.items()} == {ONE: (400, 7), TWO: (400, None)}
