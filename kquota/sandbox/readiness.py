@@ -19,7 +19,7 @@ _POLL: Final = 0.05
 
 def zookeeper(process: Process, port: int) -> None:
     """Return when ZooKeeper serves requests. Raises Refused if the server ends, or is not ready in time."""
-    _until(lambda: "Mode:" in _four_letters(port, b"srvr"), [process])
+    _until(lambda: None if "Mode:" in _four_letters(port, b"srvr") else process, [process])
 
 
 def unregistered(keeper: Process, port: int, broker: SandboxBroker) -> None:
@@ -28,11 +28,11 @@ def unregistered(keeper: Process, port: int, broker: SandboxBroker) -> None:
     Raises Refused if ZooKeeper ends, or the session does not end in time.
     """
 
-    def has_ended() -> bool:
+    def has_not_ended() -> Process | None:
         sessions = _four_letters(port, b"dump")
-        return sessions != "" and f"/brokers/ids/{broker.id}\n" not in sessions
+        return keeper if sessions == "" or f"/brokers/ids/{broker.id}\n" in sessions else None
 
-    _until(has_ended, [keeper])
+    _until(has_not_ended, [keeper])
 
 
 def brokers(all_of_them: Sequence[SandboxBroker], wanted: Sequence[SandboxBroker]) -> None:
@@ -43,20 +43,20 @@ def brokers(all_of_them: Sequence[SandboxBroker], wanted: Sequence[SandboxBroker
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    expected = {int(broker.id) for broker in all_of_them}
-
-    def sees_all(admin: AdminClient) -> bool:
+    def slow(asked: SandboxBroker, admin: AdminClient) -> Process | None:
+        """Return the broker that is not ready: `asked`, or one that it does not see."""
         try:
             seen = admin.list_topics(timeout=1.0)
         except KafkaException:
-            return False
-        return expected <= set(seen.brokers) and seen.controller_id in seen.brokers
+            return asked.process
+        missing = [broker.process for broker in all_of_them if broker.id not in seen.brokers]
+        return missing[0] if missing else None if seen.controller_id in seen.brokers else asked.process
 
     for broker in wanted:
         # Refused connections are expected here, so they are not shown.
         options = {"bootstrap.servers": broker.address, "log_level": 0, "reconnect.backoff.max.ms": 200}
         admin = AdminClient(options | {"error_cb": lambda _error: None})
-        _until(functools.partial(sees_all, admin), [b.process for b in all_of_them])
+        _until(functools.partial(slow, broker, admin), [b.process for b in all_of_them])
 
 
 def _four_letters(port: int, word: bytes) -> str:
@@ -69,15 +69,15 @@ def _four_letters(port: int, word: bytes) -> str:
         return ""
 
 
-def _until(ready: Callable[[], bool], watched: Sequence[Process]) -> None:
+def _until(slow: Callable[[], Process | None], watched: Sequence[Process]) -> None:
+    """Return when `slow` names no server any more."""
     deadline = time.monotonic() + _PATIENCE
-    while not ready():
+    while (waiting := slow()) is not None:
         for process in watched:
             if process.pid is None:
                 raise Refused(f"{process.name} died while starting: {process.last_words()}. Its log: {process.log}")
         if time.monotonic() > deadline:
-            slow = watched[0]
             raise Refused(
-                f"{slow.name} was not ready after {_PATIENCE:.0f} s: {slow.last_words()}. Its log: {slow.log}"
+                f"{waiting.name} was not ready after {_PATIENCE:.0f} s: {waiting.last_words()}. Its log: {waiting.log}"
             )
         time.sleep(_POLL)

@@ -13,9 +13,10 @@ import pytest
 
 from kquota.errors import Refused
 from kquota.sandbox import cluster as sandbox
-from kquota.sandbox import places, processes
+from kquota.sandbox import places, processes, readiness, servers
 from kquota.sandbox.cluster import Sandbox
 from kquota.sandbox.processes import Process
+from kquota.sandbox.servers import SandboxBroker
 from tests.cli.run import kquota, started
 from tests.sandbox.watch import runs, until
 
@@ -92,6 +93,37 @@ def test_errors_of_kafkas_format_tool_are_reported(name: str) -> None:
     up = kquota("sandbox", "up", name, "--brokers", "1", "--property", "num.io.threads=many")
     assert (up.code, up.out) == (1, "")
     assert "Invalid value many for configuration num.io.threads" in up.err
+
+
+@pytest.fixture
+def sleeping(tmp_path: Path) -> Iterator[list[SandboxBroker]]:
+    """Brokers 4 and 5, whose processes run but never answer."""
+    found = [
+        servers.broker_plan(number, port, tmp_path) for number, port in zip((4, 5), servers.free_ports(2), strict=True)
+    ]
+    for broker in found:
+        broker.process.start(["sh", "-c", "echo still loading; sleep 60; :", broker.process.mark])
+    yield found
+    for broker in found:
+        broker.process.kill()
+
+
+def test_a_broker_that_does_not_answer_in_time_is_named(
+    sleeping: list[SandboxBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "_PATIENCE", 0.0)
+    with pytest.raises(Refused, match=r"^broker-5 was not ready after 0 s: still loading. Its log: .*broker-5.log"):
+        readiness.brokers(sleeping, sleeping[1:])
+
+
+@pytest.mark.kafka
+def test_a_broker_that_is_not_registered_in_time_is_named(
+    kafka_431: Sandbox, sleeping: list[SandboxBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other brokers answer, but do not see it."""
+    monkeypatch.setattr(readiness, "_PATIENCE", 3.0)
+    with pytest.raises(Refused, match=r"^broker-4 was not ready after 3 s: still loading"):
+        readiness.brokers([*kafka_431.brokers, sleeping[0]], kafka_431.brokers)
 
 
 @pytest.mark.zookeeper
