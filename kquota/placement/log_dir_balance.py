@@ -17,7 +17,7 @@ from kquota.errors import Parameter, Refused
 from kquota.placement.balance import BalanceBand, level
 from kquota.placement.cheapest import Movable, cheapest
 from kquota.placement.cluster import Broker, ClusterLayout, Disk
-from kquota.placement.draft import PlacementDraft
+from kquota.placement.draft import PlacementDraft, Why
 from kquota.placement.goal import DISK_LIMIT, TOLERANCE, Goal
 from kquota.placement.lower_bound import Least
 from kquota.placement.planned import Left
@@ -136,7 +136,9 @@ def balanced(
     band = _band(loads, capacities, goal.tolerance)
     least = _least(loads, capacities, band)
     level(draft, everything, movable, band)
-    then = _needed(draft, _cheapest(draft, movable, loads, band), loads, band)
+    # A move may help only after other moves are left out.
+    while _take(draft, then := _needed(draft, _cheapest(draft, movable, loads, band), loads, band)):
+        level(draft, everything, movable, band)
     moves = tuple(
         LogDirMove(
             partition=draft.names[p],
@@ -324,6 +326,17 @@ def _needed(
                 for p in some:
                     del left[p]
     return left
+
+
+def _take(draft: PlacementDraft, then: Mapping[int, BrokerId]) -> bool:
+    """Change the draft to these moves. Return False if they are already those of the draft."""
+    changed = False
+    for p in sorted(draft.copies.keys() | then.keys()):
+        now, place = draft.replicas[p][0], then.get(p, draft.now[p].replicas[0])
+        if now != place:
+            draft.move(p, now, place, Why.BALANCE)
+            changed = True
+    return changed
 
 
 def _change(log_dir: LogDir, moves: Iterable[LogDirMove]) -> LogDirChange:

@@ -195,8 +195,18 @@ def after(dirs: Sequence[LogDir], found: LogDirsPlanned) -> list[LogDir]:
     ]
 
 
-@given(brokers(), st.sampled_from([Fraction(0), Fraction(1, 10), Fraction(1, 2)]))
+@given(brokers(), st.sampled_from([Fraction(0), Fraction(1, 10), Fraction(1, 2)]) | st.fractions(0, 1))
 @example(disks([1, 123, 123, 125, 135], [4, 22, 22, 84, 125, 136, 140]), Fraction(0))
+@example(
+    disks(
+        [173, 109, 139, 56, 161, 177, 132, 115],
+        [134, 166, 7],
+        [172, 147, 82, 168, 161, 109],
+        [],
+        [32, 54, 12, 78],
+    ),
+    Fraction(0),
+)
 def test_a_second_plan_after_the_first_is_empty(dirs: list[LogDir], tolerance: Fraction) -> None:
     goal = replace(GOAL, tolerance=tolerance)
     then = after(dirs, planned(dirs, goal))
