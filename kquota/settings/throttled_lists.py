@@ -103,7 +103,7 @@ def merge(current: str | None, ours: Sequence[str]) -> str:
     if len(merged.encode()) > LONGEST_VALUE:
         raise Refused(
             f"a throttled replica list would be {len(merged.encode()):,} bytes long, but a broker stores at most "
-            f"{LONGEST_VALUE:,}. Split the plan into smaller plans"
+            f"{LONGEST_VALUE:,}. Throttle fewer replicas of the topic at the same time"
         )
     return merged
 

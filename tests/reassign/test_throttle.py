@@ -50,7 +50,7 @@ def test_a_merged_list_is_well_formed_and_complete(current: str | None, added: t
 def test_a_list_that_no_broker_can_hold_is_refused() -> None:
     longest = tuple(f"{n:04d}:1" for n in range(4681))
     assert len(merge(None, longest)) == LONGEST_VALUE - 1
-    with pytest.raises(Refused, match=r"32,773 bytes long, but a broker stores at most 32,767\. Split the plan"):
+    with pytest.raises(Refused, match=r"32,773 bytes long, but a broker stores at most 32,767\. Throttle fewer"):
         merge(None, (*longest, "9999:1"))
 
 
