@@ -76,7 +76,7 @@ def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> t
     if change.resource.kind == BROKERS and change.resource.name is DEFAULT and rates:
         words = f"brokers before Kafka 3.9 ignore {' and '.join(rates)} in the broker defaults (KAFKA-10190)"
         if release is None:
-            warned.append(f"{words}, and ZooKeeper does not store the release. Set the rate on each broker")
+            warned.append(f"{words}, and their release is unknown. Set the rate on each broker")
         elif release < DEFAULT_HAS_RATES:
             is_ = ".".join(map(str, release))
             raise Refused(f"{words}, and the brokers run {is_}. Nothing was written. Set the rate on each broker")

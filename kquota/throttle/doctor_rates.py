@@ -105,7 +105,7 @@ def not_in_force(standing: Standing) -> Iterator[Finding]:
     """Report stored rates that brokers ignore: broker defaults before 3.9, and rates in server.properties."""
     default = standing.limits.get(DEFAULT, {})
     if stored := [key for key in SHORT if key in default and not default[key].in_force]:
-        known = "" if standing.release else ", and ZooKeeper does not store the release"
+        known = "" if standing.release else ", and the release is unknown"
         yield Finding(
             rule="rate-not-in-force",
             where="default broker",

@@ -119,7 +119,7 @@ EFFECT = {
     "from 3.9": (DEFAULT_BROKER, LEADER_RATE, "5", (3, 9), None),
     "in 4": (DEFAULT_BROKER, LEADER_RATE, "5", (4, 3), None),
     "a broker's own rate": (BROKER, LEADER_RATE, "5", (2, 8), None),
-    "where the release is not known": (DEFAULT_BROKER, FOLLOWER_RATE, "5", None, "KAFKA-10190.*each broker"),
+    "where the release is not known": (DEFAULT_BROKER, FOLLOWER_RATE, "5", None, "10190.*is unknown. Set.*each broker"),
     "another config of the default": (DEFAULT_BROKER, "log.cleaner.threads", "5", (2, 8), None),
     "the remote rates of the default": (DEFAULT_BROKER, REMOTE_RATES[1], "5", (3, 9), None),
     "every replica": (TOPIC, FOLLOWER_REPLICAS, "*", (4, 3), "every replica.*out-of-sync"),
