@@ -148,5 +148,5 @@ def _alive(alive: Sequence[BrokerId], wanted: Sequence[BrokerId] | None) -> tupl
     if twice := [broker for broker, times in Counter(wanted).items() if times > 1]:
         raise WrongArgument("brokers", f": broker {twice[0]} is listed twice")
     if missing := [broker for broker in wanted if broker not in alive]:
-        raise RefusedArgument("brokers", f": broker {missing[0]} is not alive")
+        raise RefusedArgument("brokers", f": broker {missing[0]} is dead")
     return tuple(wanted)

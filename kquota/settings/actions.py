@@ -95,7 +95,7 @@ def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) ->
 def entries(configs: Configs, resource: Resource) -> tuple[Entry, ...]:
     """Return the entries of a resource.
 
-    Raises Refused if the topic does not exist or the broker is not alive.
+    Raises Refused if the topic does not exist or the broker is dead.
     """
     found = configs.describe([resource])
     if resource not in found:
@@ -104,7 +104,7 @@ def entries(configs: Configs, resource: Resource) -> tuple[Entry, ...]:
         alive = ", ".join(str(broker.name) for broker in configs.resources(resource.kind))
         what = "loggers" if resource.kind == BROKER_LOGGERS else "configs"
         raise Refused(
-            f"broker '{resource.name}' is not alive, and only the broker itself can show or change its {what}. "
+            f"broker '{resource.name}' is dead, and only the broker itself can show or change its {what}. "
             f"Live brokers: {alive}"
         )
     return found[resource]

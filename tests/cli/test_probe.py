@@ -165,7 +165,7 @@ def test_wrong_usage_prints_one_line_and_exits_2_before_any_request(words: tuple
 
 
 WORDED: dict[str, tuple[KquotaError, str]] = {
-    "brokers": (RefusedArgument("brokers", ": broker 3 is not alive"), "--broker-list: broker 3 is not alive"),
+    "brokers": (RefusedArgument("brokers", ": broker 3 is dead"), "--broker-list: broker 3 is dead"),
     "bytes": (
         TooManyBytes(44e9, 2 * 10**9),
         "the probe would write 44 GB, and --most-bytes allows 2 GB. Give a lower rate, fewer --seconds, fewer brokers"

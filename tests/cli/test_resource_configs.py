@@ -200,11 +200,11 @@ class TestBrokers:
         ran = way.kquota("--alter", "--broker", "99", "--add-config", rate)
         if way.on_zookeeper:
             assert (ran.code, ran.out) == (0, way.kafka("--alter", "--broker", "99", "--add-config", rate).out)
-            assert ran.err.endswith("kquota: broker '99' is not running. The change takes effect when it starts\n")
+            assert ran.err.endswith("kquota: broker '99' is dead. The change takes effect when it starts\n")
             assert way.kquota("--alter", "--broker", "99", "--delete-config", LOG_DIR_RATE).code == 0
         else:
             assert (ran.code, ran.out) == (1, "")
-            assert "broker '99' is not alive" in ran.err
+            assert "broker '99' is dead" in ran.err
             assert "Live brokers: 1, 2, 3" in ran.err
 
     def test_a_default_rate_is_accepted_only_where_brokers_apply_it(self, way: Way) -> None:

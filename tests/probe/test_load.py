@@ -30,7 +30,7 @@ BROKERS: dict[str, tuple[list[int] | None, type[KquotaError] | None, str]] = {
     "some": ([2], None, ""),
     "none": ([], Invalid, "brokers: must list at least one broker"),
     "one twice": ([1, 2, 1], Invalid, "brokers: broker 1 is listed twice"),
-    "a dead one": ([3], Refused, "brokers: broker 3 is not alive"),
+    "a dead one": ([3], Refused, "brokers: broker 3 is dead"),
 }
 
 

@@ -97,7 +97,7 @@ class ReplicaDirsContract:
         worse, dead = (TopicPartition(topic, 2), two), (TopicPartition(topic, 0), _NOBODY)
         found = stage.dirs.read([nowhere, good, dead])
         assert (set(found.dirs), set(found.places), set(found.silent)) == ({one}, {good}, {_NOBODY})
-        assert "not alive" in found.silent[_NOBODY]
+        assert "is dead" in found.silent[_NOBODY]
         here = found.place(good).current
         there = next(path for path in stage.paths(one) if path != here)
         answer = stage.dirs.alter({nowhere: there, good: there, bad: "/no/such", worse: there, dead: there})

@@ -39,7 +39,7 @@ class MemoryDirs:
         return LogDirReading(
             dirs={broker: dict(self.log_dirs[broker]) for broker in asked if self._answers(broker)},
             places={r: self.places[r] for r in replicas if r in self.places and self._answers(r[1])},
-            silent={broker: "is not alive" for broker in sorted(asked) if not self._answers(broker)},
+            silent={broker: "is dead" for broker in sorted(asked) if not self._answers(broker)},
         )
 
     def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
@@ -48,7 +48,7 @@ class MemoryDirs:
         for replica, path in moves.items():
             broker = replica[1]
             if not self._answers(broker):
-                errors[replica] = Unreachable(f"broker {broker} is not alive")
+                errors[replica] = Unreachable(f"broker {broker} is dead")
                 continue
             if broker in self.deaf:
                 errors[replica] = Unknown(f"broker {broker} said nothing")

@@ -158,7 +158,7 @@ class MemoryCluster:
         if change.setting in self.broken:
             return self.broken[change.setting]
         if not self._reachable(change.setting):
-            return Unreachable(f"broker {change.setting.name} is not alive")
+            return Unreachable(f"broker {change.setting.name} is dead")
         if self.configs.get(change.setting) != change.before:
             return Conflict(f"{change.setting} was changed by another client")
         return None

@@ -65,7 +65,7 @@ def test_an_unknown_resource_is_refused_before_any_write() -> None:
             raise AssertionError
 
     configs = Untouched(brokers=[1, 2])
-    with pytest.raises(Refused, match=r"broker '9' is not alive.*1, 2"):
+    with pytest.raises(Refused, match=r"broker '9' is dead.*1, 2"):
         actions.alter(configs, ConfigChange(resource=broker(9), add={LOG_DIR_RATE: "5"}), iter(range(3)))
     with pytest.raises(Refused, match="topic 't' does not exist"):
         actions.alter(configs, ConfigChange(resource=Resource(kind=TOPICS, name="t"), delete=("k",)), iter(range(3)))

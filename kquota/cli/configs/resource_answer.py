@@ -68,7 +68,7 @@ def _config(entry: Entry) -> Config:
 class DescribedConfigs(Answer):
     """Configs of resources. `everything` is True if static and default configs are included.
 
-    `absent` is the requested resource if it does not exist or is a broker that is not alive, and None otherwise.
+    `absent` is the requested resource if it does not exist or is a dead broker, and None otherwise.
     """
 
     HEADER = ("type", "name", "key", "value", "source", "sensitive")
@@ -119,7 +119,7 @@ class AlteredConfigs(Answer):
 
 
 def absence(resource: Resource) -> str:
-    """Return Kafka's sentence for a resource that does not exist or a broker that is not alive."""
+    """Return Kafka's sentence for a resource that does not exist or a dead broker."""
     return f"The {resource.kind[:-1]} '{resource.name}' doesn't exist and doesn't have dynamic config."
 
 

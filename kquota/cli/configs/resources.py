@@ -120,7 +120,7 @@ def _altered(
             return AlteredConfigs(altered=resource, over_zookeeper=False, notes=tuple(notes))
         altered = actions.alter(configs, change, clock.until_seen())
         if at.zookeeper is not None and resource.of_broker and resource not in configs.resources(BROKERS):
-            notes.append(f"{resource} is not running. The change takes effect when it starts")
+            notes.append(f"{resource} is dead. The change takes effect when it starts")
     notes += _remarks(resource, altered, release)
     return AlteredConfigs(altered=resource, over_zookeeper=at.zookeeper is not None, notes=tuple(notes))
 

@@ -153,7 +153,7 @@ def _racks(found: Snapshot, brokers: Sequence[BrokerId], *, rack_aware: bool) ->
     """
     if dead := [broker for broker in brokers if broker not in found.alive]:
         alive = joined(sorted(found.alive))
-        raise Refused(f"--broker-list names brokers that are not alive: {joined(dead)} (live brokers: {alive})")
+        raise Refused(f"--broker-list names dead brokers: {joined(dead)} (live brokers: {alive})")
     return {broker: found.racks[broker] if rack_aware else None for broker in brokers}
 
 

@@ -210,7 +210,7 @@ def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaErro
     """Return the error of an answer, or None after a success. `answer` is None for a dead broker."""
     resource = change.resource
     if answer is None:
-        return Refused(f"{resource} is not alive, and only the broker itself accepts its configs. Nothing was written")
+        return Refused(f"{resource} is dead, and only the broker itself accepts its configs. Nothing was written")
     if isinstance(answer, Refused):
         return answer
     if isinstance(answer, KquotaError):

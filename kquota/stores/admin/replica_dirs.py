@@ -17,7 +17,7 @@ from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 _ABSENT: Final = (3, 9)
 """UNKNOWN_TOPIC_OR_PARTITION (the broker does not know the partition yet), and REPLICA_NOT_AVAILABLE."""
-_NOT_ALIVE: Final = "is not alive"
+_DEAD: Final = "is dead"
 
 _Dir = AlterReplicaLogDirsRequest.AlterReplicaLogDir
 
@@ -36,7 +36,7 @@ class WireReplicaDirs:
         answers = self._wire.ask_each({b: _describe(those) for b, those in asked.items() if b in alive})
         dirs: dict[BrokerId, dict[str, str | None]] = {}
         places: dict[ReplicaId, Place] = {}
-        silent = dict.fromkeys(sorted(asked.keys() - alive), _NOT_ALIVE)
+        silent = dict.fromkeys(sorted(asked.keys() - alive), _DEAD)
         for broker, answer in answers.items():
             if isinstance(answer, KquotaError):
                 silent[broker] = str(answer)
@@ -49,7 +49,7 @@ class WireReplicaDirs:
     def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
         alive = self._wire.brokers().keys()
         errors: dict[ReplicaId, KquotaError] = {
-            (name, broker): Unreachable(f"broker {broker} {_NOT_ALIVE}")
+            (name, broker): Unreachable(f"broker {broker} {_DEAD}")
             for name, broker in moves
             if broker not in alive
         }

@@ -38,7 +38,7 @@ def test_the_work_that_a_move_leaves_pending(
     for name in ELSEWHERE:
         house.cluster.finish(TopicPartition(*name))
     house.cluster.alive.discard(THREE)
-    session.note("the move has ended, and broker 3 is not alive")
+    session.note("the move has ended, and broker 3 is dead")
     reassign(session, file, "--verify")
     house.cluster.alive.add(THREE)
     house.folder = tmp_path / "another host"

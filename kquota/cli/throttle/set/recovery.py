@@ -115,7 +115,7 @@ def _must_catch_up(ports: Ports, snapshot: Snapshot, broker: BrokerId, rate: Byt
 
 
 def _must_exist(ports: Ports, broker: BrokerId) -> None:
-    """Raise Refused for a broker that is not alive and has no replica."""
+    """Raise Refused for a dead broker that has no replica."""
     snapshot = ports.cluster.snapshot(None)
     known = snapshot.alive | {b for now in snapshot.partitions.values() for b in now.replicas}
     must_be_known([broker], known, "--recovering")

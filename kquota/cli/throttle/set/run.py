@@ -169,14 +169,14 @@ def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
 def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[BrokerId, ...]:
     """Return the brokers that get the rate.
 
-    Raises Refused for a topic or broker that does not exist, and for a broker of --broker that is not alive. Other dead
+    Raises Refused for a topic or broker that does not exist, and for a dead broker of --broker. Other dead
     brokers are left out with a warning.
     """
     checks.must_exist(standing, topics, asked.brokers)
     if asked.rate is None:
         return ()
     if dead := [broker for broker in asked.brokers if broker in standing.unread]:
-        raise Refused(f"broker {dead[0]} is not alive, so it cannot accept a rate. Start it first. Nothing was written")
+        raise Refused(f"broker {dead[0]} is dead, so it cannot accept a rate. Start it first. Nothing was written")
     if asked.brokers:
         return asked.brokers
     if asked.all_brokers:
