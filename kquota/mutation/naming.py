@@ -21,10 +21,10 @@ def name(text: str, where: str) -> str:
 
 
 def collide(topic: str) -> bool:
-    """True if the name has both a period and an underscore. Such names can collide in metrics, because Kafka's metrics
-    do not distinguish the two characters.
+    """True if the name has a period or an underscore. Such names can collide in metrics, because Kafka's metrics do not
+    distinguish the two characters. Source: Kafka's Topic.hasCollisionChars.
     """
-    return "." in topic and "_" in topic
+    return "." in topic or "_" in topic
 
 
 def count(number: int | None, where: str, most: int = HIGHEST_ID) -> int | None:

@@ -15,6 +15,7 @@ from kquota.cli.topics.listing import listed, matching, must_match
 from kquota.cli.topics.results import ChangedTopics, changed, complaints, exit_code, interrupted, planned
 from kquota.errors import Invalid, Refused
 from kquota.library import Cluster
+from kquota.list_text import few
 from kquota.measure import duration
 from kquota.mutation import naming
 from kquota.mutation.actions import MutationWork, TopicOutcome, carry_out, work
@@ -22,6 +23,7 @@ from kquota.mutation.admin import pace_of, with_partitions
 from kquota.mutation.port import EXISTS, MISSING, Topics
 from kquota.mutation.topic import Assignment, Creation, Deletion, Growth, Mutation
 
+_SHOWN: Final = 10
 _COLLIDE: Final = (
     "warning: {}: topics with a period ('.') or underscore ('_') could collide in the names of metrics; "
     "use either, but not both"
@@ -123,21 +125,19 @@ def _creations(options: TopicsOptions, filed: Sequence[Line], assigned: Assignme
     partitions = naming.count(options.partitions, "--partitions")
     factor = naming.count(options.replication_factor, "--replication-factor", naming.MOST_REPLICAS)
     configs = dict(_config(text) for text in options.config or ())
-    named = [(naming.name(topic, "--topic"), None, None) for topic in options.topic or ()]
-    found = []
-    for topic, own, own_factor in [*named, *filed]:
-        if naming.collide(topic):
-            say(_COLLIDE.format(topic))
-        found.append(
-            Creation(
-                topic=topic,
-                partitions=own or partitions,
-                replication_factor=own_factor or factor,
-                assignment=assigned,
-                configs=configs,
-            )
+    every = [*((naming.name(topic, "--topic"), None, None) for topic in options.topic or ()), *filed]
+    if colliding := [topic for topic, *_ in every if naming.collide(topic)]:
+        say(_COLLIDE.format(few(colliding, _SHOWN)))
+    return [
+        Creation(
+            topic=topic,
+            partitions=own or partitions,
+            replication_factor=own_factor or factor,
+            assignment=assigned,
+            configs=configs,
         )
-    return found
+        for topic, own, own_factor in every
+    ]
 
 
 def _counts(options: TopicsOptions, filed: Sequence[Line]) -> dict[str, int]:

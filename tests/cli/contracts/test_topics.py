@@ -80,6 +80,25 @@ def test_topics_whose_answer_is_lost(house: InMemory, session: Transcript, monke
     session.must_be("contract-topics-lost")
 
 
+COLLIDING = {
+    "a period": ("--topic a.b", "a.b"),
+    "an underscore": ("--topic a_b", "a_b"),
+    "both": ("--topic a.b_c --topic plain-1", "a.b_c"),
+    "many": (" ".join(f"--topic a.{number}" for number in range(12)), "a.9 and 2 more"),
+    "neither": ("--topic plain-1", None),
+}
+
+
+@pytest.mark.parametrize(("named", "warned"), COLLIDING.values(), ids=COLLIDING)
+def test_names_that_could_collide_cause_one_warning_as_in_kafka(
+    house: InMemory, session: Transcript, named: str, warned: str | None
+) -> None:
+    ran = session.kquota(f"topics {BROKER} --create {named} --partitions 1")
+    found = [line for line in ran.err.splitlines() if "could collide" in line]
+    assert len(found) == (warned is not None)
+    assert warned is None or f"{warned}: topics with a period ('.') or underscore ('_') could collide" in found[0]
+
+
 class Raced(Controller):
     """A controller to which another client sends `CreateTopics` for topic `raced` just before."""
 
