@@ -34,7 +34,7 @@ _EXPANSION: Final = 200
 times.
 """
 _SMALL: Final = 2**20
-"""The size in bytes up to which the memory of JSON values and the expansion of gzip are not checked."""
+"""The bytes that the values of a JSON text and the expansion of gzip may always take."""
 _VALUES: Final = 6
 """The maximum number of bytes of memory that the values of long JSON text may take for each byte of the text."""
 _PIECE: Final = 2**18
@@ -99,8 +99,6 @@ def json_value(data: str | bytes, decoder: json.JSONDecoder | None = None) -> An
         text = data if isinstance(data, str) else _decoded(data)
         if _HALF.search(text) and any(found[1] for found in _ESCAPE.finditer(text)):
             raise ValueError("half of a pair of \\u escapes is missing")
-        if len(data) <= _SMALL:
-            return (decoder or _JSON).decode(text)
         return counted_json.decode(text, decoder or _JSON, _SMALL + _VALUES * len(data))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

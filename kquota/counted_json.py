@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias, cast
 
+_SMALL: Final = 2**20
+"""The length in characters up to which the memory of the values is not counted."""
 _LONGEST_PART: Final = 512 * 2**10
 """The maximum length of a part, in characters. A part is decoded before its memory is counted. A series from Prometheus
 has at most 330,000 characters.
@@ -32,12 +34,12 @@ class TooMuchMemory(ValueError):
 
 
 def decode(text: str, decoder: json.JSONDecoder, most: int) -> Any:
-    """Return `decoder.decode(text)`. Raises TooMuchMemory if the values need more than `most` bytes, and the errors of
-    the decoder.
+    """Return `decoder.decode(text)`. Raises TooMuchMemory if the values of a long text need more than `most` bytes, and
+    the errors of the decoder.
 
     If a hook of the decoder replaces an object with a value that is not an object, neither of the two counts.
     """
-    return _Walk(text, decoder, most).document()
+    return decoder.decode(text) if len(text) <= _SMALL else _Walk(text, decoder, most).document()
 
 
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import json
 import tracemalloc
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
@@ -35,8 +36,9 @@ layouts = st.fixed_dictionaries(
 
 @pytest.fixture(params=[3, 50, 1_000])
 def short_parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts that are short, so that a short text has parts of every kind."""
+    """Parts that are short, so that a short text has parts of every kind, and every text is long."""
     monkeypatch.setattr(counted_json, "_LONGEST_PART", request.param)
+    monkeypatch.setattr(counted_json, "_SMALL", 0)
 
 
 def outcome(text: str, decoder: json.JSONDecoder, *, whole: bool) -> object:
@@ -84,14 +86,30 @@ def test_hooks_see_the_same_objects_in_the_same_order(value: object) -> None:
     assert seen(True) == seen(False)
 
 
-def test_values_that_need_more_memory_than_the_limit_are_refused() -> None:
+READ: Final[dict[str, Callable[[str], object]]] = {
+    "JSON of any kind": bounded.json_value,
+    "JSON of operators": lambda text: strict_json.load(text, "a document", "{}", lambda found: found, "root"),
+}
+
+
+@pytest.mark.parametrize("read", READ.values(), ids=READ)
+def test_the_memory_of_a_text_is_counted_from_one_size_on(read: Callable[[str], object]) -> None:
+    items = ",".join(["[]"] * (2**20 // 3))
+    read(f"[{items}]".ljust(2**20))
+    with pytest.raises((Invalid, ValueError), match=r"bytes of memory|too long for a document"):
+        read(f"[{items}]".ljust(2**20 + 1))
+
+
+def test_values_that_need_more_memory_than_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counted_json, "_SMALL", 0)
     text = json.dumps([f"n{number}" for number in range(1_000)])
     assert len(decode(text, json.JSONDecoder(), 80_000)) == 1_000
     with pytest.raises(TooMuchMemory, match="more than 50,000 bytes"):
         decode(text, json.JSONDecoder(), 50_000)
 
 
-def test_values_of_an_object_that_a_hook_replaces_do_not_count() -> None:
+def test_values_of_an_object_that_a_hook_replaces_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counted_json, "_SMALL", 0)
     text = json.dumps([{"a": list(range(300))}] * 20)
     decoder = json.JSONDecoder(object_hook=lambda _: 1.5)
     assert decode(text, decoder, 20_000) == [1.5] * 20
@@ -122,7 +140,7 @@ def test_junk_is_refused_before_it_takes_much_more_memory_than_its_text(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(counted_json, "_LONGEST_PART", 2**10)
-    for module in (bounded, strict_json):
+    for module in (bounded, counted_json):
         monkeypatch.setattr(module, "_SMALL", 2**10)
     size = len(text.encode())
     for read in (lambda: plan.parse(text, "a plan"), lambda: bounded.json_value(text)):

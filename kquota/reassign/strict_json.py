@@ -19,8 +19,6 @@ Shorten: TypeAlias = Callable[[dict[str, object]], object]
 _T = TypeVar("_T")
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
 _LONGEST_NUMBER: Final = 4000
-_SMALL: Final = 1_000_000
-"""The length, in characters, up to which the memory of the values is not checked."""
 _MEMORY: Final = 8
 """The maximum number of bytes of memory for each byte of a long document, including the text itself."""
 _MOST_KEPT: Final = 100
@@ -132,10 +130,7 @@ def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Va
 
     try:
         decoder = json.JSONDecoder(object_pairs_hook=object_, parse_constant=no_constant)
-        if len(text) <= _SMALL:
-            value = cast(object, decoder.decode(text))
-        else:
-            value = cast(object, counted_json.decode(text, decoder, _most_memory(text)))
+        value = cast(object, counted_json.decode(text, decoder, _most_memory(text)))
     except counted_json.TooMuchMemory:
         wrong = "is too long for a document without a list of objects"
         raise Invalid(f"{where}: {wrong}. Example: {example}") from None

@@ -126,8 +126,7 @@ def every_throttle(configs: Configs) -> Throttles:
 
 
 def _throttles_of(configs: Configs, named: Iterable[Resource]) -> Throttles:
-    """Return the throttles of the named resources. Raises Refused for a missing topic and for a dead broker.
-    """
+    """Return the throttles of the named resources. Raises Refused for a missing topic and for a dead broker."""
     return {resource: _held(resource, actions.entries(configs, resource)) for resource in named}
 
 

@@ -49,9 +49,7 @@ class WireReplicaDirs:
     def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
         alive = self._wire.brokers().keys()
         errors: dict[ReplicaId, KquotaError] = {
-            (name, broker): Unreachable(f"broker {broker} {_DEAD}")
-            for name, broker in moves
-            if broker not in alive
+            (name, broker): Unreachable(f"broker {broker} {_DEAD}") for name, broker in moves if broker not in alive
         }
         asked = _by_broker(moves.keys() - errors.keys())
         self._must_hold()
