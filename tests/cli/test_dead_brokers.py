@@ -79,6 +79,15 @@ def rates(hand: OtherHand) -> tuple[str | None, str | None]:
     return hand.value(LEADER), hand.value(FOLLOWER)
 
 
+def test_an_open_connection_reports_the_live_brokers_of_each_reading(hand: OtherHand) -> None:
+    """`quota top` reads the quotas of one connection until Ctrl-C."""
+    address = ",".join(hand.servers.broker(number).address for number in (1, 2))
+    with library.connect(address) as cluster:
+        assert cluster.quotas.brokers() == {1, 2, 3}
+        killed(hand.servers)
+        assert cluster.quotas.brokers() == {1, 2}
+
+
 class Mourning:
     """Broker 3 is dead."""
 

@@ -99,6 +99,7 @@ class WireQuotas:
         return self._wire.version()
 
     def brokers(self) -> frozenset[BrokerId]:
+        self._wire.metadata([])
         return frozenset(self._wire.brokers())
 
     def cluster_id(self) -> str:
