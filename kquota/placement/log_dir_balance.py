@@ -26,6 +26,8 @@ from kquota.reassign.plan import Plan
 from kquota.sizes.replica import LogDir
 from kquota.terms import BrokerId, TopicPartition
 
+_MOST_ROUNDS: Final = 10
+"""The maximum number of rounds of leveling. Two rounds are usually enough."""
 _MOST_PAIRED: Final = 100
 """The maximum number of moves that kquota checks in pairs. More moves have too many pairs."""
 
@@ -136,9 +138,11 @@ def balanced(
     band = _band(loads, capacities, goal.tolerance)
     least = _least(loads, capacities, band)
     level(draft, everything, movable, band)
-    # A move may help only after other moves are left out.
-    while _take(draft, then := _needed(draft, _cheapest(draft, movable, loads, band), loads, band)):
-        level(draft, everything, movable, band)
+    for _ in range(_MOST_ROUNDS):
+        then = _needed(draft, _cheapest(draft, movable, loads, band), loads, band)
+        if not _take(draft, then):
+            break
+        level(draft, everything, movable, band)  # a move may help only after other moves are left out
     moves = tuple(
         LogDirMove(
             partition=draft.names[p],
