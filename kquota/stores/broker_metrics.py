@@ -25,6 +25,7 @@ _KEY_OF: Final = {kind[0]: key for kind, key in _KEYS.items()}
 _NAME: Final = re.compile(
     r"(?:^|_)(?:quota|(produce|fetch|request|controllermutation))_(byte_rate|request_time|mutation_rate|throttle_time|tokens)$"
 )
+_LABELS: Final = frozenset({"user", "clientid", "resource", "type"})
 _BROKER: Final = re.compile(r"kafka_server_app_info_\w+$")
 _QUEUE: Final = "eventqueuetime"
 _TOTAL: Final = "totaltimems"
@@ -121,7 +122,7 @@ def _label(name: str) -> str:
 
 def _packed(kind: str | None, labels: Mapping[str, str]) -> PackedBucket | None:
     """Return the bucket of a sample, or None for another metric or a sample with neither user nor client id."""
-    labels = {_label(name): value for name, value in labels.items()}
+    labels = {known: value for name, value in labels.items() if (known := _label(name)) in _LABELS}
     kind = kind or labels.get("resource", labels.get("type", "")).lower()
     # Decode the names, because brokers percent-encode the user, and JMX quotes names with special characters.
     user, client_id = unquote(_plain(labels.get("user", ""))), _plain(labels.get("clientid", ""))

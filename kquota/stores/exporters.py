@@ -31,6 +31,8 @@ _MOST_BYTES: Final = 64 * 2**20
 """The maximum size of an exporter's answer, in bytes. A broker with 10,000 clients has 10 MB of metrics."""
 _SECONDS: Final = 10.0
 _AT_ONCE: Final = 16
+_MOST_LABELS: Final = 100
+"""The maximum number of labels, because many short labels take more than eight times their length in memory."""
 _LONGEST_KEPT: Final = 100
 """The maximum length of the labels in the cache, in characters. It limits the memory of the cache to about 20 MB."""
 
@@ -132,6 +134,8 @@ def sample_of(line: str) -> Sample:
     if not has_labels:
         return _parsed(line)
     name, _, labels = series.partition("{")
+    if labels.count('="') > _MOST_LABELS:
+        raise ValueError("the line has too many labels")
     values = rest.split()
     if not 1 <= len(values) <= 2 or "_" in values[0]:  # a timestamp can follow the value
         raise ValueError("the line has no value, or its labels are not valid")

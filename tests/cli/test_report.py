@@ -248,7 +248,7 @@ def test_a_missing_library_is_reported_at_once_with_its_extra(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, library: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(Refused, match=rf"not installed \({library}\)\. Run: pip install 'kquota\[report\]'"):
+    with pytest.raises(Refused, match=rf"not installed: {library}\. Run: pip install 'kquota\[report\]'"):
         writer.wanted(tmp_path / "move.html", Path("plan.json"), Connection())
 
 

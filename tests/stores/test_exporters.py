@@ -189,6 +189,7 @@ INVALID_LINES = {
     "three numbers": 'a_tokens{user="a"} 1 2 3',
     "a comment": '# a_tokens{user="a"} 1',
     "a number that is too large for a float": "a_tokens " + "9" * 400,
+    "too many labels": "a_tokens{" + "".join(f'l{n}="",' for n in range(101)) + "} 1",
     "nothing": "",
 }
 
@@ -243,7 +244,9 @@ class Fixed(Collector):
 
 UNBOUNDED = {
     "escaped quotes": b'kafka_server_Produce_byte_rate{client_id="' + b'\\"' * 45_000 + b'"} 1\n',
-    "labels": b"kafka_server_Produce_byte_rate{" + b",".join(b'a%d="1"' % n for n in range(10_000)) + b"} 1\n",
+    "labels": b"kafka_server_Produce_byte_rate{"
+    + b",".join(b'a%d="1"' % n for n in range(10_000))
+    + b'} 1\nkafka_server_Produce_byte_rate{user="a"} 1\n',
     "blank lines": b"\n" * 90_000,
     "clients": b"".join(b'ControllerMutation_tokens{client_id="%d"} 1\n' % n for n in range(2_000)),
 }

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
 from kquota.errors import KquotaError, Unreachable
+from kquota.stores.admin.log_sizes import LogDirSizes, LogSizes
 from kquota.stores.admin.offsets import ListOffsetsRequest, OffsetsAnswer
 from kquota.stores.admin.replica_logs import WireReplicaLogs
 from kquota.terms import BrokerId, TopicPartition
@@ -22,10 +22,8 @@ class TwoBrokers:
 
     def _answer(self, broker: BrokerId, request: Any) -> Any | KquotaError:
         if not isinstance(request, ListOffsetsRequest):
-            state = SimpleNamespace(partition_index=0, partition_size=400, is_future_key=False)
-            topics = [SimpleNamespace(name="t", partitions=[state])]
-            found = SimpleNamespace(log_dir="/data", topics=topics, usable_bytes=None, error_code=0)
-            return SimpleNamespace(error_code=0, results=[found])
+            found = LogDirSizes(path="/data", error_code=0, usable=None, topics=[("t", iter([(0, 400, 0, 0)]))])
+            return LogSizes(throttle_time_ms=0, error_code=0, results=[found])
         if broker == TWO:
             return Unreachable("no answer to ListOffsets")
         return OffsetsAnswer(throttle_time_ms=0, offsets={"t": {0: 7}})
