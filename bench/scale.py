@@ -25,7 +25,7 @@ BROKERS: Final = 200
 
 def main() -> None:
     """Reads and checks the plan, calculates its moves, lists and record, and verifies a new move."""
-    gc.set_threshold(100_000)  # like kquota's own main
+    gc.set_threshold(200_000)  # like kquota's own main
     started = time.perf_counter()
     plan = read(Path(sys.argv[1]))
     done = time.perf_counter() - started

@@ -132,39 +132,39 @@ def sample_of(line: str) -> Sample:
     """Parse one line of the text format. Raises ValueError for an invalid line."""
     series, has_labels, rest = line.rpartition("}")
     if not has_labels:
-        return _parsed(line)
+        return _whole(line)
     name, _, labels = series.partition("{")
     if labels.count('="') > _MOST_LABELS:
         raise ValueError("the line has too many labels")
     values = rest.split()
     if not 1 <= len(values) <= 2 or "_" in values[0]:  # a timestamp can follow the value
         raise ValueError("the line has no value, or its labels are not valid")
-    parse = _labels if len(labels) <= _LONGEST_KEPT else _labels.__wrapped__
+    parse = _kept_labels if len(labels) <= _LONGEST_KEPT else _labels
     return Sample(_name(name), parse(labels), float(values[0]))
 
 
 @lru_cache(maxsize=128)
 def _name(text: str) -> str:
-    found = _parsed(f"{text} 0").name
+    found = _whole(f"{text} 0").name
     if found != text.strip():
         raise ValueError("the name of the metric is not valid")
     return found
 
 
-@lru_cache(maxsize=2**14)
 def _labels(text: str) -> Mapping[str, str]:
-    """Parse labels without their braces. Raises ValueError for invalid labels.
-
-    The result is cached, because a client has the same labels in several metrics and on several brokers.
-    """
-    found = _parsed(f"labels{{{text}}} 0")
+    """Parse labels without their braces. Raises ValueError for invalid labels."""
+    found = _whole(f"labels{{{text}}} 0")
     if found.name != "labels" or found.value:
         raise ValueError("the labels are not valid")
     return found.labels
 
 
-def _parsed(line: str) -> Sample:
-    """Parse one line with prometheus_client. With several lines, its parser would end at the first invalid one."""
+_kept_labels: Final = lru_cache(maxsize=2**14)(_labels)
+"""A client has the same labels in several metrics and on several brokers."""
+
+
+def _whole(line: str) -> Sample:
+    """Parse one line with prometheus_client, whose parser would end at the first invalid line of a longer text."""
     try:
         ((found,),) = (family.samples for family in text_string_to_metric_families(line))
         return Sample(found.name, found.labels, float(found.value))
