@@ -4,6 +4,8 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # All tests of one server run in one worker (tests/conftest.py), so each server is started once.
 WORKERS := -n 4 --dist loadgroup --no-loadscope-reorder
+# Tests that measure a time on real servers run last, with fewer workers (tests/thorough.py).
+TIMED_WORKERS := -n 3 --dist loadgroup --no-loadscope-reorder
 
 # Without stored bytecode each process compiles the modules that it imports: 60 ms for a short command.
 unexport PYTHONDONTWRITEBYTECODE
@@ -21,10 +23,12 @@ test: .venv/java-wheel.stamp check
 	@$(BIN)/python -m pytest -q $(WORKERS) --hypothesis-profile=repeatable-quick -m "not thorough"
 
 test-thorough: .venv/java-wheel.stamp .venv/fuzz.stamp
-	@$(BIN)/python -m pytest -q $(WORKERS) --hypothesis-profile=repeatable -m "thorough or hypothesis"
+	@$(BIN)/python -m pytest -q $(WORKERS) --hypothesis-profile=repeatable -m "(thorough or hypothesis) and not timed"
+	@$(BIN)/python -m pytest -q $(TIMED_WORKERS) --hypothesis-profile=repeatable -m timed
 
 test-all: .venv/java-wheel.stamp .venv/fuzz.stamp check
-	@$(BIN)/python -m pytest -q $(WORKERS)
+	@$(BIN)/python -m pytest -q $(WORKERS) -m "not timed"
+	@$(BIN)/python -m pytest -q $(TIMED_WORKERS) -m timed
 
 unit: .venv/java.stamp
 	@$(BIN)/python -m pytest -q -n 2 --hypothesis-profile=quick -m "unit and not zookeeper and not kafka and not spark"

@@ -26,7 +26,7 @@ from tests.servers import (
     zookeeper,
 )
 from tests.stores.moves_stage import OtherHand
-from tests.thorough import is_thorough, is_unit
+from tests.thorough import is_thorough, is_timed, is_unit
 
 __all__ = [
     "cluster",
@@ -102,6 +102,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(NEEDS[server])
         if is_thorough(item.nodeid):
             item.add_marker(pytest.mark.thorough)
+        if is_timed(item.nodeid):
+            item.add_marker(pytest.mark.timed)
         if is_unit(item.nodeid) and not servers:
             item.add_marker(pytest.mark.unit)
         # Each server is started once: all tests that need it run in one worker, one after the other.
@@ -143,7 +145,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
     for item in items:
-        marks = sorted({mark.name for mark in item.iter_markers()} & {"zookeeper", "kafka", "spark", "thorough"})
+        marks = sorted(
+            {mark.name for mark in item.iter_markers()} & {"zookeeper", "kafka", "spark", "thorough", "timed"}
+        )
         item.config.stash[_LEFT_OUT][f"left out of this run ({', '.join(marks) or 'not asked for'})"] += 1
 
 

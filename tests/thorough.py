@@ -101,6 +101,21 @@ THOROUGH: Final = {
     "test_a_running_move_gets_another_throttle[4.3.1 Admin API-a deadline]": "a second move; a rate stays",
 }
 """A part of a test's id, and the reason why it takes longer than a first run should."""
+TIMED: Final = (
+    "tests/cli/test_move_run_pace.py",
+    "tests/cli/test_move_watch.py",
+    "tests/cli/test_move_symptoms.py",
+    "tests/cli/test_probe.py",
+    "tests/cli/test_probe_client.py",
+    "tests/cli/test_quota_levels.py",
+    "tests/cli/test_quota_top.py",
+    "tests/spark/test_live.py",
+    "tests/stores/admin/test_throttled.py",
+    "tests/stores/admin/test_tiered.py",
+    "tests/stores/test_ips_enforced.py",
+    "tests/stores/test_precedence_enforced.py",
+)
+"""Thorough tests that fail if four workers keep the machine busy: exporters that do not answer, copies that pause."""
 KEPT: Final = (
     "tests/documents/test_shown.py",
     "tests/documents/test_bench.py",
@@ -150,6 +165,11 @@ SLOW: Final = (
 def is_thorough(test: str) -> bool:
     """True if the test of this id is left to `make test-all`."""
     return any(part in test for part in THOROUGH) and not any(part in test for part in KEPT)
+
+
+def is_timed(test: str) -> bool:
+    """True if the test of this id is thorough and needs a machine with time to spare."""
+    return is_thorough(test) and any(part in test for part in TIMED)
 
 
 def is_unit(test: str) -> bool:

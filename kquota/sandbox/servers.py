@@ -253,7 +253,7 @@ def on_zookeeper(broker: SandboxBroker, zookeeper: str) -> dict[str, Any]:
     return {
         "broker.id": broker.id,
         "zookeeper.connect": zookeeper,
-        "zookeeper.session.timeout.ms": 6000,
+        "zookeeper.session.timeout.ms": 9000,
         "zookeeper.connection.timeout.ms": 60_000,
     }
 
@@ -270,8 +270,6 @@ def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "metadata.log.dir": broker.metadata_dir,
-        # This timeout is short, because a killed broker can return only after its last session has ended.
-        "broker.session.timeout.ms": 6000,
         "broker.heartbeat.interval.ms": 1000,
     }
     if broker.id == 1:

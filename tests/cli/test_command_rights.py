@@ -25,7 +25,7 @@ from tests.cli.run import Ran, kquota
 from tests.logins import plain
 from tests.rights import CLUSTER, MOVED, TOPIC, Right, granted
 from tests.secured import PASSWORD, PLAIN, jaas, properties_file
-from tests.stores.moves_stage import OtherHand
+from tests.stores.moves_stage import OtherHand, until
 
 pytestmark = pytest.mark.kafka
 
@@ -361,7 +361,7 @@ def test_each_documented_permission_is_needed(stage: Stage, admin: AdminClient, 
     assert ran.code not in (0, task.busy)
     assert ran.code != task.code or "Kafka hides" in ran.err, ran
     assert ran.err.splitlines()[-1].startswith("kquota: ")
-    assert restored(stage)
+    until(lambda: restored(stage), "an admin restores everything")
 
 
 def test_an_estimate_warns_of_what_it_may_not_see(stage: Stage, admin: AdminClient) -> None:

@@ -19,8 +19,10 @@ from tests.cli.run import kquota, started
 pytestmark = pytest.mark.kafka
 
 TOPIC, PARTITIONS = "orders", 4
-SLACK = 5.0
-"""Seconds. The end is seen up to one interval late, and is read twice. Measured: 4.5 s in the last quarter minute."""
+SLACK = 7.0
+"""Seconds. The end is seen up to one interval late, and is read twice. Measured: 4.5 s in the last quarter minute, and
+5.7 s on a busy machine.
+"""
 
 
 @pytest.fixture(scope="module")

@@ -37,10 +37,10 @@ pytestmark = pytest.mark.kafka
 SOURCE, DESTINATION, OTHER = BrokerId(1), BrokerId(3), BrokerId(2)
 COUNT, SIZE, RATE = 4, 300_000, "300KB/s"
 QUICK = {
-    "4.3.1": {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "1000"},
-    "3.9.1": {"zookeeper.session.timeout.ms": "4000"},
+    "4.3.1": {"broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "1000"},
+    "3.9.1": {"zookeeper.session.timeout.ms": "6000"},
 }
-DOWN, STOPPED, LONGEST = 2.0, 7.0, 240.0
+DOWN, STOPPED, LONGEST = 2.0, 8.0, 240.0
 """Seconds that a killed server is down, that a stopped one does not answer, and that no recovery needs."""
 STEP: Final = 6
 """The step of `--verify` of a done move at which it has begun to restore."""

@@ -119,7 +119,7 @@ def test_the_middle_of_a_move_counts_what_is_left(kafka_431: Sandbox, tmp_path: 
 
 def copied(cluster: Sandbox, topic: str) -> dict[int, int]:
     """The size of the topic's replica on each broker, 0 if there is none."""
-    asked = ("--topic-list", topic, "--output", "json")
+    asked = ("--broker-list", "1,2,3", "--topic-list", topic, "--output", "json")
     ran = kquota("log-dirs", "--bootstrap-server", cluster.bootstrap, "--describe", *asked)
     assert ran.code == 0, ran.err
     sizes = {1: 0, 2: 0, 3: 0}
