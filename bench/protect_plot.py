@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.plot import STYLE
+from bench.protect import PROTECTED, UNTHROTTLED
 
 _COPIED: Final = {"color": "#1f6feb", "linewidth": 1.2, "label": "throughput of the copies"}
 _THROTTLE: Final = {"color": "#b35900", "linewidth": 1.2, "linestyle": "--", "label": "throttle"}
@@ -16,13 +17,14 @@ _MEGA: Final = 1e6
 
 
 def draw(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
-    """The moves without a throttle, with the best fixed one, and with `--protect`, as SVG."""
+    """The moves without a throttle, with the best fixed one, and with each way of `--protect`, as SVG."""
     import matplotlib
 
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    shown = [row for row in rows if row["name"] in ("no throttle", "--protect") or row["best"]]
+    words = (UNTHROTTLED, *PROTECTED)
+    shown = [row for row in rows if row["name"] in words or row["best"]]
     with matplotlib.rc_context(STYLE):
         figure, axes = pyplot.subplots(
             2,
@@ -34,7 +36,7 @@ def draw(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
             layout="constrained",
         )
         for number, row in enumerate(shown):
-            name = row["name"] if row["name"] in ("no throttle", "--protect") else f"throttle {row['name']}"
+            name = row["name"] if row["name"] in words else f"throttle {row['name']}"
             axes[0][number].set_title(f"{name}: {row['seconds']:.0f} s, {row['share']:.0%} fast", fontsize=9)
             _rates(axes[0][number], row)
             _latencies(axes[1][number], row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kquota.stores.broker_metrics import BrokerMetrics as BrokerMetrics
     from kquota.stores.login.security import Security
     from kquota.stores.record.sharing import Condition as Condition
+    from kquota.stores.record.sharing import Removal as Removal
     from kquota.stores.record.sharing import Sharing
     from kquota.stores.record.sharing import SharingPlan as SharingPlan
     from kquota.stores.state.completion import CompletionFile
@@ -212,6 +213,19 @@ def configs(at: Where) -> Iterator[Configs]:
 
         with wire(at) as opened:
             yield WireConfigs(opened)
+
+
+def broker_settings(at: Where) -> tuple[Mapping[str, str | None], ...]:
+    """Return the configs of each live broker. If kquota cannot read the configs, warn and return none of them."""
+    from kquota.settings.resource import BROKERS
+
+    try:
+        with configs(at) as found:
+            described = found.describe(found.resources(BROKERS))
+    except KquotaError as error:
+        say(f"warning: the brokers' settings for throttles are unknown, so kquota assumes Kafka's defaults: {error}")
+        return ()
+    return tuple({entry.key: entry.value for entry in entries} for entries in described.values())
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kquota.measure import ByteRate
+from kquota.pace.enforcement import AS_SHIPPED
 from kquota.pace.reported import BrokerTimes, HighTime, ReportedBaseline, limit_of
 from kquota.terms import BrokerId
 
@@ -26,23 +27,19 @@ count.
 """
 LEAST_SAMPLES: Final = 5
 """With fewer writes in a window, the latency of a broker is unknown."""
-SETTLING_SECONDS: Final = 15.0
-"""The time until the lowest throttle takes effect: a quota window of 11 s, and the time to write the throttle."""
+SETTING_SECONDS: Final = 4.0
+"""The time to write a throttle, and for brokers to apply it."""
 BASELINE_SECONDS: Final = 20.0
-CALM_SECONDS: Final = 15.0
-"""The time without a high latency before each increase."""
-CAUTIOUS_SECONDS: Final = 90.0
+CAUTIOUS_TIMES: Final = 6
 CAUTION: Final = 0.9
 CAUTIOUS_STEP: Final = 0.05
 """The rules for a throttle of at least `CAUTION` x the last throttle that was too high. An increase then needs
-`CAUTIOUS_SECONDS` of calm, and is `CAUTIOUS_STEP` x the throttle that was too high.
+`CAUTIOUS_TIMES` x as much calm, and is `CAUTIOUS_STEP` x the throttle that was too high.
 """
 STEPS: Final = 20
 """The number of the smallest increases between the lowest and the highest throttle."""
 SLOW_SHARE: Final = 0.05
 """The share of the time in which writes may be slow, because bursts of clients also make writes slow."""
-FORGIVEN_SECONDS: Final = 15.0
-"""A slow window counts as a short client burst only if the previous slow window was more than this time ago."""
 FORGIVEN_DEBT: Final = 2.5
 """One more slow window leaves the throttle unchanged if the earlier ones exceed `SLOW_SHARE` of the time by at most
 this many seconds.
@@ -52,8 +49,8 @@ SMALL_DECREASE: Final = 0.7
 """The factor of a decrease if the throttle has been raised towards one that was too high, because the throttle is then
 already close to the limit of the clients.
 """
-RELIEF_SECONDS: Final = 10.0
-"""The minimum time between two decreases, because the first one must take effect."""
+RELIEF_SHARE: Final = 2 / 3
+"""The minimum time between two decreases, as a share of the settling time. The first one must take effect."""
 
 
 class Pressure(enum.Enum):
@@ -109,7 +106,10 @@ class ProtectionStep:
 class Protection:
     """The state between two windows. `rate` is the throttle that is set. It may differ from the rate of the last step.
 
-    Steps set throttles from `low` to `high`. The first steps set `low`, to measure the `baseline` of each broker.
+    Steps set throttles from `low` to `high`. The first steps set `low`, to measure the `baseline` of each broker. If
+    `max_latency` is the limit of each broker, in seconds, there is no baseline.
+    `settling` is the time until a throttle has its whole effect. It is also the time without a high latency before each
+    increase. A slow window counts as a short burst of a client if the previous slow window was longer ago.
     `ceiling` is the last throttle that was too high, and `approached` means that the throttle has been raised towards
     `ceiling`. The other fields are measurements, and times in seconds.
     """
@@ -117,6 +117,8 @@ class Protection:
     low: ByteRate
     high: ByteRate
     rate: ByteRate
+    max_latency: float | None = None
+    settling: float = AS_SHIPPED.window + SETTING_SECONDS
     baseline: Mapping[BrokerId, float] = field(default_factory=dict)
     samples: tuple[Mapping[BrokerId, Collection[float]], ...] = ()
     at_lowest: float = 0.0
@@ -130,7 +132,7 @@ class Protection:
 
     def after(self, window: ClientWindow) -> tuple[Protection, ProtectionStep]:
         """Return the state after a window, and the step. The state assumes that the throttle of the step is set."""
-        if not self.baseline:
+        if not self.baseline and self.max_latency is None:
             return self._measured(window)
         reported, high = self.reported.after(window.reported)
         worst = self._worst(window, high)
@@ -147,7 +149,7 @@ class Protection:
         if worst.pressure is Pressure.UNKNOWN:
             return replace(state, calm=0.0), worst
         calm = replace(state, calm=self.calm + window.seconds)
-        patience = CAUTIOUS_SECONDS if calm._near_ceiling else CALM_SECONDS
+        patience = self.settling * (CAUTIOUS_TIMES if calm._near_ceiling else 1)
         return calm._increased(worst) if calm.calm >= patience else (calm, worst)
 
     @property
@@ -168,17 +170,17 @@ class Protection:
         if self.rate != self.low or window.shrunk:
             return replace(self, rate=self.low, samples=(), at_lowest=0.0), step
         state = replace(self, at_lowest=self.at_lowest + window.seconds)
-        if self.at_lowest < SETTLING_SECONDS:
+        if self.at_lowest < self.settling:
             return state, step
         state = replace(state, reported=self.reported.measured(window.reported))
         state = replace(state, samples=(*self.samples, window.latencies))
-        if state.at_lowest < SETTLING_SECONDS + BASELINE_SECONDS:
+        if state.at_lowest < self.settling + BASELINE_SECONDS:
             return state, step
         brokers = sorted(set().union(*state.samples))
         found = {broker: usual([one.get(broker, ()) for one in state.samples]) for broker in brokers}
         known = {broker: value for broker, value in found.items() if value is not None and math.isfinite(value)}
         if not known or len(known) < len(found):
-            return replace(state, samples=(), at_lowest=SETTLING_SECONDS), step
+            return replace(state, samples=(), at_lowest=self.settling), step
         return replace(state, samples=(), baseline=known), step
 
     def _worst(self, window: ClientWindow, high: HighTime | None) -> ProtectionStep:
@@ -193,7 +195,8 @@ class Protection:
         if found:
             ratio, broker, latency, limit = max(found)
             pressure = Pressure.SLOW if ratio > 1 else Pressure.CALM
-            if pressure is Pressure.SLOW or self.baseline.keys() <= {one[1] for one in found}:
+            expected = self.baseline or window.latencies
+            if pressure is Pressure.SLOW or expected.keys() <= {one[1] for one in found}:
                 kept = replace(kept, pressure=pressure, broker=broker, latency=latency, limit=limit)
         if kept.pressure is Pressure.SLOW:
             return kept
@@ -208,8 +211,11 @@ class Protection:
     def limit(self, broker: BrokerId) -> float:
         """Return the latency in seconds above which a broker is slow.
 
-        A broker without a baseline has the limit of the highest baseline, so at least one broker must have a baseline.
+        Without `max_latency`, a broker without a baseline has the limit of the highest baseline, so at least one broker
+        must have a baseline.
         """
+        if self.max_latency is not None:
+            return self.max_latency
         return limit_of(self.baseline.get(broker, max(self.baseline.values())))
 
     def _harmed(self, state: Protection, worst: ProtectionStep, seconds: float) -> tuple[Protection, ProtectionStep]:
@@ -219,15 +225,15 @@ class Protection:
         again.
         """
         slow = worst.pressure is Pressure.SLOW and not math.isinf(worst.latency or 0.0)
-        rare = slow and state.since_slow > FORGIVEN_SECONDS and state.debt <= FORGIVEN_DEBT
+        rare = slow and state.since_slow > self.settling and state.debt <= FORGIVEN_DEBT
         since = state.since_decrease
         state = replace(state, since_slow=0.0, debt=state.debt + seconds)
-        if since <= RELIEF_SECONDS:
+        if since <= RELIEF_SHARE * self.settling:
             return replace(state, calm=0.0), worst
         if rare:
             return state, worst
-        if slow and self.rate == self.low and since > SETTLING_SECONDS:
-            return replace(state, calm=0.0, baseline={}, samples=(), at_lowest=SETTLING_SECONDS), worst
+        if slow and self.rate == self.low and self.max_latency is None and since > self.settling:
+            return replace(state, calm=0.0, baseline={}, samples=(), at_lowest=self.settling), worst
         return state._decreased(worst)
 
     def _decreased(self, worst: ProtectionStep) -> tuple[Protection, ProtectionStep]:

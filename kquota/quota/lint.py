@@ -147,7 +147,7 @@ def _no_limit(one: LintedValue) -> Iterator[QuotaFinding]:
 def _low_rate(one: LintedValue) -> Iterator[QuotaFinding]:
     reported = {"message.max.bytes": one.cluster.largest_batch, "quota window": one.cluster.window}
     seconds = (one.cluster.window or AS_SHIPPED).burst_seconds
-    batch = one.cluster.largest_batch or _KAFKAS_BATCH
+    batch = _KAFKAS_BATCH if one.cluster.largest_batch is None else one.cluster.largest_batch
     if not QUOTA_KEYS[one.key].in_bytes or not 0 < one.value * seconds < batch:
         return
     defaults = " and ".join(name for name, value in reported.items() if value is None)

@@ -255,13 +255,13 @@ def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[To
     def under_way() -> bool:
         return all(move.submitted for move in moves(sent, world.cluster.snapshot(sent.topics).partitions))
 
-    why = f"kquota could not confirm within {SEEN_SECONDS:.0f} s that all of the moves were submitted"
     try:
         seen = wait_until(under_way, world.clock)
     except KquotaError as error:
         # Restore nothing, because the moves may be running.
-        raise Unknown(f"{error}; {why}") from error
+        raise Unknown(f"{error}; kquota could not confirm that all of the moves were submitted") from error
     if not seen:
+        why = f"kquota could not confirm within {SEEN_SECONDS:.0f} s that all of the moves were submitted"
         raise Unknown(f"{lost}; {why}" if lost else why) from lost
     return refused
 

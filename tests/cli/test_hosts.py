@@ -486,10 +486,11 @@ def test_an_open_run_prevents_disabling_or_deleting_the_record(team: Team) -> No
     must_be(0, two.throttle("clear"))
     team.become({}, topic)
     assert "no run of `throttle set` is recorded" in must_be(0, one.throttle("clear")).err
-    must_be(0, three.shared("unshare", "--yes"))
-    if team.hand.servers.zookeeper:
-        with znodes(team.hand) as client:
-            assert client.exists(MARKER) is None
+    must_be(0, replace(three, record="another-topic").shared("unshare", "--yes"))
+    with znodes(team.hand) as client:
+        assert client.exists(MARKER) is not None, "it names another topic"
+        must_be(0, three.shared("unshare", "--yes"))
+        assert client.exists(MARKER) is None
     assert "removes the old one from the state of this host" in must_be(1, one.over(BROKERS).throttle("clear")).err
     must_be(0, one.shared("unshare", "--yes"))
     assert "no run of `throttle set` is recorded" in must_be(0, replace(one, record=None).throttle("clear")).err

@@ -140,6 +140,8 @@ BAD = {
     "no first throttle": (("--deadline", "1h"), "--deadline: the throttle at the start of the move is missing"),
     "bounds without a way": (("--throttle", "1MB/s", "--min-rate", "1MB/s"), "--min-rate and --max-rate need"),
     "metrics without --protect": (("--throttle", "1MB/s", "--metrics", "http://b:1"), "--metrics needs --protect"),
+    "a latency without --protect": (("--throttle", "1MB/s", "--max-latency", "1s"), "--max-latency needs --protect"),
+    "no latency": (("--protect", "--throttle", "1MB/s", "--max-latency", "0s"), "--max-latency '0s': must be more"),
     "no room between the bounds": (
         ("--protect", "--min-rate", "2MB/s", "--throttle", "1MB/s"),
         "not below the highest",

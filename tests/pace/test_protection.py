@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 from kquota.measure import ByteRate
 from kquota.pace.protection import (
     BASELINE_SECONDS,
-    CALM_SECONDS,
-    CAUTIOUS_SECONDS,
+    CAUTIOUS_TIMES,
     DECREASE,
-    RELIEF_SECONDS,
-    SETTLING_SECONDS,
+    RELIEF_SHARE,
     SMALL_DECREASE,
     ClientWindow,
     Pressure,
@@ -90,9 +88,9 @@ def test_the_baseline_is_measured_when_the_lowest_throttle_has_its_effect() -> N
     state, seconds = begun(rate=80 * MB), 0.0
     state, _ = state.after(window(SLOW))
     while not state.baseline:
-        state, _ = state.after(window(SLOW if seconds < SETTLING_SECONDS else CALM))
+        state, _ = state.after(window(SLOW if seconds < state.settling else CALM))
         seconds += SECONDS
-    assert seconds == SETTLING_SECONDS + BASELINE_SECONDS
+    assert seconds == state.settling + BASELINE_SECONDS
     assert state.baseline == dict.fromkeys(BROKERS, BASE)
 
 
@@ -153,6 +151,18 @@ def test_writes_that_are_slow_under_the_lowest_throttle_give_a_new_baseline() ->
     assert step.rate == 2 * state.low
 
 
+def test_an_operators_limit_needs_no_baseline() -> None:
+    """Latencies count against the limit from the first window on, also under the lowest throttle."""
+    state = replace(begun(), max_latency=2 * BASE)
+    rates = []
+    for times in (*[CALM] * 3, *[SLOW] * 2, *[SLOW] * 9):
+        state, step = state.after(window(times))
+        rates.append(step.rate // MB)
+        assert (step.pressure, step.limit) == (Pressure.CALM if times == CALM else Pressure.SLOW, 2 * BASE)
+    assert rates == [10, 10, 20, 20, *[10] * 10]
+    assert not state.baseline
+
+
 def test_failed_writes_decrease_the_throttle_at_once() -> None:
     after, step = measured(rate=100 * MB).after(BAD["failed writes"])
     assert step.rate == after.rate == 50 * MB
@@ -164,7 +174,7 @@ def test_a_decrease_has_its_effect_before_the_next_one() -> None:
         state, step = state.after(window(SLOW))
         rates.append(step.rate // MB)
     assert rates == [100, 50, 50, 50, 25, 25]
-    assert RELIEF_SECONDS == 2 * SECONDS
+    assert RELIEF_SHARE * state.settling == 2 * SECONDS
 
 
 def test_calm_windows_double_the_throttle_until_one_was_too_high() -> None:
@@ -213,7 +223,7 @@ def test_later_calm_windows_increase_the_throttle_by_steps() -> None:
     assert rates[:7] == [10, 10, 15, 15, 15, 20, 20]
     assert rates == sorted(rates)
     assert rates[-1] == 110
-    assert CALM_SECONDS == 3 * SECONDS
+    assert state.settling == 3 * SECONDS
 
 
 @given(st.lists(st.sampled_from([CALM, SLOW]), min_size=1, max_size=200))
@@ -224,7 +234,7 @@ def test_each_increase_follows_calm_windows(kinds: Sequence[float]) -> None:
         state, step = state.after(window(kind))
         calm += SECONDS if step.pressure is Pressure.CALM else 0.0
         if step.rate > before:
-            assert calm >= CALM_SECONDS
+            assert calm >= state.settling
             doubled = before if math.isinf(state.since_decrease) else 0
             halfway = 0 if state.ceiling is None else (state.ceiling - before) // 2
             assert step.rate - before <= max(state.step, doubled, halfway)
@@ -262,10 +272,15 @@ class Course:
 
 
 def simulated(
-    room: Callable[[float], int], minutes: int, noise: Sequence[float], seconds: float = SECONDS, high: int = 210 * MB
+    room: Callable[[float], int],
+    minutes: int,
+    noise: Sequence[float],
+    seconds: float = SECONDS,
+    high: int = 210 * MB,
+    max_latency: float | None = None,
 ) -> Course:
     """A cluster with `room` for the copies in each second. Above it, the latency rises steeply."""
-    state = begun(high=high)
+    state = replace(begun(high=high), max_latency=max_latency)
     rates: list[int] = []
     slow: list[bool] = []
     while (now := len(rates) * seconds) < minutes * 60:
@@ -295,7 +310,7 @@ def test_below_a_capacity_the_throttle_is_stable(room: int, noise: list[float]) 
     assert max(course.rates) <= best * 1.25
     assert sum(course.rates) / len(course.rates) >= best / 1.3
     assert sum(course.slow) / len(course.slow) <= 0.1
-    assert sum(one != two for one, two in pairwise(course.rates)) <= len(course.rates) * SECONDS / CALM_SECONDS
+    assert sum(one != two for one, two in pairwise(course.rates)) <= len(course.rates) * SECONDS / begun().settling
 
 
 @settings(max_examples=20)
@@ -330,7 +345,7 @@ def test_caution_below_the_throttle_that_was_too_high() -> None:
     while state.rate == 95 * MB:
         state, _ = state.after(window(CALM))
         seconds += SECONDS
-    assert seconds == CAUTIOUS_SECONDS
+    assert seconds == CAUTIOUS_TIMES * state.settling
 
 
 @given(st.lists(st.floats(0, 10), max_size=100))

@@ -47,6 +47,15 @@ class PaceOptions:
             "become slow, or when partitions lose in-sync replicas.",
         ),
     ] = False
+    max_latency: Annotated[
+        str | None,
+        typer.Option(
+            "--max-latency",
+            metavar="TIME",
+            help="With --protect: the latency above which a write is slow, for example 20ms. Without it, the limit is "
+            "1.5 times the usual latency, which kquota measures under the lowest throttle.",
+        ),
+    ] = None
     metrics: Annotated[
         str | None,
         typer.Option(

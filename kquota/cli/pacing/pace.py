@@ -29,12 +29,13 @@ _SETTLING_SECONDS: Final = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaceRules:
-    """The parsed options. Exactly one of `end`, `days` and `protects` is set."""
+    """The parsed options. Exactly one of `end`, `days` and `protects` is set. `max_latency` is in seconds."""
 
     bounds: RateBounds
     end: datetime | None
     days: DayPlan | None
     protects: bool
+    max_latency: float | None
     exporters: world.UsageReader | None
 
     def first(self, throttle: ByteRate | None) -> ByteRate:
@@ -69,6 +70,8 @@ def rules(options: PaceOptions, connection: Connection) -> PaceRules | None:
         raise Invalid("--min-rate and --max-rate need --deadline or --protect. Give one of these two")
     if options.metrics is not None and not options.protect:
         raise Invalid("--metrics needs --protect. Give both, or leave out --metrics")
+    if options.max_latency is not None and not options.protect:
+        raise Invalid("--max-latency needs --protect. Give both, or leave out --max-latency")
     if not given:
         return None
     low, high = (
@@ -83,6 +86,7 @@ def rules(options: PaceOptions, connection: Connection) -> PaceRules | None:
         end=None if options.deadline is None else _moment(options.deadline, clock.SystemClock().now()),
         days=None if options.between is None else day_plan(options.between, "--between"),
         protects=options.protect,
+        max_latency=None if options.max_latency is None else duration(options.max_latency, "--max-latency"),
         exporters=None if metrics is None else world.usage_reader(metrics, None),
     )
 
@@ -99,7 +103,13 @@ def following(
         yield DuePace(setter=setter, rules=rules, runs=ports.runs, clock=ports.clock)
         return
     with protection.protecting(
-        protection.bounds_of(rate, rules.bounds), rate, setter, ports, rules.exporters, fresh=fresh
+        protection.bounds_of(rate, rules.bounds),
+        rate,
+        setter,
+        ports,
+        rules.exporters,
+        max_latency=rules.max_latency,
+        fresh=fresh,
     ) as pace:
         yield pace
 

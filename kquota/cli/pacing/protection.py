@@ -14,8 +14,9 @@ from kquota.cli.contract import say, worded
 from kquota.cli.pacing.setter import RateSetter, throttled
 from kquota.errors import Invalid, Unreachable
 from kquota.measure import ByteRate, counted, human_rate
+from kquota.pace.enforcement import enforcement
 from kquota.pace.landing import RateBounds
-from kquota.pace.protection import SETTLING_SECONDS, ClientWindow, Pressure, Protection, ProtectionStep
+from kquota.pace.protection import SETTING_SECONDS, ClientWindow, Pressure, Protection, ProtectionStep
 from kquota.pace.reported import BrokerTimes, ReportedTime
 from kquota.probe.latency import LatencyProbe, measuring
 from kquota.reassign.moves import Replicas
@@ -61,15 +62,20 @@ def protecting(
     ports: WatchPorts,
     exporters: world.UsageReader | None,
     *,
+    max_latency: float | None,
     fresh: bool,
 ) -> Iterator[ProtectedPace]:
-    """Yield the pace of --protect. Its scratch topic exists until the context ends. With `fresh`, no copy has begun, so
-    the lowest throttle needs no time to take effect.
+    """Yield the pace of --protect. Its scratch topic exists until the context ends.
+
+    `max_latency` is the limit in seconds, or None if a measured baseline gives the limit. With `fresh`, no copy has
+    begun, so the lowest throttle needs no time to take effect.
 
     Raises Invalid over ZooKeeper.
     """
     low, high = bounds
-    logins = world.logins(world.where(setter.connection), None)
+    at = world.where(setter.connection)
+    logins = world.logins(at, None)
+    settling = enforcement(world.broker_settings(at)).window + SETTING_SECONDS
     with (
         ThreadPoolExecutor(1) as pool,
         measuring(logins, ports.clock, lambda: say("removing the scratch topic")) as probe,
@@ -79,7 +85,14 @@ def protecting(
             runs=ports.runs,
             probe=probe,
             clock=ports.clock,
-            state=Protection(low=low, high=high, rate=rate, at_lowest=SETTLING_SECONDS if fresh else 0.0),
+            state=Protection(
+                low=low,
+                high=high,
+                rate=rate,
+                max_latency=max_latency,
+                settling=settling,
+                at_lowest=settling if fresh else 0.0,
+            ),
             since=ports.clock.monotonic(),
             reports=None if exporters is None else _Reports(read=exporters, clock=ports.clock, pool=pool),
         )

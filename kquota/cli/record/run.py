@@ -14,7 +14,7 @@ from kquota.cli.suggestion import suggested
 from kquota.measure import counted
 
 if TYPE_CHECKING:
-    from kquota.cli.world import Condition, SharingPlan
+    from kquota.cli.world import Condition, Removal, SharingPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +197,15 @@ class RecordUnshared(Answer):
             yield f"{removes} the topic from the state of this host"
 
 
+def _asked(topic: str, removal: Removal) -> str:
+    """Say what kquota deletes, before the question."""
+    if removal.topic:
+        return f"kquota deletes topic {topic}. Hosts then see only their own runs"
+    if removal.marker:
+        return f"topic {topic} does not exist. kquota deletes the znode /kquota/record, which names it"
+    return f"topic {topic} does not exist. kquota removes it from the state of this host"
+
+
 def unshare(options: UnshareOptions) -> RecordUnshared:
     """Delete the topic.
 
@@ -209,9 +218,9 @@ def unshare(options: UnshareOptions) -> RecordUnshared:
     with world.record(options.connection, options.state_dir) as at:
         found = at.condition()
         removal = at.removal(found)
-        if asks:
-            say(f"kquota deletes topic {at.topic}. Hosts then see only their own runs")
-            confirmation.must_agree("delete the topic?")
+        if asks and (removal.topic or removal.marker or removal.memory):
+            say(_asked(at.topic, removal))
+            confirmation.must_agree("delete it?")
         if not options.dry_run:
             removal = at.unshare()
     return RecordUnshared(

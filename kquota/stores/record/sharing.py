@@ -52,7 +52,9 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """What `unshare` removes: the topic, the marker znode, and the topic in the state of this host."""
+    """What `unshare` removes: the topic, the marker znode, and the topic in the state of this host. `marker` is False if
+    the znode names another topic.
+    """
 
     topic: bool
     marker: bool
@@ -148,7 +150,7 @@ class Sharing:
         _must_have_both(self)
         if found is not None:
             _must_be_over(self.topic, [*found.open_runs, *found.unreadable])
-        marked = self.znodes is not None and self.znodes.read(MARKER) is not None
+        marked = self.znodes is not None and _names(choose.marker(self.znodes), self.topic)
         known = RecordMemory(self.files.folder).recall()
         return Removal(topic=found is not None, marker=marked, memory=known.topic is not None)
 
@@ -165,7 +167,7 @@ class Sharing:
             with runs.hold("record unshare"):
                 _must_be_over(self.topic, [*(run.id for run in runs.unfinished()), *runs.unreadable])
                 topic_setup.delete(self.wire, self.topic)
-        marked = _unmark(self.znodes)
+        marked = _unmark(self.znodes, self.topic)
         memory = RecordMemory(self.files.folder)
         known = memory.recall()
         memory.keep(replace(known, topic=None, topic_id=None))
@@ -235,6 +237,12 @@ def _mark(znodes: Znodes, topic: str, identity: str) -> None:
         raise Refused(f"ZooKeeper: another kquota has just written {MARKER}. Try again")
 
 
-def _unmark(znodes: Znodes | None) -> bool:
+def _unmark(znodes: Znodes | None, topic: str) -> bool:
     node = None if znodes is None else znodes.read(MARKER)
-    return znodes is not None and node is not None and znodes.committed([Delete(path=MARKER, version=node.version)])
+    if znodes is None or node is None or not _names(choose.marker(znodes), topic):
+        return False
+    return znodes.committed([Delete(path=MARKER, version=node.version)])
+
+
+def _names(found: choose.Marker | None, topic: str) -> bool:
+    return found is not None and found.topic == topic

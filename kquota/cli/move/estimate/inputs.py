@@ -24,7 +24,6 @@ from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import MoveCluster
 from kquota.reassign.running_copies import RunningCopy, before_the_move, running_copies
-from kquota.settings.resource import BROKERS
 from kquota.sizes.bytes_in import BytesIn, by_hand, parse
 from kquota.sizes.history import ROLLED, Listing
 from kquota.sizes.replica import Cordon, LogDir, cordons, hidden, topics, without_remote
@@ -210,7 +209,7 @@ def _printed(asked: GivenInputs, scratch: Path) -> Inputs:
 
 def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
     """Read a snapshot of the live cluster. Also measure the write rates of partitions if no other source has them."""
-    settings = _broker_settings(at)
+    settings = world.broker_settings(at)
     with world.log_dirs_and_moves(at) as (cluster, moves):
         brokers = cluster.brokers()
         first = sampling.listed(cluster, brokers, None)
@@ -296,17 +295,6 @@ def dead_among(wanted: Collection[int], brokers: Collection[int]) -> None:
     if dead := sorted(set(wanted) - set(brokers)):
         alive = joined(sorted(brokers))
         raise Refused(f"the plan names dead brokers: {joined(dead)}. Live brokers: {alive}")
-
-
-def _broker_settings(at: world.Where) -> tuple[Mapping[str, str | None], ...]:
-    """Return the configs of each live broker. If kquota cannot read the configs, warn and return none of them."""
-    try:
-        with world.configs(at) as configs:
-            described = configs.describe(configs.resources(BROKERS))
-    except KquotaError as error:
-        say(f"warning: the brokers' settings for throttles are unknown, so kquota assumes Kafka's defaults: {error}")
-        return ()
-    return tuple({entry.key: entry.value for entry in entries} for entries in described.values())
 
 
 def _skip_remote(settings: Collection[Mapping[str, str | None]]) -> bool:
