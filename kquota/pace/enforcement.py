@@ -128,3 +128,10 @@ def enforcement(brokers: Iterable[Mapping[str, str | None]]) -> Enforcement:
         of_brokers=True,
         throttled=throttled,
     )
+
+
+def longest_window(brokers: Iterable[Mapping[str, str | None]]) -> float:
+    """Return the longest quota window of the brokers, in seconds. Without configs, it is Kafka's default."""
+    found = [[settings.get(_WINDOW + key) for key in ("num", "size.seconds")] for settings in brokers]
+    known = [(int(num), int(size)) for num, size in found if num and size and (num + size).isascii()]
+    return max((float(num * size) for num, size in known), default=AS_SHIPPED.window)

@@ -106,10 +106,10 @@ class ProtectionStep:
 class Protection:
     """The state between two windows. `rate` is the throttle that is set. It may differ from the rate of the last step.
 
-    Steps set throttles from `low` to `high`. The first steps set `low`, to measure the `baseline` of each broker. If
-    `max_latency` is the limit of each broker, in seconds, there is no baseline.
-    `settling` is the time until a throttle has its whole effect. It is also the time without a high latency before each
-    increase. A slow window counts as a short burst of a client if the previous slow window was longer ago.
+    Steps set throttles from `low` to `high`. The first steps set `low`, to measure the `baseline` of each broker.
+    `max_latency`, in seconds, replaces the limits that follow from the baseline. Without `measures`, there is no
+    baseline. `settling` is the time until a throttle has its whole effect. It is also the time without a high latency
+    before each increase. A slow window counts as a short burst of a client if the previous slow window was longer ago.
     `ceiling` is the last throttle that was too high, and `approached` means that the throttle has been raised towards
     `ceiling`. The other fields are measurements, and times in seconds.
     """
@@ -118,6 +118,7 @@ class Protection:
     high: ByteRate
     rate: ByteRate
     max_latency: float | None = None
+    measures: bool = True
     settling: float = AS_SHIPPED.window + SETTING_SECONDS
     baseline: Mapping[BrokerId, float] = field(default_factory=dict)
     samples: tuple[Mapping[BrokerId, Collection[float]], ...] = ()
@@ -132,7 +133,7 @@ class Protection:
 
     def after(self, window: ClientWindow) -> tuple[Protection, ProtectionStep]:
         """Return the state after a window, and the step. The state assumes that the throttle of the step is set."""
-        if not self.baseline and self.max_latency is None:
+        if not self.baseline and self.measures:
             return self._measured(window)
         reported, high = self.reported.after(window.reported)
         worst = self._worst(window, high)
@@ -195,8 +196,7 @@ class Protection:
         if found:
             ratio, broker, latency, limit = max(found)
             pressure = Pressure.SLOW if ratio > 1 else Pressure.CALM
-            expected = self.baseline or window.latencies
-            if pressure is Pressure.SLOW or expected.keys() <= {one[1] for one in found}:
+            if pressure is Pressure.SLOW or window.latencies.keys() <= {one[1] for one in found}:
                 kept = replace(kept, pressure=pressure, broker=broker, latency=latency, limit=limit)
         if kept.pressure is Pressure.SLOW:
             return kept
@@ -232,9 +232,11 @@ class Protection:
             return replace(state, calm=0.0), worst
         if rare:
             return state, worst
-        if slow and self.rate == self.low and self.max_latency is None and since > self.settling:
+        if self.rate > self.low:
+            return state._decreased(worst)
+        if slow and self.max_latency is None and since > self.settling:
             return replace(state, calm=0.0, baseline={}, samples=(), at_lowest=self.settling), worst
-        return state._decreased(worst)
+        return replace(state, calm=0.0), worst
 
     def _decreased(self, worst: ProtectionStep) -> tuple[Protection, ProtectionStep]:
         rate = self._clamped(self.rate * (SMALL_DECREASE if self.approached else DECREASE))

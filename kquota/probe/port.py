@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from kquota.mutation.port import Topics
 from kquota.probe.load import Load
@@ -38,6 +38,10 @@ class ProbeClient(Protocol):
     def request(self, load: Load, meter: Meter, on_progress: Callable[[float], None]) -> None:
         """Send empty requests one after another. Each request counts as 1."""
         ...
+
+
+UNANSWERED_SECONDS: Final = 1.0
+"""A small write without an answer after this time counts as failed."""
 
 
 class SmallWrites(Protocol):

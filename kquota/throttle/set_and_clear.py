@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kquota.errors import Busy, Incomplete, KquotaError, NextStep, Refused, StepFor, Unknown
@@ -32,11 +32,12 @@ from kquota.throttle import wanted as throttle_wanted
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldThrottle:
     """The changes of `throttle set`, and the run that holds them. `run` is None if other clients had already set
-    everything.
+    everything. `dead` are brokers of the run whose rates stay, because these brokers do not answer.
     """
 
     run: Run | None
     changes: tuple[Change, ...]
+    dead: tuple[BrokerId, ...] = ()
 
 
 def prepare(
@@ -106,27 +107,38 @@ def adjust(
 ) -> HeldThrottle:
     """Record and set the rates of an open run as in `after`. List entries do not change. Calling it twice is safe.
 
+    The rates of dead brokers stay, because the other brokers need their new rates now.
+
     A pause changes only the follower rates, because these limit only copies. A leader rate also limits a replica of a
     listed partition that falls out of sync (KIP-352), and such a replica must catch up even while the run is paused.
     `reason` explains the change in the report of the run.
 
-    Raises Refused for a run without a rate, and Unknown if a write did not become visible.
+    Raises Refused for a run without a rate, Unreachable if no rate can be read, and Unknown if a write did not become
+    visible.
     """
-    wanted = rates_of(after)
-    now = read(cluster, wanted)
+    wanted, now, dead = _settable(cluster, after)
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, runs.unfinished()))
     by = f"{runs.me.user}@{runs.me.host}"
     adjusted = taking(with_rate_changes(after, run, clock.now(), by, reason), wanted, now, world.others)
     # Record even an unchanged run, because a process that lost the lock may have recorded that the run has ended.
     runs.update(adjusted)
     changes = needed(wanted, now)
-    return HeldThrottle(run=enforce(world, adjusted, wanted, now), changes=changes)
+    return HeldThrottle(run=enforce(world, adjusted, wanted, now), changes=changes, dead=dead)
 
 
 def prepare_adjusted(cluster: MoveCluster, after: Run) -> HeldThrottle:
-    """Return the changes that `adjust` would make. Raises Refused for a run without a rate."""
+    """Return the changes that `adjust` would make. Raises like `adjust` before it writes."""
+    wanted, now, dead = _settable(cluster, after)
+    return HeldThrottle(run=after, changes=needed(wanted, now), dead=dead)
+
+
+def _settable(cluster: MoveCluster, after: Run) -> tuple[Wanted, Mapping[Setting, str | None], tuple[BrokerId, ...]]:
+    """Return the rates of the run that can be set, their values now, and the brokers whose rates cannot be read."""
     wanted = rates_of(after)
-    return HeldThrottle(run=after, changes=needed(wanted, read(cluster, wanted)))
+    known = cluster.values(list(wanted))
+    there = {setting: values for setting, values in wanted.items() if setting in known}
+    dead = sorted({BrokerId(int(setting.name)) for setting in wanted if setting not in known})
+    return there, known if there else read(cluster, wanted), tuple(dead)
 
 
 def rates_of(run: Run) -> Wanted:

@@ -153,7 +153,7 @@ def test_writes_that_are_slow_under_the_lowest_throttle_give_a_new_baseline() ->
 
 def test_an_operators_limit_needs_no_baseline() -> None:
     """Latencies count against the limit from the first window on, also under the lowest throttle."""
-    state = replace(begun(), max_latency=2 * BASE)
+    state = replace(begun(), max_latency=2 * BASE, measures=False)
     rates = []
     for times in (*[CALM] * 3, *[SLOW] * 2, *[SLOW] * 9):
         state, step = state.after(window(times))
@@ -161,6 +161,25 @@ def test_an_operators_limit_needs_no_baseline() -> None:
         assert (step.pressure, step.limit) == (Pressure.CALM if times == CALM else Pressure.SLOW, 2 * BASE)
     assert rates == [10, 10, 20, 20, *[10] * 10]
     assert not state.baseline
+
+
+@pytest.mark.parametrize("seconds", [2.0, 5.0, 8.0])
+def test_a_load_that_grows_for_good_gives_a_new_baseline(seconds: float) -> None:
+    """The decreases to the lowest throttle come first. They must not prevent the new baseline."""
+    state = measured(rate=80 * MB)
+    for _ in range(int(120 / seconds)):
+        state, _ = state.after(window(SLOW, seconds=seconds))
+    assert state.baseline == dict.fromkeys(BROKERS, SLOW * BASE)
+    assert state.rate > state.low
+
+
+def test_a_broker_that_left_does_not_keep_the_throttle_down() -> None:
+    """The scratch topic is replaced each hour, and then has no partition on a dead broker."""
+    state = measured(rate=50 * MB)
+    two = replace(window(CALM), latencies=dict.fromkeys(BROKERS[:2], (BASE,) * 40))
+    for _ in range(4):
+        state, step = state.after(two)
+    assert step.rate > 50 * MB
 
 
 def test_failed_writes_decrease_the_throttle_at_once() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Final
@@ -17,6 +17,7 @@ from kquota.cli.pacing.setter import MovePace, RateSetter, throttled
 from kquota.errors import Invalid
 from kquota.measure import ByteRate, byte_rate, duration
 from kquota.pace.landing import Copying, DayPlan, RateBounds, day_plan, differs, landing_rate
+from kquota.probe.port import UNANSWERED_SECONDS
 from kquota.reassign.port import Clock, Runs
 from kquota.watch.observation import Observed, WatchPorts
 from kquota.watch.view import WatchedMoveView
@@ -37,6 +38,12 @@ class PaceRules:
     protects: bool
     max_latency: float | None
     exporters: world.UsageReader | None
+
+    def up_to(self, throttle: ByteRate | None) -> PaceRules:
+        """Return the rules with --throttle as the highest rate, if --protect has no --max-rate."""
+        if not self.protects or self.bounds.high is not None:
+            return self
+        return replace(self, bounds=replace(self.bounds, high=throttle))
 
     def first(self, throttle: ByteRate | None) -> ByteRate:
         """Return the throttle at the start of a move. Raises Invalid if the options and `throttle` do not determine
@@ -86,7 +93,7 @@ def rules(options: PaceOptions, connection: Connection) -> PaceRules | None:
         end=None if options.deadline is None else _moment(options.deadline, clock.SystemClock().now()),
         days=None if options.between is None else day_plan(options.between, "--between"),
         protects=options.protect,
-        max_latency=None if options.max_latency is None else duration(options.max_latency, "--max-latency"),
+        max_latency=None if options.max_latency is None else _max_latency(options.max_latency),
         exporters=None if metrics is None else world.usage_reader(metrics, None),
     )
 
@@ -112,6 +119,16 @@ def following(
         fresh=fresh,
     ) as pace:
         yield pace
+
+
+def _max_latency(text: str) -> float:
+    found = duration(text, "--max-latency")
+    if found >= UNANSWERED_SECONDS:
+        raise Invalid(
+            f"--max-latency {text}: must be less than {UNANSWERED_SECONDS:g}s, because a write without an answer after "
+            "this time counts as slow anyway. Write for example 20ms"
+        )
+    return found
 
 
 def _moment(text: str, now: datetime) -> datetime:

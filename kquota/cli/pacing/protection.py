@@ -12,9 +12,9 @@ from typing import Final
 from kquota.cli import world
 from kquota.cli.contract import say, worded
 from kquota.cli.pacing.setter import RateSetter, throttled
-from kquota.errors import Invalid, Unreachable
+from kquota.errors import Invalid, KquotaError, Unreachable
 from kquota.measure import ByteRate, counted, human_rate
-from kquota.pace.enforcement import enforcement
+from kquota.pace.enforcement import longest_window
 from kquota.pace.landing import RateBounds
 from kquota.pace.protection import SETTING_SECONDS, ClientWindow, Pressure, Protection, ProtectionStep
 from kquota.pace.reported import BrokerTimes, ReportedTime
@@ -75,7 +75,7 @@ def protecting(
     low, high = bounds
     at = world.where(setter.connection)
     logins = world.logins(at, None)
-    settling = enforcement(world.broker_settings(at)).window + SETTING_SECONDS
+    settling = longest_window(world.broker_settings(at)) + SETTING_SECONDS
     with (
         ThreadPoolExecutor(1) as pool,
         measuring(logins, ports.clock, lambda: say("removing the scratch topic")) as probe,
@@ -90,6 +90,7 @@ def protecting(
                 high=high,
                 rate=rate,
                 max_latency=max_latency,
+                measures=max_latency is None or exporters is not None,
                 settling=settling,
                 at_lowest=settling if fresh else 0.0,
             ),
@@ -123,9 +124,16 @@ class _Reports:
     def _read(self) -> tuple[list[BrokerTimes], str | None]:
         found: list[BrokerTimes] = []
         unreported = None
-        for one in self.read():
+        try:
+            answers = list(self.read())
+        except KquotaError as error:
+            return [], worded(error)
+        for one in answers:
             if isinstance(one, Unreachable):
                 unreported = worded(one)
+                continue
+            if not one.has_readings and one.produce_ms is None:
+                unreported = f"broker {one.broker}: its metrics contain neither quotas nor times of produce requests"
                 continue
             delays = [use.throttle_ms or 0.0 for bucket, use in one.readings() if bucket.key == REQUEST_PERCENTAGE]
             times = {ReportedTime.THROTTLED: max(delays, default=0.0) / _MILLISECONDS}
@@ -156,7 +164,6 @@ class ProtectedPace:
     def after(self, found: Observed) -> None:
         partitions = found.reading.snapshot.partitions
         lost = shrunk(self.in_sync, partitions)
-        self.in_sync |= {name: now.isr for name, now in partitions.items()}
         now = self.clock.monotonic()
         window = ClientWindow(
             seconds=now - self.since,
@@ -176,11 +183,14 @@ class ProtectedPace:
             self._say_baseline(open_run, after)
         # If the throttle cannot be set, keep the old state, so that the next window gives a new decision.
         if step.rate != open_run.rate:
-            self.state = after if self._set(open_run, step) else before
+            if not self._set(open_run, step):
+                self.state = before
+                return
             self.reported.clear()
         else:
-            self.state = after
             self._say_pressure(open_run, step)
+        self.state = after
+        self.in_sync |= {name: now.isr for name, now in partitions.items()}
 
     def _set(self, run: Run, step: ProtectionStep) -> bool:
         why = _why(step)

@@ -14,7 +14,7 @@ from kquota.cli.contract import say, worded
 from kquota.cli.options import Output
 from kquota.cli.throttle.set import run as setting
 from kquota.cli.throttle.set.command import SetOptions
-from kquota.errors import Busy, Refused, Unreachable
+from kquota.errors import Busy, Conflict, Refused, Unknown, Unreachable
 from kquota.measure import ByteRate, human_rate
 from kquota.reassign.port import Clock, Runs
 from kquota.reassign.run import Run
@@ -57,7 +57,7 @@ class RateSetter:
     def set(self, run: Run, wanted: ByteRate, why: str, detail: str = "") -> bool:
         """Set the throttle of a run that has one, record `why`, and report the change with `detail`.
 
-        Return True. If the change fails, warn that the throttle stays the same, and return False.
+        Return True. If the change fails, or if its effect is unknown, warn and return False.
         """
         before = human_rate(run.rate or wanted)
         asked = SetOptions(
@@ -73,6 +73,9 @@ class RateSetter:
             in_turn(lambda: setting.run(asked))
         except (Busy, Refused, Unreachable) as error:
             world.warn(f"the throttle stays at {before}: {worded(error)}")
+            return False
+        except (Conflict, Unknown) as error:
+            world.warn(f"brokers may still use the throttle {before}: {worded(error)}")
             return False
         say(f"run {run.id}: the throttle is now {human_rate(wanted)}, was {before}{detail}")
         return True

@@ -12,6 +12,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from kquota.errors import Refused
+from kquota.probe.port import UNANSWERED_SECONDS
 from kquota.stores.admin.load import DENIED, QUIET, purged
 from kquota.stores.state.interrupt import deferred
 
@@ -20,7 +21,6 @@ _TIMEOUT_MS: Final = 30_000
 """The default request.timeout.ms of Kafka's producer. A write without an answer fails after this time."""
 _MOST_UNANSWERED: Final = 50
 """A partition with this many unanswered writes gets no more writes."""
-_UNANSWERED_SECONDS: Final = 1.0
 _NO_TOPIC: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 _SETTINGS: Final = {
     "acks": "all",
@@ -72,7 +72,7 @@ class TimedWrites:
             self.producer.poll(0)
         now = time.monotonic()
         for partition, unanswered in self._unanswered.items():
-            late = sum(now - sent >= _UNANSWERED_SECONDS for sent in unanswered.values())
+            late = sum(now - sent >= UNANSWERED_SECONDS for sent in unanswered.values())
             self._latencies[partition] += [math.inf] * late
         found, self._latencies = self._latencies, defaultdict(list)
         return found

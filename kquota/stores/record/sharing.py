@@ -52,8 +52,9 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """What `unshare` removes: the topic, the marker znode, and the topic in the state of this host. `marker` is False if
-    the znode names another topic.
+    """What `unshare` removes: the topic, the marker znode, and the topic in the state of this host.
+
+    `marker` and `memory` are False if they name another topic.
     """
 
     topic: bool
@@ -152,7 +153,7 @@ class Sharing:
             _must_be_over(self.topic, [*found.open_runs, *found.unreadable])
         marked = self.znodes is not None and _names(choose.marker(self.znodes), self.topic)
         known = RecordMemory(self.files.folder).recall()
-        return Removal(topic=found is not None, marker=marked, memory=known.topic is not None)
+        return Removal(topic=found is not None, marker=marked, memory=known.topic == self.topic)
 
     def unshare(self) -> Removal:
         """Delete the topic and the marker, and clear the topic in `RecordMemory`. Returns what was removed.
@@ -170,8 +171,9 @@ class Sharing:
         marked = _unmark(self.znodes, self.topic)
         memory = RecordMemory(self.files.folder)
         known = memory.recall()
-        memory.keep(replace(known, topic=None, topic_id=None))
-        return Removal(topic=log is not None, marker=marked, memory=known.topic is not None)
+        if known.topic == self.topic:
+            memory.keep(replace(known, topic=None, topic_id=None))
+        return Removal(topic=log is not None, marker=marked, memory=known.topic == self.topic)
 
 
 def _used(at: Sharing, wanted: SharingPlan) -> RecordedRuns:

@@ -96,7 +96,10 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
     raises the errors of --execute and --verify.
     """
     followed = rules(options.pacing, options.connection)
-    asked = _asked(options, followed)
+    throttle = rates.any_throttle(options.throttle, "--throttle")
+    if followed is not None:
+        followed = followed.up_to(throttle)
+    asked = _asked(options, throttle, followed)
     at = world.where(options.connection)
     plan = read(options.plan, lambda line: say(f"warning: {line}"))
     with remarks.resumable(), ExitStack() as stack:
@@ -135,12 +138,11 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
     )
 
 
-def _asked(options: MoveRunOptions, followed: PaceRules | None) -> Asked:
+def _asked(options: MoveRunOptions, throttle: ByteRate | None, followed: PaceRules | None) -> Asked:
     if followed is not None and options.unthrottled:
         raise Invalid("--unthrottled: there is no throttle to change. Leave out --unthrottled")
     if followed is None and (options.throttle is None) != options.unthrottled:
         raise Invalid("give --throttle RATE, or --unthrottled to copy without a throttle")
-    throttle = rates.any_throttle(options.throttle, "--throttle")
     size = None if options.max_in_flight is None else byte_size(options.max_in_flight, "--max-in-flight")
     return Asked(
         throttle=throttle if followed is None else followed.first(throttle),

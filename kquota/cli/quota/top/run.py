@@ -238,9 +238,11 @@ def _missing(unread: Sequence[BrokerId], source: MetricsSource) -> Iterator[str]
 
 def _unread(live: Set[BrokerId], read: Set[str]) -> list[BrokerId]:
     """Return the live brokers without metrics, in order. If an exporter does not report the id of its broker, the list
-    is empty, because this broker can be any of them.
+    is empty, because this broker can be any of them. Other ids are those of controllers.
     """
-    return [] if read - set(map(str, live)) else sorted(broker for broker in live if str(broker) not in read)
+    if any(not name.isdecimal() for name in read):
+        return []
+    return sorted(broker for broker in live if str(broker) not in read)
 
 
 def _throttling(one: BucketUse) -> str:

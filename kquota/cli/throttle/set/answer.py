@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kquota.cli.contract import DONE, NOT_YET, worded
 from kquota.cli.output import Answer
 from kquota.cli.throttle.changes import Pending, lists_first, pending, remaining
 from kquota.errors import KquotaError
+from kquota.list_text import named_brokers
 from kquota.settings.change import Change
 from kquota.terms import BrokerId, TopicPartition
 from kquota.throttle.set_and_clear import BrokerRecovery, HeldThrottle
@@ -59,8 +60,16 @@ def throttle_set(
         record=record,
         dry_run=dry_run,
         changes=held.changes,
-        notes=(*notes, *_outcome(held, record, alone, dry_run=dry_run)),
+        notes=(*notes, *_dead(held.dead), *_outcome(held, record, alone, dry_run=dry_run)),
     )
+
+
+def _dead(brokers: Sequence[BrokerId]) -> Iterator[str]:
+    if brokers:
+        yield (
+            f"warning: the rates of {named_brokers(brokers)} (dead) stay the same. Run the same command again when all "
+            "brokers are back"
+        )
 
 
 def _outcome(held: HeldThrottle, record: str | None, alone: KquotaError | None, *, dry_run: bool) -> Iterator[str]:
