@@ -103,7 +103,7 @@ def limited_client(servers: Sandbox) -> Iterator[None]:
 
 
 def test_a_whole_move_follows_the_clients_and_the_metrics_of_brokers(servers: Sandbox, operator: Operator) -> None:
-    words = ("--protect", "--min-rate", "20kB/s", "--max-rate", "420kB/s", "--metrics", servers.metrics, "--force")
+    words = ("--protect", "--min-rate", "20kB/s", "--throttle", "420kB/s", "--metrics", servers.metrics, "--force")
     process = python(PATIENT, "move", "run", str(operator.plan), *operator.at, *words, "--reason", "night")
     until(lambda: operator.rate == 20_000, "the move begins with the lowest throttle")
     until(lambda: operator.rate > 20_000, "the throttle rises", 180)

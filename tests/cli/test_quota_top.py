@@ -130,7 +130,9 @@ def test_a_broker_without_metrics_is_named(servers: Sandbox) -> None:
     first, _ = servers.metrics.split(",")
     chosen = through(servers, "--metrics", first)
     assert chosen.err == "kquota: note: --metrics names no exporter of broker 2. The use of quotas there is not shown\n"
-    with serving(lambda _: scraped([first]), time.time) as url:
+    # A KRaft controller also reports its id.
+    controller = {"__name__": "kafka_server_app_info_StartTimeMs", "instance": "controller:7071", "id": "3000"}
+    with serving(lambda _: [*scraped([first]), (controller, "1.0")], time.time) as url:
         found = through(servers, "--prometheus", url)
     assert found.err == "kquota: warning: Prometheus has no metrics of broker 2. Check its scrape targets\n"
     assert (found.code, found.out.splitlines()[0].split()[0]) == (1, "client")

@@ -152,6 +152,35 @@ def test_another_rate_for_an_open_run(desk: Desk) -> None:
     assert desk.cluster.configs == {SENT: "5000"}
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["once", "again when it is back"])
+def test_the_rates_of_a_dead_broker_stay_and_the_others_change(desk: Desk, again: bool) -> None:
+    """The restored value is right in both cases."""
+    run = desk.bring(wanted.whole_topics(["t"], [ONE, TWO], RATE)).run
+    assert run is not None
+    desk.cluster.alive = {ONE, THREE}
+    held = set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, at_rate(run, ByteRate(7)))
+    sent_by_two = Setting.of_broker(TWO, LEADER_RATE)
+    assert held.dead == (TWO,)
+    assert (desk.cluster.configs[SENT], desk.cluster.configs[sent_by_two]) == ("7", str(RATE))
+    desk.cluster.alive = {ONE, TWO, THREE}
+    if again:
+        (run,) = desk.runs.unfinished()
+        held = set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, at_rate(run, ByteRate(7)))
+        assert held.dead == ()
+        assert desk.cluster.configs[sent_by_two] == "7"
+    desk.clear()
+    assert desk.cluster.configs == {}
+
+
+def test_no_rate_changes_if_every_broker_of_the_run_is_dead(desk: Desk) -> None:
+    run = desk.bring(WHOLE).run
+    assert run is not None
+    desk.cluster.alive = {THREE}
+    with pytest.raises(Unreachable, match="could not be read"):
+        set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, at_rate(run, ByteRate(7)))
+    assert [one.rate for one in desk.runs.unfinished()] == [RATE]
+
+
 @given(
     prior=st.sampled_from([{}, {SENT: "5000"}, {RECEIVED: "5000"}]),
     steps=st.lists(
