@@ -45,9 +45,14 @@ FORGIVEN_DEBT: Final = 2.5
 this many seconds.
 """
 DECREASE: Final = 0.5
+"""The smallest factor of a decrease. Lost in-sync replicas and the metrics of brokers have this factor."""
 SMALL_DECREASE: Final = 0.7
-"""The factor of a decrease if the throttle has been raised towards one that was too high, because the throttle is then
+"""The smallest factor if the throttle has been raised towards one that was too high, because the throttle is then
 already close to the limit of the clients.
+"""
+LEAST_DECREASE: Final = 0.85
+"""The largest factor of a decrease. Between these factors, it is (limit / latency)², because the latency grows faster
+than the throttle where a network is nearly full.
 """
 RELIEF_SHARE: Final = 2 / 3
 """The minimum time between two decreases, as a share of the settling time. The first one must take effect."""
@@ -239,7 +244,10 @@ class Protection:
         return replace(state, calm=0.0), worst
 
     def _decreased(self, worst: ProtectionStep) -> tuple[Protection, ProtectionStep]:
-        rate = self._clamped(self.rate * (SMALL_DECREASE if self.approached else DECREASE))
+        factor = SMALL_DECREASE if self.approached else DECREASE
+        if worst.pressure is Pressure.SLOW and worst.latency and worst.limit is not None:
+            factor = max(factor, min(LEAST_DECREASE, (worst.limit / worst.latency) ** 2))
+        rate = self._clamped(self.rate * factor)
         state = replace(self, rate=rate, calm=0.0, since_decrease=0.0, debt=0.0, ceiling=self.rate, approached=False)
         return state, replace(worst, rate=rate)
 

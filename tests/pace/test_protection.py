@@ -187,6 +187,15 @@ def test_failed_writes_decrease_the_throttle_at_once() -> None:
     assert step.rate == after.rate == 50 * MB
 
 
+@pytest.mark.parametrize(("times", "share"), [(1.01, 0.85), (1.2, 1 / 1.44), (1.3, 1 / 1.69), (1.5, 0.5), (9.0, 0.5)])
+def test_a_latency_just_above_its_limit_decreases_the_throttle_less(times: float, share: float) -> None:
+    state = measured(rate=100 * MB)
+    high = window(times * state.limit(BROKERS[0]) / BASE)
+    state, _ = state.after(high)
+    state, step = state.after(high)
+    assert step.rate == pytest.approx(share * 100 * MB, rel=1e-6)
+
+
 def test_a_decrease_has_its_effect_before_the_next_one() -> None:
     state, rates = measured(rate=100 * MB), []
     for _ in range(6):

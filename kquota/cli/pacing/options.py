@@ -43,7 +43,7 @@ class PaceOptions:
         bool,
         typer.Option(
             "--protect",
-            help="Raise the throttle while kquota's own writes to a scratch topic are fast, and halve it when they "
+            help="Raise the throttle while kquota's own writes to a scratch topic are fast, and lower it when they "
             "become slow, or when partitions lose in-sync replicas.",
         ),
     ] = False
