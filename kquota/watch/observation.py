@@ -245,7 +245,8 @@ class MoveWatch:
                 if held is None:
                     continue
                 if name in snapshot.running:
-                    sizes += [(name, b) for b in held.adding if b in held.isr and b in alive]
+                    # `ends` has the copies that are out of sync, but only if the partition has a leader.
+                    sizes += [(name, b) for b in held.adding if (b in held.isr or held.leader is None) and b in alive]
                 elif held.replicas == target:
                     sizes += [(name, broker) for broker in target if broker in alive]
                 elif held.leader in alive:
