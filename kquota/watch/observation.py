@@ -155,7 +155,7 @@ class MoveWatch:
             topics &= {name.topic for name in running ^ self._running}
         settings = [Setting.of_topic(topic, key) for topic in sorted(topics) for key in THROTTLE_LISTS]
         if settings or wide:
-            self._throttled.update(self._ports.cluster.values(settings), snapshot, complete=wide)
+            self._throttled.update(settings, self._ports.cluster.values(settings), snapshot, complete=wide)
         self._running = running
 
     def _observed(self, snapshot: Snapshot) -> Observed:
