@@ -254,10 +254,21 @@ class MoveWatch:
         # A replica may be in both lists, and several moves may name it.
         return self._ports.logs.read(list(dict.fromkeys((*ends, *sizes))) if sizes else ends, ends)
 
+    def _limited_out_of_sync(self, snapshot: Snapshot) -> Iterator[BrokerId]:
+        """Yield the brokers in throttled replica lists that may delay an out-of-sync replica outside the moves."""
+        leaders, followers = self._throttled.leaders, self._throttled.followers
+        for name, now in snapshot.partitions.items():
+            if now.leader is None or len(now.isr) == len(now.replicas):
+                continue
+            if (name, now.leader) in leaders:
+                yield now.leader
+            yield from (b for b in now.replicas if b not in now.isr and (name, b) in followers)
+
     def _throttle(self, snapshot: Snapshot, silent: Collection[BrokerId]) -> ThrottleReading:
         brokers = {
             broker for name in snapshot.running if name in snapshot.partitions for broker in _ends(snapshot, name)
         }
+        brokers.update(self._limited_out_of_sync(snapshot))
         settings = [
             Setting.of_broker(b, key)
             for b in sorted((brokers & snapshot.alive) - set(silent))
