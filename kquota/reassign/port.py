@@ -72,8 +72,8 @@ class MoveCluster(Protocol):
         """Return the dynamic value of each setting, or None if it is unset. Static and default values do not count.
 
         A setting of a topic that does not exist is unset. A setting of a dead broker is unknown, not unset, so it is
-        absent from the answer, except over ZooKeeper. A read may still show the value before the last write (KRaft: for
-        0.3 s).
+        absent from the answer, except over ZooKeeper. The same is true if a broker cannot read the setting. A read may
+        still show the value before the last write (KRaft: for 0.3 s).
         """
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:

@@ -155,7 +155,7 @@ class MoveWatch:
             topics &= {name.topic for name in running ^ self._running}
         settings = [Setting.of_topic(topic, key) for topic in sorted(topics) for key in THROTTLE_LISTS]
         if settings or wide:
-            self._throttled.update(self._ports.cluster.values(settings), snapshot, complete=wide)
+            self._throttled.update(settings, self._ports.cluster.values(settings), snapshot, complete=wide)
         self._running = running
 
     def _observed(self, snapshot: Snapshot) -> Observed:
@@ -245,7 +245,8 @@ class MoveWatch:
                 if held is None:
                     continue
                 if name in snapshot.running:
-                    sizes += [(name, b) for b in held.adding if b in held.isr and b in alive]
+                    # `ends` has the copies that are out of sync, but only if the partition has a leader.
+                    sizes += [(name, b) for b in held.adding if (b in held.isr or held.leader is None) and b in alive]
                 elif held.replicas == target:
                     sizes += [(name, broker) for broker in target if broker in alive]
                 elif held.leader in alive:
@@ -253,10 +254,21 @@ class MoveWatch:
         # A replica may be in both lists, and several moves may name it.
         return self._ports.logs.read(list(dict.fromkeys((*ends, *sizes))) if sizes else ends, ends)
 
+    def _limited_out_of_sync(self, snapshot: Snapshot) -> Iterator[BrokerId]:
+        """Yield the brokers in throttled replica lists that may delay an out-of-sync replica outside the moves."""
+        leaders, followers = self._throttled.leaders, self._throttled.followers
+        for name, now in snapshot.partitions.items():
+            if now.leader is None or len(now.isr) == len(now.replicas):
+                continue
+            if (name, now.leader) in leaders:
+                yield now.leader
+            yield from (b for b in now.replicas if b not in now.isr and (name, b) in followers)
+
     def _throttle(self, snapshot: Snapshot, silent: Collection[BrokerId]) -> ThrottleReading:
         brokers = {
             broker for name in snapshot.running if name in snapshot.partitions for broker in _ends(snapshot, name)
         }
+        brokers.update(self._limited_out_of_sync(snapshot))
         settings = [
             Setting.of_broker(b, key)
             for b in sorted((brokers & snapshot.alive) - set(silent))

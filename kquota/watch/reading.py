@@ -32,7 +32,8 @@ class ReplicaLogs:
     """The logs that brokers reported. `futures` are copies between the log dirs of one broker (KIP-113).
 
     `silent` has the brokers whose sizes or log end offsets are unknown, with the reasons. On any other broker, a
-    requested replica that is missing from `logs` has no log.
+    requested replica that is missing from `logs` has no log, unless a log dir of the broker has an error: the broker
+    does not list the replicas of such a log dir.
     """
 
     logs: Mapping[ReplicaId, ReplicaLog] = field(default_factory=dict)
@@ -140,13 +141,16 @@ def copies(
     """Yield the new replicas of every move, in the order of the plans.
 
     `known` has the destinations of partitions that were seen to move, because a partition that is not moving does not
-    show them.
+    show them. A copy is left out if it was submitted, but its partition is not moving and has no such replica: the move
+    was cancelled, or the topic was recreated.
     """
     partitions, running = reading.snapshot.partitions, reading.snapshot.running
     answering = answering_brokers(reading)
     logs: Mapping[ReplicaId, ReplicaLog] = {} if reading.logs is None else reading.logs.logs
     log = logs.get
+    failed = set() if reading.logs is None else {b for (b, _), space in reading.logs.dirs.items() if space.error}
     for number, move in enumerate(moves):
+        submitted = known if move.submitted is None else move.submitted
         for name, target in move.targets.items():
             now = partitions.get(name)
             if now is None:
@@ -154,14 +158,18 @@ def copies(
             moving, leader = name in running, now.leader
             done = not moving and now.replicas == target
             source = None if leader is None else log((name, leader))
+            cancelled = not moving and not done and name in submitted
             for destination in _destinations(move, name, target, now, moving, done, known):
+                if cancelled and destination not in now.replicas:
+                    continue
                 replica = name, destination
                 own = log(replica)
                 if done or destination in now.isr:
                     size = None if own is None else own.size
                     yield CopyReading(number, replica, leader, size, 0, 0, None, done, True, done or moving)
                 else:
-                    begun = own is not None if destination in answering else None
+                    is_known = destination in answering and (own is not None or destination not in failed)
+                    begun = own is not None if is_known else None
                     copied, left, lag, size = _progress(own, source, begun)
                     yield CopyReading(number, replica, leader, copied, left, lag, size, False, begun, moving)
 

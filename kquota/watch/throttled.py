@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from kquota.reassign.port import Snapshot
 from kquota.settings.resource import Setting
@@ -28,13 +28,28 @@ class ThrottledReplicas:
         self.followers: frozenset[ReplicaId] = frozenset()
         """The replicas that are throttled as followers."""
 
-    def update(self, lists: Mapping[Setting, str | None], snapshot: Snapshot, *, complete: bool) -> None:
-        """Replace these lists, or all lists if they are complete."""
+    def update(
+        self,
+        requested: Collection[Setting],
+        lists: Mapping[Setting, str | None],
+        snapshot: Snapshot,
+        *,
+        complete: bool,
+    ) -> None:
+        """Replace the requested lists, or all lists if the requested ones are complete.
+
+        A requested list that is missing from `lists` is unknown, not unset, so it keeps its previous value.
+        """
         before = self._lists
         self._lists = {} if complete else dict(before)
         places: dict[str, tuple[int, BrokerId] | None] = {}
-        for setting, text in lists.items():
+        for setting in requested:
             known = before.get(setting)
+            if setting not in lists:
+                if known is not None:
+                    self._lists[setting] = known
+                continue
+            text = lists[setting]
             if known is None or known[0] != text or EVERY_REPLICA in (text or ""):
                 known = text, _named(setting.name, text, snapshot, places)
             self._lists[setting] = known

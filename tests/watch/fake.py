@@ -31,6 +31,8 @@ _STEP = 0.5
 class CopyingCluster(MemoryCluster):
     """`sizes` are bytes of replicas, `producers` are bytes per second to partitions, `pipe` limits a copy.
 
+    The configs of topics in `unreadable` cannot be read.
+
     With `lumps`, a throttled broker takes a quota window of 11 s at once, like a broker with a wide pipe.
     """
 
@@ -43,6 +45,7 @@ class CopyingCluster(MemoryCluster):
     futures: dict[ReplicaId, int] = field(default_factory=dict)
     mute: dict[BrokerId, str] = field(default_factory=dict)
     stuck: set[ReplicaId] = field(default_factory=set)
+    unreadable: set[str] = field(default_factory=set)
     clock: float = 0.0
     asked: int = 0
 
@@ -76,6 +79,9 @@ class CopyingCluster(MemoryCluster):
             },
             silent=silent,
         )
+
+    def _reachable(self, setting: Setting) -> bool:
+        return setting.name not in self.unreadable and super()._reachable(setting)
 
     def pass_seconds(self, seconds: float) -> None:
         """Producers write and copies proceed."""

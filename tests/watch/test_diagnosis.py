@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kquota.reassign.plan import Plan
-from kquota.terms import BrokerId
+from kquota.settings.resource import Setting
+from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, BrokerId
 from kquota.watch.observation import MoveWatch
 from kquota.watch.symptom import (
     CaughtReplica,
@@ -165,6 +166,29 @@ def test_each_symptom(stage: Watched, case: str) -> None:
     found = stage.look(watch, given_.seconds).symptoms
     [named] = [one for one in found if type(one) is type(expected)]
     assert rounded(named) == rounded(expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "listed"), [(FOLLOWER_REPLICAS, "0:3,1:4"), (LEADER_REPLICAS, "0:1,1:2")], ids=["follower", "leader"]
+)
+def test_a_replica_on_brokers_outside_the_move_is_caught(stage: Watched, key: str, listed: str) -> None:
+    """Partition 1 stays on brokers 2 and 4. Another tool left its throttle set."""
+    stage.cluster.partition(name(0), (1,), 100 * MB)
+    stage.cluster.partition(name(1), (2, 4), 100 * MB)
+    stage.move({name(0): brokers(3)}, MB)
+    stage.cluster.configs[Setting.of_topic("orders", key)] = listed
+    watch = stage.watch()
+    stage.look(watch, 2)
+    stage.cluster.partitions[name(1)] = replace(stage.cluster.partitions[name(1)], isr=brokers(2))
+    found = stage.look(watch, 6).symptoms
+    assert CaughtReplica(partition=name(1), broker=BrokerId(4), more=0) in found
+
+
+def test_a_throttled_list_that_cannot_be_read_keeps_its_last_value(stage: Watched) -> None:
+    watch = stage.watch(small(stage))
+    assert ThrottleLeft in kinds(stage, watch, 2)
+    stage.cluster.unreadable.add("orders")
+    assert ThrottleLeft in kinds(stage, watch, 60)
 
 
 def kinds(stage: Watched, watch: MoveWatch, seconds: float) -> set[type[Symptom]]:

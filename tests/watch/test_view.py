@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,11 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kquota.reassign.moves import PartitionReplicas
+from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.plan import Plan
-from kquota.terms import BrokerId
+from kquota.terms import BrokerId, TopicPartition
 from kquota.watch.link_pace import Trend, time_left
-from kquota.watch.reading import shrunk
+from kquota.watch.reading import WatchedMove, copies, shrunk
+from kquota.watch.symptom import NotStarted
 from tests.watch.stage import MB, Watched, brokers, name
 
 
@@ -149,6 +151,66 @@ def test_cancelled_and_deleted_partitions_have_ended_elsewhere(stage: Watched) -
     del stage.cluster.partitions[name(1)], stage.cluster.producers[name(1)]
     found = stage.look(watch, 1)
     assert (found.view.moves[0].elsewhere, found.ended) == (2, True)
+
+
+def test_a_cancelled_partition_has_no_bytes_left(stage: Watched) -> None:
+    stage.topic(2)
+    plan = stage.drain(2, throttle=MB)
+    watch = stage.watch(plan)
+    stage.look(watch, 5)
+    stage.cluster.cancel(name(0))
+    [move] = stage.look(watch, 1).view.moves
+    assert move.left == 100 * MB - stage.cluster.sizes[name(1), BrokerId(3)]
+    assert [lane.copies for lane in move.destinations] == [1]
+
+
+SEEN = {name(0): brokers(3)}
+SUBMITTED: dict[str, tuple[frozenset[TopicPartition] | None, dict[TopicPartition, Replicas], int]] = {
+    "unknown": (None, {}, 1),
+    "unknown, but seen to move": (None, SEEN, 0),
+    "waits to be submitted": (frozenset(), {}, 1),
+    "waits to be submitted again": (frozenset(), SEEN, 1),
+    "submitted": (frozenset({name(0)}), {}, 0),
+}
+
+
+@pytest.mark.parametrize(("submitted", "known", "count"), SUBMITTED.values(), ids=SUBMITTED)
+def test_only_a_copy_that_was_submitted_can_be_cancelled(
+    stage: Watched,
+    submitted: frozenset[TopicPartition] | None,
+    known: dict[TopicPartition, Replicas],
+    count: int,
+) -> None:
+    stage.topic(1)
+    reading = stage.look(stage.watch(), 0).reading
+    move = WatchedMove(run="r", targets={name(0): brokers(1, 3)}, submitted=submitted)
+    assert len(list(copies((move,), reading, known))) == count
+
+
+def test_a_copy_of_a_partition_without_a_leader_keeps_its_bytes(stage: Watched) -> None:
+    stage.topic(1)
+    stage.drain(1, throttle=MB)
+    watch = stage.watch()
+    stage.look(watch, 12)
+    held = stage.cluster.partitions[name(0)]
+    stage.cluster.partitions[name(0)] = replace(held, leader=None)
+    found = stage.look(watch, 60)
+    assert found.view.moves[0].copied == 12 * MB
+    assert not any(isinstance(symptom, NotStarted) for symptom in found.symptoms)
+    stage.cluster.partitions[name(0)] = held
+    [move] = stage.look(watch, 1).view.moves
+    assert move.throughput is not None and move.throughput <= MB
+
+
+def test_a_failed_log_dir_leaves_its_bytes_unknown(stage: Watched) -> None:
+    """A broker does not list the replicas of a log dir that failed."""
+    stage.topic(1)
+    stage.cluster.stuck.add((name(0), BrokerId(3)))
+    stage.cluster.errors[BrokerId(3)] = "KafkaStorage (56)"
+    stage.drain(1, throttle=MB)
+    found = stage.look(stage.watch(), 15)
+    assert found.view.moves[0].copied is None
+    assert not any(isinstance(symptom, NotStarted) for symptom in found.symptoms)
 
 
 def test_a_copy_between_log_dirs_keeps_the_move_running(stage: Watched) -> None:

@@ -47,7 +47,7 @@ class WireConfigs:
 
     kquota asks each broker for its own configs and loggers. For all other configs, kquota asks the first broker that
     answers. Once that broker has shown a new value, it never shows the previous value again. Another broker may still
-    show the previous value.
+    show the previous value, so kquota does not ask a silent broker again while another broker answers.
     """
 
     def __init__(self, wire: Wire, must_hold: Callable[[], None] = lambda: None) -> None:
@@ -155,6 +155,8 @@ class WireConfigs:
         for resource in resources:
             broker = BrokerId(int(str(resource.name))) if resource.of_broker else reader
             if broker is None:
+                # The next call asks every broker again, because an outage may end while this connection is open.
+                self._silent.clear()
                 raise Unreachable("no broker answers. Check that the brokers are running")
             if broker in alive:
                 sent.setdefault(broker, []).append(resource)

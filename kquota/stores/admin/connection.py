@@ -216,15 +216,18 @@ class Wire:
     ) -> dict[BrokerId, Any | kafka_errors.KafkaError]:
         answers: dict[BrokerId, Any | kafka_errors.KafkaError] = {}
         sent: dict[BrokerId, Awaitable[Any]] = {}
-        longest_ms = max(self._longest_ms(broker, seconds) for broker in requests)
+        longest = max(self._longest_ms(broker, seconds) for broker in requests) / 1000
         for broker, request in requests.items():
             try:
                 sent[broker] = self._manager.send(request, node_id=broker)
             except kafka_errors.KafkaError as error:
                 answers[broker] = error
+        give_up = time.monotonic() + longest
         for broker, future in sent.items():
+            # All requests share one deadline, because otherwise each broker that hangs would add its own time-out.
+            left_ms = max(0, int((give_up - time.monotonic()) * 1000))
             try:
-                answers[broker] = await self._manager.wait_for(future, longest_ms)
+                answers[broker] = await self._manager.wait_for(future, left_ms)
             except kafka_errors.KafkaError as error:
                 answers[broker] = error
         return answers
@@ -247,6 +250,7 @@ class Wire:
         timeout_ms = None if seconds is None else seconds * 1000
 
         async def answered() -> Any:
+            request._header = None  # `was_sent` must not see the header of an earlier attempt
             sent = self._manager.send(request, node_id=broker, request_timeout_ms=timeout_ms)
             return await self._manager.wait_for(sent, self._longest_ms(broker, seconds))
 
@@ -289,8 +293,8 @@ class Wire:
 def was_sent(request: Any, error: Unreachable) -> bool:
     """Return True if the broker may have received the request for which `Wire.ask` raised this error.
 
-    kafka-python sets the header of a request when it writes the request to the connection. A request that was waiting
-    for its connection at the time-out may still be written later.
+    Only the last attempt counts. kafka-python sets the header of a request when it writes the request to the
+    connection. A request that was waiting for its connection at the time-out may still be written later.
     """
     return request.header is not None or isinstance(error.__cause__, kafka_errors.KafkaTimeoutError)
 

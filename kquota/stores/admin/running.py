@@ -78,10 +78,13 @@ def moves_by_topic(wire: Wire, cache: TopicCache[RunningTopic]) -> dict[str, Run
 
 
 def by_topic(answer: RunningMoves) -> dict[str, RunningTopic]:
-    """Return the topics of an answer, sorted. Raises Refused after an error."""
+    """Return the topics of an answer, sorted. Raises Refused after an error, and Unreachable after NOT_CONTROLLER,
+    because an election can take longer than `ask_controller` waits, and a later attempt may succeed.
+    """
     if answer.error_code:
         words = kafka_error(answer.error_code, answer.error_message)
-        raise Refused(f"listing the running reassignments: the broker answered {words}")
+        kind = Unreachable if answer.error_code == NOT_CONTROLLER else Refused
+        raise kind(f"listing the running reassignments: the broker answered {words}")
     return {topic.name: topic for topic in sorted(answer.topics, key=attrgetter("name"))}
 
 

@@ -1,0 +1,130 @@
+"""The time limit of simultaneous requests, and whether a request was sent after several attempts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka.errors import KafkaConnectionError, KafkaTimeoutError
+
+from kquota.errors import Unreachable
+from kquota.stores.admin import connection
+from kquota.stores.admin.connection import Wire, was_sent
+from kquota.stores.admin.running import (
+    NOT_CONTROLLER,
+    RunningMovesRequest,
+    ask_controller,
+    moves_by_topic,
+    moving_topics,
+)
+from kquota.stores.login.arguments import OF_A_PROGRAM
+from kquota.terms import BrokerId
+
+
+class Time:
+    """A clock that advances only while kquota waits."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+class Net:
+    """An event loop without connections."""
+
+    def run(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        return asyncio.run(work(*arguments))
+
+    def poll(self, timeout_ms: float) -> None:
+        pass
+
+
+class Manager:
+    """Connections to brokers. `answer` returns or raises the result of each attempt."""
+
+    def __init__(self, time: Time, answer: Callable[[Any], Any]) -> None:
+        self.cluster = SimpleNamespace(
+            brokers=list, controller=SimpleNamespace(node_id=1), update_metadata=lambda _: None
+        )
+        self._time, self._answer = time, answer
+
+    def muted(self, _broker: BrokerId | None) -> float:
+        return 0.0
+
+    def send(self, request: Any, **_: object) -> Any:
+        return request
+
+    async def wait_for(self, request: Any, timeout_ms: int) -> Any:
+        if isinstance(request, str) and request == "hangs":
+            self._time.seconds += timeout_ms / 1000
+            raise KafkaTimeoutError("late")
+        return self._answer(request)
+
+
+class StubWire(Wire):
+    """A wire without a cluster."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._bootstrap, self._names, self._patience, self._tls = "k1:9092", OF_A_PROGRAM, 30.0, False
+        self._manager, self._net = manager, Net()  # type: ignore[assignment]
+
+    def metadata(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    found = Time()
+    for module in ("connection", "running"):
+        monkeypatch.setattr(f"kquota.stores.admin.{module}.time", found)
+    return found
+
+
+def test_brokers_that_hang_share_one_time_limit(time: Time) -> None:
+    wire = StubWire(Manager(time, lambda request: request))
+    requests = {BrokerId(number): "hangs" for number in range(1, 5)} | {BrokerId(5): "answers"}
+    answers = wire.ask_each(requests, 8.0)
+    assert time.seconds == pytest.approx(8.0)
+    assert [isinstance(answer, Unreachable) for answer in answers.values()] == [True] * 4 + [False]
+
+
+def test_only_the_last_attempt_decides_whether_a_request_was_sent(time: Time) -> None:
+    attempts = 0
+
+    def answer(request: Any) -> Any:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 2:
+            raise KafkaConnectionError("refused")
+        request.with_header()
+        return SimpleNamespace(error_code=NOT_CONTROLLER if attempts == 1 else 0)
+
+    found = ask_controller(StubWire(Manager(time, answer)), RunningMovesRequest())
+    assert (found.error_code, attempts) == (0, 3)
+
+
+def test_a_request_whose_only_attempt_was_written_was_sent(time: Time) -> None:
+    def answer(request: Any) -> Any:
+        request.with_header()
+        raise KafkaConnectionError("closed")
+
+    request = RunningMovesRequest()
+    with pytest.raises(Unreachable) as error:
+        StubWire(Manager(time, answer)).ask(request, BrokerId(1))
+    assert was_sent(request, error.value)
+
+
+def test_an_election_of_more_than_10_seconds_makes_the_controller_unreachable(time: Time) -> None:
+    moved = SimpleNamespace(error_code=NOT_CONTROLLER, error_message=None)
+    wire = StubWire(Manager(time, lambda _: moved))
+    with pytest.raises(Unreachable, match="NotController"):
+        moves_by_topic(wire, moving_topics())
+    assert time.seconds > connection.CONNECT_SECONDS

@@ -1,0 +1,62 @@
+"""Reads of shared configs while brokers do not answer, and after an outage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from kquota.errors import KquotaError, Unreachable
+from kquota.settings.resource import Setting
+from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.requests import on_the_wire, own_source
+from kquota.stores.admin.settings import WireSettings
+from kquota.terms import LEADER_REPLICAS, BrokerId
+
+ONE, TWO = BrokerId(1), BrokerId(2)
+LISTED = Setting.of_topic("t", LEADER_REPLICAS)
+
+
+class Brokers:
+    """A wire to live brokers 1 and 2. Those in `hung` do not answer. `asked` has the broker of each request."""
+
+    def __init__(self) -> None:
+        self.hung: set[BrokerId] = set()
+        self.asked: list[BrokerId] = []
+
+    def brokers(self) -> dict[BrokerId, None]:
+        return {ONE: None, TWO: None}
+
+    def ask_each(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any | KquotaError]:
+        self.asked += requests
+        return {b: Unreachable(f"broker {b}: no answer") if b in self.hung else _answer() for b in requests}
+
+
+def _answer() -> Any:
+    code, name = on_the_wire(LISTED.resource)
+    config = SimpleNamespace(name=LEADER_REPLICAS, value="0:1", config_source=own_source(LISTED.resource))
+    result = SimpleNamespace(resource_type=code, resource_name=name, error_code=0, configs=[config])
+    return SimpleNamespace(results=[result])
+
+
+def test_brokers_are_asked_again_after_an_outage() -> None:
+    brokers = Brokers()
+    settings = WireSettings(cast(Wire, brokers))
+    brokers.hung = {ONE, TWO}
+    with pytest.raises(Unreachable, match="no broker answers"):
+        settings.values([LISTED])
+    assert brokers.asked == [ONE, TWO]
+    brokers.hung = set()
+    assert settings.values([LISTED]) == {LISTED: "0:1"}
+
+
+def test_a_silent_broker_is_not_asked_again_while_another_broker_answers() -> None:
+    brokers = Brokers()
+    settings = WireSettings(cast(Wire, brokers))
+    brokers.hung = {ONE}
+    settings.values([LISTED])
+    brokers.hung = set()
+    settings.values([LISTED])
+    assert brokers.asked == [ONE, TWO, TWO]
