@@ -475,7 +475,7 @@ O	kquota move run	--deadline	once	free	Change the throttle so that the move ends
 O	kquota move run	--min-rate	once	free	With --deadline or --protect: the lowest throttle
 O	kquota move run	--max-rate	once	free	With --deadline or --protect: the highest throttle
 O	kquota move run	--between	once	free	Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s
-O	kquota move run	--protect	once	flag	Raise the throttle while kquota'\''s own writes to a scratch topic are fast, and halve it when they become slow, or when partitions lose in-sync replicas
+O	kquota move run	--protect	once	flag	Raise the throttle while kquota'\''s own writes to a scratch topic are fast, and lower it when they become slow, or when partitions lose in-sync replicas
 O	kquota move run	--max-latency	once	free	With --protect: the latency above which a write is slow, for example 20ms
 O	kquota move run	--metrics	once	free	With --protect: also react to the produce times and request throttle times that these Prometheus JMX exporters of the brokers report
 O	kquota move run	--batch	once	free	Move at most N partitions at the same time
@@ -539,7 +539,7 @@ O	kquota move adjust	--deadline	once	free	Change the throttle so that the move e
 O	kquota move adjust	--min-rate	once	free	With --deadline or --protect: the lowest throttle
 O	kquota move adjust	--max-rate	once	free	With --deadline or --protect: the highest throttle
 O	kquota move adjust	--between	once	free	Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s
-O	kquota move adjust	--protect	once	flag	Raise the throttle while kquota'\''s own writes to a scratch topic are fast, and halve it when they become slow, or when partitions lose in-sync replicas
+O	kquota move adjust	--protect	once	flag	Raise the throttle while kquota'\''s own writes to a scratch topic are fast, and lower it when they become slow, or when partitions lose in-sync replicas
 O	kquota move adjust	--max-latency	once	free	With --protect: the latency above which a write is slow, for example 20ms
 O	kquota move adjust	--metrics	once	free	With --protect: also react to the produce times and request throttle times that these Prometheus JMX exporters of the brokers report
 O	kquota move adjust	--interval	once	free	Time between two readings, at least 1s
