@@ -70,8 +70,8 @@ _NO_MOVE: Final = "no move"
 UNTHROTTLED: Final = "no throttle"
 PROTECTED: Final = ("--protect", "--protect --max-latency")
 MAX_LATENCY: Final = "15ms"
-"""The goal allows the clients, who wait up to 20 ms for a batch, 1.5 times 28 ms. kquota's own writes usually take 8 ms,
-and with copies their latency rises more slowly than that of the clients' larger requests.
+"""The goal allows the clients, who wait up to 20 ms for a batch, 1.5 times 28 ms. kquota's own writes usually take
+8 ms, and with copies their latency rises more slowly than that of the clients' larger requests.
 """
 
 

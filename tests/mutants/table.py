@@ -454,7 +454,7 @@ MUTANTS: Final = (
     Mutant(
         name="a protected move does not lower its throttle when writes are slow",
         file="pace/protection.py",
-        old="rate = self._clamped(self.rate * (SMALL_DECREASE if self.approached else DECREASE))",
+        old="rate = self._clamped(self.rate * factor)",
         new="rate = self._clamped(self.rate)",
         tests=(_PROTECTION,),
         unplayed=True,
