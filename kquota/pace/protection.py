@@ -30,7 +30,7 @@ LEAST_SAMPLES: Final = 5
 SETTING_SECONDS: Final = 4.0
 """The time to write a throttle, and for brokers to apply it."""
 BASELINE_SECONDS: Final = 20.0
-CAUTIOUS_TIMES: Final = 4
+CAUTIOUS_TIMES: Final = 6
 CAUTION: Final = 0.9
 CAUTIOUS_STEP: Final = 0.05
 """The rules for a throttle of at least `CAUTION` x the last throttle that was too high. An increase then needs

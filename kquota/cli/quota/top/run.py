@@ -188,9 +188,11 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, so
         raise failed[0]
     readings = [reading for one in answered for reading in one.readings()]
     usages = joined(quotas.everything(), readings)
-    unread = [] if failed else _unread(quotas.brokers(), {one.broker for one in answered})
+    live = quotas.brokers()
+    brokers = [one for one in answered if one.has_readings or not _is_controller(one.broker, live)]
+    unread = [] if failed else _unread(live, {one.broker for one in brokers})
     notes = [f"warning: {worded(one)}" for one in failed]
-    notes += [*_incomplete(answered), *_missing(unread, source)]
+    notes += [*_incomplete(brokers), *_missing(unread, source)]
     if options.snapshot is not None:
         path, rows = local_files.usage_snapshot(options.snapshot, quotas.cluster_id(), datetime.now(UTC), readings)
         notes.append(
@@ -202,7 +204,7 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, so
     shown = tuple(one for one in usages if one.limit is not None or not options.limited)
     throttled = any(one.throttled for one in shown[:1])  # throttled clients come first
     return TopClients(
-        brokers=tuple(one.broker for one in answered),
+        brokers=tuple(one.broker for one in brokers),
         controller_queue_ms=max(queues, default=None),
         clients=shown,
         most=options.lines,
@@ -236,9 +238,14 @@ def _missing(unread: Sequence[BrokerId], source: MetricsSource) -> Iterator[str]
         yield f"warning: Prometheus has no metrics of {brokers}. Check its scrape targets"
 
 
+def _is_controller(name: str, live: Set[BrokerId]) -> bool:
+    """True for the id of a node that is not a live broker. Dedicated KRaft controllers also report their ids."""
+    return name.isdecimal() and BrokerId(int(name)) not in live
+
+
 def _unread(live: Set[BrokerId], read: Set[str]) -> list[BrokerId]:
     """Return the live brokers without metrics, in order. If an exporter does not report the id of its broker, the list
-    is empty, because this broker can be any of them. Other ids are those of controllers.
+    is empty, because this broker can be any of them.
     """
     if any(not name.isdecimal() for name in read):
         return []
