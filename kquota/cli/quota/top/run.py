@@ -240,7 +240,7 @@ def _missing(unread: Sequence[BrokerId], source: MetricsSource) -> Iterator[str]
 
 def _is_controller(name: str, live: Set[BrokerId]) -> bool:
     """True for the id of a node that is not a live broker. Dedicated KRaft controllers also report their ids."""
-    return name.isdecimal() and BrokerId(int(name)) not in live
+    return name.isdecimal() and name not in map(str, live)
 
 
 def _unread(live: Set[BrokerId], read: Set[str]) -> list[BrokerId]:
