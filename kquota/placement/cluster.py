@@ -21,7 +21,7 @@ INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 class Disk:
     """All volumes of a broker together, or the volume of one log dir, in bytes.
 
-    `used` includes files that are not replicas, unless the user gives the size of the volumes.
+    `used` includes files that are not replicas, unless the broker does not report the size of its volumes.
     """
 
     total: int
@@ -91,10 +91,10 @@ def cluster(
 ) -> ClusterLayout:
     """Return the cluster from one reading.
 
-    `disk` replaces the reported size of every broker's volumes, in bytes. Only replicas then count as used. The size of
-    a partition is the size of its leader's log, because followers may lag. If the leader's log is unknown, the largest
-    log of the replicas counts. Stored snapshots do not contain cordons. If `log_dirs` come from a stored snapshot, the
-    cordons come from the `live` log dirs.
+    `disk` is the size of the volumes of each broker that does not report it, in bytes. Only replicas then count as
+    used. The size of a partition is the size of its leader's log, because followers may lag. If the leader's log is
+    unknown, the largest log of the replicas counts. Stored snapshots do not contain cordons. If `log_dirs` come from a
+    stored snapshot, the cordons come from the `live` log dirs.
     """
     log_dirs = list(log_dirs)
     cordoned = {found.broker: found for found in cordons(live or log_dirs)}
@@ -118,7 +118,7 @@ def cluster(
             broker: Broker(
                 rack=snapshot.racks.get(broker),
                 alive=broker in snapshot.racks,
-                disk=_volumes(dirs.get(broker, ())) if disk is None else Disk(total=disk, used=held[broker]),
+                disk=_volumes(dirs.get(broker, ())) or (None if disk is None else Disk(total=disk, used=held[broker])),
                 cordon=(cordon := cordoned.get(broker)),
                 open_disk=None if cordon is None else _volumes(_open(dirs.get(broker, ()), cordon)),
             )

@@ -289,10 +289,11 @@ def test_the_disk_of_a_broker(volumes: list[tuple[int, int] | None], disk: Disk 
     assert found.brokers[BrokerId(1)].disk == disk
 
 
-def test_a_given_disk_size_counts_the_replicas_as_used() -> None:
-    found = read(log_dir(1, "/a", {0: 90, 1: 10}, (50, 50)), disk=1000)
+def test_a_given_disk_size_is_for_brokers_that_do_not_report_it() -> None:
+    """Only the replicas of these brokers count as used."""
+    found = read(log_dir(1, "/a", {0: 90, 1: 10}, (500, 50)), disk=1000)
     assert {broker: of.disk for broker, of in found.brokers.items()} == {
-        BrokerId(1): Disk(total=1000, used=100),
+        BrokerId(1): Disk(total=500, used=450),
         BrokerId(2): Disk(total=1000, used=100),
         BrokerId(3): Disk(total=1000, used=0),
     }
