@@ -14,6 +14,17 @@ from kquota.pace.share import Share, pace, shares
 from kquota.pace.work import Work, total
 
 _FINE: Final = 10_000
+_LARGEST: Final = 2**63 - 1
+"""The largest throttle that a broker accepts (a Java long), in bytes per second."""
+
+
+def shortest(waves: int) -> float:
+    """Return the seconds that `waves` moves, one after the other, take under any throttle.
+
+    The result is a sum and not a product, because the times of the waves are also added. The two can differ by a
+    rounding error.
+    """
+    return sum([QUICK_SECONDS] * waves)
 
 
 def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcement = AS_SHIPPED) -> ByteRate | None:
@@ -25,12 +36,13 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
     waves = [work for work in works if work.links]
     if not waves:
         return ByteRate(1)
-    if seconds <= QUICK_SECONDS * len(waves):
-        each = "" if len(waves) == 1 else f" for each of its {len(waves)} waves"
-        raise Refused(
-            f"{seconds:g} s are too short: a move needs {QUICK_SECONDS:g} s to start and end{each}, whatever the "
-            "throttle. Allow more time"
-        )
+    each = "" if len(waves) == 1 else f" for each of its {len(waves)} waves"
+    too_short = Refused(
+        f"{seconds:g} s are too short: a move needs {QUICK_SECONDS:g} s to start and end{each}, whatever the "
+        "throttle. Allow more time"
+    )
+    if seconds <= shortest(len(waves)):
+        raise too_short
     sides = [shares(work, ByteRate(1), enforcement) for work in waves]
     if any(side.needed is None for of_wave in sides for side in of_wave):
         return None
@@ -51,16 +63,23 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
 
     # A move is never faster than its slowest side alone, and most moves are not slower.
     least = _smallest(one_is_late, 0)
-    return ByteRate(_smallest(late, least - 1, least, fine=_FINE) if late(least) else least)
+    if least is not None and late(least):
+        least = _smallest(late, least - 1, least, fine=_FINE)
+    if least is None:
+        raise too_short
+    return ByteRate(least)
 
 
-def _smallest(late: Callable[[int], bool], low: int, most: int = 1, fine: int = sys.maxsize) -> int:
+def _smallest(late: Callable[[int], bool], low: int, most: int = 1, fine: int = sys.maxsize) -> int | None:
     """Return the smallest number above `low` for which `late` is False. `late` must be True for all lower numbers.
 
-    The search begins with `most`. The result may be too large by one part in `fine`.
+    The search begins with `most`. The result may be too large by one part in `fine`. It is None if `late` is True for
+    all throttles that a broker accepts.
     """
     while late(most):
-        low, most = most, most * 2
+        if most == _LARGEST:
+            return None
+        low, most = most, min(most * 2, _LARGEST)
     while most - low > max(1, most // fine):
         middle = (low + most) // 2
         low, most = (middle, most) if late(middle) else (low, middle)

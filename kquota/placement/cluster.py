@@ -5,27 +5,34 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
-from kquota.pace.disk_space import together
+from kquota.pace.disk_space import Figures, together
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.port import Snapshot
-from kquota.sizes.replica import Cordon, LogDir, cordons
+from kquota.sizes.replica import Cordon, LogDir, Replica, cordons
 from kquota.terms import BrokerId, TopicPartition
 
 INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 """Topics that Kafka creates for itself. `__remote_log_metadata` (KIP-405) is not one of them here."""
+
+_Pending: TypeAlias = tuple[Figures | None, int]
+"""The bytes that a running copy still has to write, and its volume. The volume is None if the broker has not chosen a
+log dir yet.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
     """All volumes of a broker together, or the volume of one log dir, in bytes.
 
-    `used` includes files that are not replicas, unless the user gives the size of the volumes.
+    `used` includes files that are not replicas, unless the broker does not report the size of its volumes. `pending`
+    has the bytes that running moves still have to copy there.
     """
 
     total: int
     used: int
+    pending: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,20 +98,28 @@ def cluster(
 ) -> ClusterLayout:
     """Return the cluster from one reading.
 
-    `disk` replaces the reported size of every broker's volumes, in bytes. Only replicas then count as used. The size of
-    a partition is the size of its leader's log, because followers may lag. If the leader's log is unknown, the largest
-    log of the replicas counts. Stored snapshots do not contain cordons. If `log_dirs` come from a stored snapshot, the
-    cordons come from the `live` log dirs.
+    `disk` is the size of the volumes of each broker that does not report it, in bytes. Only replicas then count as
+    used, at their full size even if a running move still copies them. The size of a partition is the size of its
+    leader's log, because followers may lag. If the leader's log is unknown, the largest log of the replicas counts.
+    Stored snapshots do not contain cordons. If `log_dirs` come from a stored snapshot, the cordons come from the `live`
+    log dirs.
     """
     log_dirs = list(log_dirs)
     cordoned = {found.broker: found for found in cordons(live or log_dirs)}
     logs: dict[TopicPartition, dict[BrokerId, int]] = defaultdict(dict)
     dirs: dict[BrokerId, list[LogDir]] = defaultdict(list)
+    adding = {name: now.adding for name, now in snapshot.partitions.items() if now.adding}
+    started: dict[tuple[TopicPartition, BrokerId], Figures] = {}
+    futures: list[tuple[LogDir, Replica]] = []
     for log_dir in log_dirs:
         dirs[log_dir.broker].append(log_dir)
         for replica in log_dir.replicas:
-            if not replica.future:
-                logs[replica.partition][log_dir.broker] = replica.size
+            if replica.future:
+                futures.append((log_dir, replica))
+                continue
+            logs[replica.partition][log_dir.broker] = replica.size
+            if log_dir.broker in adding.get(replica.partition, ()):
+                started[replica.partition, log_dir.broker] = _figures(log_dir)
     sizes: dict[TopicPartition, int] = {}
     held: dict[BrokerId, int] = defaultdict(int)
     for name, now in snapshot.partitions.items():
@@ -113,14 +128,26 @@ def cluster(
             sizes[name] = max(logs[name].values()) if size is None else size
             for broker in now.replicas:
                 held[broker] += sizes[name]
+    pending: dict[BrokerId, list[_Pending]] = defaultdict(list)
+    for name, brokers in adding.items():
+        for broker in brokers:
+            left = max(0, sizes[name] - logs[name].get(broker, 0)) if name in sizes else 0
+            pending[broker].append((started.get((name, broker)), left))
+    for log_dir, replica in futures:
+        size = max(replica.size, logs[replica.partition].get(log_dir.broker, 0))
+        held[log_dir.broker] += size
+        pending[log_dir.broker].append((_figures(log_dir), size - replica.size))
     return ClusterLayout(
         brokers={
             broker: Broker(
                 rack=snapshot.racks.get(broker),
                 alive=broker in snapshot.racks,
-                disk=_volumes(dirs.get(broker, ())) if disk is None else Disk(total=disk, used=held[broker]),
+                disk=(
+                    _volumes(dirs[broker], pending[broker])
+                    or (None if disk is None else Disk(total=disk, used=held[broker]))
+                ),
                 cordon=(cordon := cordoned.get(broker)),
-                open_disk=None if cordon is None else _volumes(_open(dirs.get(broker, ()), cordon)),
+                open_disk=None if cordon is None else _volumes(_open(dirs[broker], cordon), pending[broker]),
             )
             for broker in {*snapshot.racks, *(b for now in snapshot.partitions.values() for b in now.replicas)}
         },
@@ -133,10 +160,19 @@ def _open(dirs: Iterable[LogDir], cordon: Cordon) -> list[LogDir]:
     return [log_dir for log_dir in dirs if log_dir.path not in cordon.log_dirs]
 
 
-def _volumes(dirs: Iterable[LogDir]) -> Disk | None:
+def _figures(log_dir: LogDir) -> Figures:
+    return log_dir.volume_total, log_dir.volume_usable
+
+
+def _volumes(dirs: Iterable[LogDir], pending: Iterable[_Pending]) -> Disk | None:
     """Return one broker's volumes together. None without log dirs, or if the size of a volume is unknown.
 
-    The size is unknown before Kafka 3.3, and if a log dir has failed.
+    The size is unknown before Kafka 3.3, and if a log dir has failed. The pending bytes for other volumes of the broker
+    do not count.
     """
-    both = together((log_dir.volume_total, log_dir.volume_usable) for log_dir in dirs)
-    return None if both is None else Disk(total=both[0], used=both[0] - both[1])
+    figures = set(map(_figures, dirs))
+    both = together(figures)
+    if both is None:
+        return None
+    left = sum(size for volume, size in pending if volume is None or volume in figures)
+    return Disk(total=both[0], used=both[0] - both[1], pending=left)

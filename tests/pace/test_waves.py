@@ -94,3 +94,11 @@ def test_a_deadline_includes_the_waits_between_brokers_of_a_wave() -> None:
 def test_each_wave_starts_and_ends_whatever_the_throttle() -> None:
     with pytest.raises(Refused, match=r"needs 0\.3 s to start and end for each of its 3 waves"):
         throttle_within([part(1)] * 3, 3 * QUICK_SECONDS)
+
+
+def test_the_least_time_of_many_waves_has_no_rounding_error() -> None:
+    """The sum of 36 times 0.3 is 10.800000000000004 on Python 3.11, so no throttle meets 10.8 s."""
+    least = sum([QUICK_SECONDS] * 36)
+    for deadline in {min(10.8, least), least}:
+        with pytest.raises(Refused, match=r"10\.8 s are too short: a move needs 0\.3 s .* its 36 waves"):
+            throttle_within([part(1)] * 36, deadline)

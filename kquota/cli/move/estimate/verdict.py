@@ -10,7 +10,8 @@ from kquota.cli.amounts import UNKNOWN, rate_or_unknown
 from kquota.cli.move.estimate.outlook import Outlook, band_line, why_full
 from kquota.cli.why_never import named_wave, never_because, throttle_needed, why_never
 from kquota.measure import ByteRate, exact_rate, human_bytes, human_duration, human_rate
-from kquota.pace.enforcement import QUICK_SECONDS, START_SECONDS
+from kquota.pace.deadline import shortest
+from kquota.pace.enforcement import START_SECONDS
 from kquota.pace.fair_rates import MOST_STREAMS
 from kquota.pace.share import Pace, Share, Side
 from kquota.pace.waves import Waves
@@ -91,7 +92,7 @@ def why_late(verdict: MoveVerdict) -> str:
     if seconds is None and verdict.judged.feasible is not False:
         found = f"the move takes at least {human_duration(verdict.judged.least_seconds)}"
     cure = "Give a later --deadline" if enough is None else f"Give a --throttle of at least {exact_rate(enough)}"
-    if enough is None and (start := QUICK_SECONDS * len(verdict.judged.works)) >= (verdict.deadline or 0.0):
+    if enough is None and (start := shortest(len(verdict.judged.works))) >= (verdict.deadline or 0.0):
         cure = f"The start and the end of the move alone take {human_duration(start)} with any throttle"
     return f"the deadline, {human_duration(verdict.deadline or 0.0)}, is missed: {found}. {cure}"
 
