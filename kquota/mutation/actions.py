@@ -14,6 +14,7 @@ from kquota.errors import KquotaError, QuotaViolatedException, Refused, Unreacha
 from kquota.mutation.pace import MOST_ITEMS, MutationPace, fitting
 from kquota.mutation.port import BatchResult, Failure, MonotonicClock, Topics
 from kquota.mutation.topic import Mutation
+from kquota.terms import MAYBE_WRITTEN
 
 REQUEST_SECONDS = 30.0
 
@@ -185,6 +186,9 @@ def _outcome(mutation: Mutation, failure: Failure | None, already: Collection[in
         return TopicOutcome(mutation=mutation, fate=Fate.DONE)
     if failure.code in already:
         return TopicOutcome(mutation=mutation, fate=Fate.ALREADY)
+    if failure.code in MAYBE_WRITTEN:
+        # A controller on ZooKeeper answers REQUEST_TIMED_OUT for a topic that is being moved, and deletes it later.
+        return TopicOutcome(mutation=mutation, fate=Fate.UNKNOWN, error=Unreachable(failure.reason))
     return TopicOutcome(mutation=mutation, fate=Fate.FAILED, error=Refused(failure.reason))
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kquota.errors import QuotaViolatedException, Refused
+from kquota.errors import QuotaViolatedException, Refused, Unreachable
 from kquota.mutation.actions import Fate, MutationWork, TopicOutcome, by_fate, carry_out, work
 from kquota.mutation.pace import MutationPace
-from kquota.mutation.port import EXISTS, MISSING
+from kquota.mutation.port import EXISTS, MISSING, Failure
 from kquota.mutation.topic import Creation, Deletion, Growth, Mutation
 from kquota.simulate.delay import Bucket, Mutations
 from kquota.simulate.load import rounds
@@ -142,6 +142,23 @@ def test_after_a_lost_answer_only_its_topics_are_unknown() -> None:
     cluster = MemoryTopics(lost_at=2)
     found = by_fate(created(cluster, creations(9, 1), known=False))
     assert (len(found[Fate.DONE]), len(found[Fate.UNKNOWN]), len(found[Fate.NOT_SENT])) == (1, 2, 6)
+
+
+MAYBE_DONE = {
+    "timed out": Failure(code=7, reason="RequestTimedOut (7)"),
+    "failed": Failure(code=-1, reason="Unknown (-1)"),
+}
+
+
+@pytest.mark.parametrize("failure", MAYBE_DONE.values(), ids=MAYBE_DONE)
+def test_a_topic_that_the_controller_may_have_changed_is_unknown_and_delays_no_other_topic(failure: Failure) -> None:
+    cluster = MemoryTopics(rate=5, late={"t-3": failure})
+    found = by_fate(created(cluster, creations(7, 80), known=True))
+    assert (len(found[Fate.DONE]), len(found[Fate.UNKNOWN])) == (6, 1)
+    (unknown,) = found[Fate.UNKNOWN]
+    assert (unknown.mutation.topic, str(unknown.error)) == ("t-3", failure.reason)
+    assert isinstance(unknown.error, Unreachable)
+    assert sum(cluster.requests) < 2 * 7
 
 
 def test_after_an_interrupt_the_results_can_be_read() -> None:
