@@ -198,10 +198,15 @@ def resized(quotas: Quotas, found: Sequence[ProposedLimit], wish: Wish) -> tuple
 
 
 def advised(quotas: Quotas, found: Iterable[ProposedLimit], changed: Iterable[Resized]) -> dict[Entity, Limits]:
-    """Return all limits of each entity that changes, because a document replaces all limits of an entity."""
+    """Return all limits of each entity that changes, because a document replaces all limits of an entity.
+
+    A document that names a client-id of a user also names the user, so the limits of such a user are included.
+    """
     limits: dict[Entity, dict[str, float]] = {}
     for one in found:
         limits.setdefault(one.entity, dict(quotas.get(one.entity, {})))[one.use.bucket.key] = one.limit
     for other in changed:
         limits.setdefault(other.entity, dict(quotas.get(other.entity, {})))[other.key] = other.new
-    return {entity: limits[entity] for entity in sorted(limits, key=Entity.order)}
+    users = {Entity(user=entity.user) for entity in limits if entity.user is not None}
+    unchanged = {user: dict(quotas[user]) for user in users - limits.keys() if user in quotas}
+    return dict(sorted((limits | unchanged).items(), key=lambda item: item[0].order()))

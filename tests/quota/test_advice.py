@@ -20,6 +20,7 @@ from kquota.quota.advice import (
     rounded_up,
     totals,
 )
+from kquota.quota.difference import difference
 from kquota.quota.document import Document
 from kquota.quota.document_text import read, text
 from kquota.quota.entity import Entity
@@ -151,6 +152,18 @@ def test_a_proposal_is_a_valid_document(
 ) -> None:
     wish = Wish(head_room=2.0, brokers=brokers, later=later)
     found = proposals([use(percentile, key=key, user=name) for name, percentile in used], quotas, wish)
-    document = Document(limits=advised(quotas, found, resized(quotas, found, wish)))
-    limits = read(text(document), "quotas.yaml").limits
-    assert {entity: found for entity, found in limits.items() if found} == document.limits
+    changed = resized(quotas, found, wish)
+    document = Document(limits=advised(quotas, found, changed))
+    proposed = read(text(document), "quotas.yaml")
+    assert {entity: limits for entity, limits in proposed.limits.items() if limits} == document.limits
+    written = {one.entity for one in difference(proposed, quotas, prune=False).replacements}
+    assert written <= {one.entity for one in found} | {one.entity for one in changed}
+
+
+def test_a_proposal_for_a_client_id_of_a_user_keeps_the_quota_of_the_user() -> None:
+    both = Entity(user="alice", client_id="billing")
+    found = [of(use(1e6, user="alice", client_id="billing"))]
+    document = Document(limits=advised(QUOTAS, found, []))
+    assert document.limits == {ALICE: QUOTAS[ALICE], both: {PRODUCER_BYTE_RATE: 1.5e6}}
+    (written,) = difference(read(text(document), "quotas.yaml"), QUOTAS, prune=False).replacements
+    assert written.entity == both
