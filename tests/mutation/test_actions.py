@@ -101,6 +101,19 @@ def test_at_the_deadline_rejected_topics_are_named_and_the_others_exist() -> Non
     assert cluster.clock.now < 30
 
 
+@pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
+def test_at_the_lowest_rate_the_reported_wait_is_the_longest_of_the_protocol(shared: bool) -> None:
+    cluster, pace = MemoryTopics(), MutationPace(quota=1e-320)
+    if shared:
+        pace.answered(0.0, 5, 1.0)
+    outcomes = carry_out(cluster, cluster.clock, work(creations(2, 80)), pace, seconds=60)
+    errors = [one.error for one in outcomes if one.fate is Fate.REJECTED]
+    assert errors
+    for error in errors:
+        assert isinstance(error, QuotaViolatedException)
+        assert 0 < error.throttle_time_ms <= 2**31 - 1
+
+
 def test_a_bucket_of_a_longer_window_is_used_up_before_any_wait() -> None:
     """controller.quota.window.size.seconds=10: 110 s at 5/s hold 550 mutations."""
     cluster = MemoryTopics(rate=5, burst_samples=110)
