@@ -33,6 +33,7 @@ class NextStep(StrEnum):
     SHOW_CLIENT_METRICS = "showing the configs of client metrics"
     SHOW_LOGGERS = "showing the loggers of broker"
     SHOW_USER = "showing the configs of user"
+    SHOW_QUOTAS = "showing all quotas"
     SHOW_BROKER_DEFAULTS = "showing the default configs of all brokers"
     SHARE_RECORD = "sharing the record"
     UNSHARE_RECORD = "unsharing the record"
@@ -110,7 +111,10 @@ class Incomplete(KquotaError):
     """kquota did some of the work, but not all of it. `done` and `undone` name the two parts."""
 
     def __init__(
-        self, message: str | tuple[str | KquotaError | StepFor, ...], done: Sequence[str], undone: Sequence[str]
+        self,
+        message: str | tuple[str | KquotaError | NextStep | StepFor, ...],
+        done: Sequence[str],
+        undone: Sequence[str],
     ) -> None:
         super().__init__(*([message] if isinstance(message, str) else message))
         self.done = tuple(done)

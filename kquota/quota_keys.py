@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
@@ -52,6 +53,18 @@ class QuotaKey:
     def in_bytes(self) -> bool:
         """True if a limit is a byte rate, which accepts units."""
         return self.counts == "bytes"
+
+    @property
+    def whole(self) -> bool:
+        """True if a limit is a whole number."""
+        return self.in_bytes or self.bits is not None
+
+    @property
+    def most(self) -> float:
+        """The highest valid limit. If a limit is a whole number, this value means that there is no limit."""
+        if self.in_bytes:
+            return float(2**63 - 1)
+        return sys.float_info.max if self.bits is None else float(2**self.bits - 1)
 
 
 QUOTA_KEYS: Final = {

@@ -121,6 +121,9 @@ DYNAMIC_BROKER: Final = "DYNAMIC_BROKER_CONFIG"
 DYNAMIC_DEFAULT_BROKER: Final = "DYNAMIC_DEFAULT_BROKER_CONFIG"
 """Kafka's names for the sources of a value (KIP-226): this topic, this broker, the default of all brokers."""
 
+MAYBE_WRITTEN: Final = (-1, 7)
+"""Error codes after which the change may have been written: UNKNOWN_SERVER_ERROR and REQUEST_TIMED_OUT."""
+
 MIN_IN_SYNC: Final = "min.insync.replicas"
 
 EVERY_REPLICA: Final = "*"

@@ -36,6 +36,7 @@ COMMANDS: Final[Mapping[NextStep, str]] = {
     NextStep.SHOW_CLIENT_METRICS: "configs --describe --client-metrics {}",
     NextStep.SHOW_LOGGERS: "configs --describe --broker-logger {}",
     NextStep.SHOW_USER: "configs --describe --user {}",
+    NextStep.SHOW_QUOTAS: "quota export",
     NextStep.SHOW_BROKER_DEFAULTS: "configs --describe --broker-defaults",
     NextStep.SHARE_RECORD: "record share",
     NextStep.UNSHARE_RECORD: "record unshare",

@@ -9,13 +9,17 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Final
 
 from kquota.errors import KquotaError, QuotaViolatedException, Refused, Unreachable
 from kquota.mutation.pace import MOST_ITEMS, MutationPace, fitting
 from kquota.mutation.port import BatchResult, Failure, MonotonicClock, Topics
 from kquota.mutation.topic import Mutation
+from kquota.terms import MAYBE_WRITTEN
 
 REQUEST_SECONDS = 30.0
+_LONGEST_MS: Final = 2**31 - 1
+"""The highest throttle time that a broker can report, because it has 32 bits in the protocol."""
 
 
 class Fate(enum.Enum):
@@ -125,7 +129,8 @@ def carry_out(
             # kquota held these topics back because of the quota, so it reports a wait as the broker would.
             if wait > 0:
                 now = clock.monotonic()
-                doing.throttle_time_ms = max(1, round(1_000 * max(pace.debt(now), doing.muted - now)))
+                owed = 1_000 * max(pace.debt(now), doing.muted - now)
+                doing.throttle_time_ms = max(1, round(min(owed, _LONGEST_MS)))
             break
         if wait > 0:
             on_wait(doing, wait)
@@ -185,6 +190,9 @@ def _outcome(mutation: Mutation, failure: Failure | None, already: Collection[in
         return TopicOutcome(mutation=mutation, fate=Fate.DONE)
     if failure.code in already:
         return TopicOutcome(mutation=mutation, fate=Fate.ALREADY)
+    if failure.code in MAYBE_WRITTEN:
+        # A controller on ZooKeeper answers REQUEST_TIMED_OUT for a topic that is being moved, and deletes it later.
+        return TopicOutcome(mutation=mutation, fate=Fate.UNKNOWN, error=Unreachable(failure.reason))
     return TopicOutcome(mutation=mutation, fate=Fate.FAILED, error=Refused(failure.reason))
 
 

@@ -35,6 +35,8 @@ _TRUST: Final = 8
 """The initial number of accepted requests in a row before a learned rate rises. The number doubles each time that a
 raised rate is rejected and the measured rate has stayed the same.
 """
+_SLOWEST: Final = 1e-9
+"""A lower quota counts as this rate, one mutation in 30 years, so that every time is finite."""
 _SAME: Final = 0.9
 _ALONE: Final = 0.8
 """A client that gets at least this fraction of the quota is considered alone. The rest can be lost to rounded waits and
@@ -134,6 +136,8 @@ class MutationPace:
     _request: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
+        if self.quota is not None:
+            self.quota = max(_SLOWEST, self.quota)
         self._rate = self.quota
 
     def wait(self, now: float, mutations: Sequence[int]) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from kquota.errors import KquotaError, Refused, Unreachable, Unseen
+from kquota.errors import Invalid, KquotaError, Refused, Unseen
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, Replacement, dotted
 from kquota.quota.port import ClusterQuotas, Principals, Scram
@@ -104,10 +104,11 @@ def apply(
 ) -> Outcome:
     """Write the replacements in batches, then read until all of them are visible.
 
-    Entities are independent: a failed entity does not stop the other entities. Only a lost connection stops the work.
-    The remaining entities are then reported as undone, and the caller can safely apply the document again. `on_sent`
-    receives the number of entities of each batch that was answered. Each item of `attempts` allows one more read.
-    Raises Invalid, before any write, for a name that the connection cannot carry.
+    Entities are independent: a failed entity does not stop the other entities. Only a lost connection or a refused
+    batch stops the work. The remaining entities are then reported as undone, and the caller can safely apply the
+    document again. `on_sent` receives the number of entities of each batch that was answered. Each item of `attempts`
+    allows one more read. Raises Invalid, before any write, for a name that the connection cannot carry. Raises the
+    error of a refused first batch, because nothing was written.
     """
     quotas.must_carry(replacement.entity for replacement in every)
     undone: dict[Entity, str] = {}
@@ -115,8 +116,11 @@ def apply(
         batch = every[start : start + BATCH]
         try:
             undone |= quotas.replace(batch)
-        except Unreachable as error:
-            undone |= {replacement.entity: f"unknown: {error}" for replacement in batch}
+        except KquotaError as error:
+            refused = isinstance(error, (Invalid, Refused))
+            if refused and not start:
+                raise
+            undone |= {replacement.entity: str(error) if refused else f"unknown: {error}" for replacement in batch}
             undone |= {replacement.entity: "not sent" for replacement in every[start + BATCH :]}
             break
         on_sent(len(batch))

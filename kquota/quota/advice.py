@@ -106,7 +106,8 @@ def proposals(uses: Iterable[BucketStatistics], quotas: Quotas, wish: Wish) -> l
             ProposedLimit(
                 use=use,
                 entity=Entity(user=bucket.user, client_id=bucket.client_id),
-                limit=rounded_up(wanted, whole=key.in_bytes),
+                # A limit near the maximum is not rounded up, because the result could exceed the maximum.
+                limit=rounded_up(wanted, whole=key.whole) if wanted < key.most / 2 else key.most,
                 now=now(client, bucket.key),
                 spread=factor,
             )
@@ -182,28 +183,30 @@ class Resized:
 
 def resized(quotas: Quotas, found: Sequence[ProposedLimit], wish: Wish) -> tuple[Resized, ...]:
     """Return the existing limits that have no proposal, but change with the number of brokers (KIP-124: a quota is per
-    broker).
+    broker). A limit that limits nothing or that is not valid does not change.
     """
     proposed = {(one.entity, one.use.bucket.key) for one in found}
     changed = []
     for entity, limits in sorted(quotas.items(), key=lambda item: item[0].order()):
         for key, old in sorted(limits.items()):
-            factor = wish.spread(key)
-            if key in QUOTA_KEYS and factor != 1.0 and (entity, key) not in proposed and math.isfinite(old):
-                new = (
-                    max(1.0, float(round(old * factor)))
-                    if QUOTA_KEYS[key].bits or QUOTA_KEYS[key].in_bytes
-                    else old * factor
-                )
-                changed.append(Resized(entity=entity, key=key, old=old, new=new))
+            row, factor = QUOTA_KEYS[key], wish.spread(key)
+            if factor == 1.0 or (entity, key) in proposed or not 0 < old < row.most:
+                continue
+            new = max(1.0, float(round(old * factor))) if row.whole else max(math.ulp(0.0), old * factor)
+            changed.append(Resized(entity=entity, key=key, old=old, new=min(new, row.most)))
     return tuple(changed)
 
 
 def advised(quotas: Quotas, found: Iterable[ProposedLimit], changed: Iterable[Resized]) -> dict[Entity, Limits]:
-    """Return all limits of each entity that changes, because a document replaces all limits of an entity."""
+    """Return all limits of each entity that changes, because a document replaces all limits of an entity.
+
+    A document that names a client-id of a user also names the user, so the limits of such a user are included.
+    """
     limits: dict[Entity, dict[str, float]] = {}
     for one in found:
         limits.setdefault(one.entity, dict(quotas.get(one.entity, {})))[one.use.bucket.key] = one.limit
     for other in changed:
         limits.setdefault(other.entity, dict(quotas.get(other.entity, {})))[other.key] = other.new
-    return {entity: limits[entity] for entity in sorted(limits, key=Entity.order)}
+    users = {Entity(user=entity.user) for entity in limits if entity.user is not None}
+    unchanged = {user: dict(quotas[user]) for user in users - limits.keys() if user in quotas}
+    return dict(sorted((limits | unchanged).items(), key=lambda item: item[0].order()))

@@ -29,8 +29,8 @@ class ClusterQuotas(Protocol):
     def alter(self, changes: Sequence[QuotaChange]) -> None:
         """Make every change, whatever was set before, and change nothing else. Each entity has at most one change.
 
-        Raises Invalid for a name that this connection cannot carry (nothing written), Incomplete if only some entities
-        were changed, and Unreachable if the answer was lost.
+        Raises Invalid for a name that this connection cannot carry (nothing written), Incomplete if an entity was not
+        changed, Unknown if every failed entity may have been changed, and Unreachable if the answer was lost.
         """
         ...
 
@@ -40,9 +40,11 @@ class ClusterQuotas(Protocol):
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
         """Make each replacement independently, without changing other keys. Return the reason for each failed
-        replacement. Over ZooKeeper, a replacement is made only if its `before` is still current when the write arrives.
-        The Admin API does not check `before`. Raises Unreachable if the answer was lost. It is then unknown whether all
-        or part of this batch was written.
+        replacement. It begins with `unknown: ` if the replacement may have been made.
+
+        Over ZooKeeper, a replacement is made only if its `before` is still current when the write arrives. The Admin
+        API does not check `before`. Raises Unreachable if the answer was lost. It is then unknown whether all or part
+        of this batch was written.
         """
         ...
 

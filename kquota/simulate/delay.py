@@ -55,6 +55,7 @@ class Bucket:
         return max(0.0, -self.tokens(now))
 
 
+_LONG_MAX: Final = 2**63 - 1
 _PERCENT_OF_A_NANOSECOND: Final = 100 / 1_000_000_000
 
 
@@ -67,8 +68,8 @@ def delay_ms(observed: float, bound: float, window_ms: int) -> int:
 
 
 def rounded(value: float) -> int:
-    """Round like Java's Math.round: halves are rounded up."""
-    return math.floor(value + 0.5)
+    """Round like Java's Math.round: halves are rounded up, and a larger value than 2^63 - 1 becomes 2^63 - 1."""
+    return math.floor(value + 0.5) if value < _LONG_MAX else _LONG_MAX
 
 
 def percent(thread_ms: float) -> float:

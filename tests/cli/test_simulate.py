@@ -160,6 +160,8 @@ WRONG = {
     "a window beyond memory": (("--topics", "3", "--within", "9s", "--window-num", "99999"), "not in the range"),
     "a time beyond all": (("--topics", "3", "--within", "1e999"), "--within '1e999': must be at most 36500d"),
     "no wait that ends": (("--topics", "1", "--controller-mutation-rate", "1e-9"), "waits more than 30 days"),
+    "the lowest rate": (("--topics", "1", "--controller-mutation-rate", "1e-320"), "waits more than 30 days"),
+    "the lowest rate for many": (("--topics", "3", "--controller-mutation-rate", "1e-320"), "take more than 30 days"),
     "no number": (("--topics", "3", "--controller-mutation-rate", "0"), "must be more than 0"),
     "no trace": (("--producer-byte-rate", "1MB/s", "--trace", "/no/such"), "--trace /no/such: the file does not exist"),
     "two loads": (("--topics", "3", "--load", "1MB/s"), "--topics and --load are different loads"),

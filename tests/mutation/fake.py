@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kquota.errors import Unreachable
@@ -27,7 +27,7 @@ class FakeClock:
 
 @dataclass
 class MemoryTopics:
-    """Gaps: no configs, no placement of its own, no moves, and the controller never times out."""
+    """Gaps: no configs, no placement of its own, no moves, and the controller times out only for topics in `late`."""
 
     clock: FakeClock = field(default_factory=FakeClock)
     rate: float | None = None
@@ -37,6 +37,8 @@ class MemoryTopics:
     burst_samples: int = SAMPLES
     lost_at: int | None = None
     """The answer to this request, counted from 1, is lost."""
+    late: Mapping[str, Failure] = field(default_factory=dict)
+    """The failures of topics that the controller nevertheless changes."""
 
     def __post_init__(self) -> None:
         self._quota = None if self.rate is None else Mutations(Bucket(rate=self.rate, samples=self.burst_samples))
@@ -59,6 +61,7 @@ class MemoryTopics:
             outcomes[one.topic] = failure
             if failure is None:
                 self._do(one)
+                outcomes[one.topic] = self.late.get(one.topic)
         self.clock.now += ROUND_TRIP
         if len(self.requests) == self.lost_at:
             raise Unreachable("no answer to CreateTopics")

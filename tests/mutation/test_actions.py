@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kquota.errors import QuotaViolatedException, Refused
+from kquota.errors import QuotaViolatedException, Refused, Unreachable
 from kquota.mutation.actions import Fate, MutationWork, TopicOutcome, by_fate, carry_out, work
 from kquota.mutation.pace import MutationPace
-from kquota.mutation.port import EXISTS, MISSING
+from kquota.mutation.port import EXISTS, MISSING, Failure
 from kquota.mutation.topic import Creation, Deletion, Growth, Mutation
 from kquota.simulate.delay import Bucket, Mutations
 from kquota.simulate.load import rounds
@@ -101,6 +101,19 @@ def test_at_the_deadline_rejected_topics_are_named_and_the_others_exist() -> Non
     assert cluster.clock.now < 30
 
 
+@pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
+def test_at_the_lowest_rate_the_reported_wait_is_the_longest_of_the_protocol(shared: bool) -> None:
+    cluster, pace = MemoryTopics(), MutationPace(quota=1e-320)
+    if shared:
+        pace.answered(0.0, 5, 1.0)
+    outcomes = carry_out(cluster, cluster.clock, work(creations(2, 80)), pace, seconds=60)
+    errors = [one.error for one in outcomes if one.fate is Fate.REJECTED]
+    assert errors
+    for error in errors:
+        assert isinstance(error, QuotaViolatedException)
+        assert 0 < error.throttle_time_ms <= 2**31 - 1
+
+
 def test_a_bucket_of_a_longer_window_is_used_up_before_any_wait() -> None:
     """controller.quota.window.size.seconds=10: 110 s at 5/s hold 550 mutations."""
     cluster = MemoryTopics(rate=5, burst_samples=110)
@@ -142,6 +155,23 @@ def test_after_a_lost_answer_only_its_topics_are_unknown() -> None:
     cluster = MemoryTopics(lost_at=2)
     found = by_fate(created(cluster, creations(9, 1), known=False))
     assert (len(found[Fate.DONE]), len(found[Fate.UNKNOWN]), len(found[Fate.NOT_SENT])) == (1, 2, 6)
+
+
+MAYBE_DONE = {
+    "timed out": Failure(code=7, reason="RequestTimedOut (7)"),
+    "failed": Failure(code=-1, reason="Unknown (-1)"),
+}
+
+
+@pytest.mark.parametrize("failure", MAYBE_DONE.values(), ids=MAYBE_DONE)
+def test_a_topic_that_the_controller_may_have_changed_is_unknown_and_delays_no_other_topic(failure: Failure) -> None:
+    cluster = MemoryTopics(rate=5, late={"t-3": failure})
+    found = by_fate(created(cluster, creations(7, 80), known=True))
+    assert (len(found[Fate.DONE]), len(found[Fate.UNKNOWN])) == (6, 1)
+    (unknown,) = found[Fate.UNKNOWN]
+    assert (unknown.mutation.topic, str(unknown.error)) == ("t-3", failure.reason)
+    assert isinstance(unknown.error, Unreachable)
+    assert sum(cluster.requests) < 2 * 7
 
 
 def test_after_an_interrupt_the_results_can_be_read() -> None:

@@ -14,7 +14,7 @@ import kquota
 from kquota.errors import Invalid, KquotaError, Refused, Unreachable
 from kquota.mutation import Creation, QuotaViolatedException, create_partitions, create_topics, delete_topics
 from kquota.mutation.admin import with_partitions
-from kquota.mutation.port import Topics
+from kquota.mutation.port import Failure, Topics
 from tests.mutation.fake import MemoryTopics
 
 
@@ -85,6 +85,13 @@ def test_any_other_error_belongs_to_its_topic() -> None:
     assert (grown["t-0"], str(grown["no-such"])) == (None, "UnknownTopicOrPartition (3)")
     gone = delete_topics(cluster, ["t-0", "no-such"])
     assert (gone["t-0"], str(gone["no-such"])) == (None, "UnknownTopicOrPartition (3)")
+
+
+def test_a_topic_with_an_unknown_result_is_not_reported_as_refused() -> None:
+    late = {"t-1": Failure(code=7, reason="RequestTimedOut (7)")}
+    results = create_topics(Connected(MemoryTopics(late=late)), CREATIONS)
+    assert (results["t-0"], results["t-2"]) == (None, None)
+    assert isinstance(results["t-1"], Unreachable)
 
 
 def test_validation_creates_no_topic() -> None:

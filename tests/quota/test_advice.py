@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,10 +20,20 @@ from kquota.quota.advice import (
     rounded_up,
     totals,
 )
+from kquota.quota.difference import difference
+from kquota.quota.document import Document
+from kquota.quota.document_text import read, text
 from kquota.quota.entity import Entity
 from kquota.quota.precedence import Quotas
 from kquota.quota.usage import QuotaBucket
-from kquota.terms import CONTROLLER_MUTATION_RATE, DEFAULT, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
+from kquota.terms import (
+    CONNECTION_CREATION_RATE,
+    CONTROLLER_MUTATION_RATE,
+    DEFAULT,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+)
+from tests.quota.documents import states
 
 ALICE, BILLING = Entity(user="alice"), Entity(client_id="billing")
 QUOTAS: Quotas = {
@@ -95,3 +107,63 @@ def test_limits_without_a_proposal_follow_the_number_of_brokers() -> None:
         ALICE: {PRODUCER_BYTE_RATE: 750_000.0, CONTROLLER_MUTATION_RATE: 4.0, REQUEST_PERCENTAGE: 25.0},
     }
     assert resized(QUOTAS, found, Wish(head_room=1.5, brokers=3)) == ()
+
+
+IP = Entity(ip="10.0.0.7")
+UNCHANGED: dict[str, tuple[Entity, str, float]] = {
+    "an unlimited byte rate": (ALICE, PRODUCER_BYTE_RATE, float(2**63 - 1)),
+    "an unlimited connection rate": (IP, CONNECTION_CREATION_RATE, float(2**31 - 1)),
+    "zero": (ALICE, PRODUCER_BYTE_RATE, 0.0),
+    "negative": (ALICE, REQUEST_PERCENTAGE, -1.0),
+    "not a number": (ALICE, REQUEST_PERCENTAGE, math.nan),
+    "infinite": (ALICE, REQUEST_PERCENTAGE, math.inf),
+}
+
+
+@pytest.mark.parametrize("later", [1, 6])
+@pytest.mark.parametrize(("entity", "key", "limit"), UNCHANGED.values(), ids=UNCHANGED)
+def test_a_limit_that_limits_nothing_or_is_not_valid_does_not_change(
+    entity: Entity, key: str, limit: float, later: int
+) -> None:
+    assert resized({entity: {key: limit}}, [], Wish(head_room=1.5, brokers=3, later=later)) == ()
+
+
+HIGHEST: dict[str, tuple[Entity, str, float, float]] = {
+    "a byte rate": (ALICE, PRODUCER_BYTE_RATE, 2.0**62, float(2**63 - 1)),
+    "connections": (IP, CONNECTION_CREATION_RATE, 2.0**30, float(2**31 - 1)),
+}
+
+
+@pytest.mark.parametrize(("entity", "key", "old", "new"), HIGHEST.values(), ids=HIGHEST)
+def test_a_limit_does_not_exceed_the_maximum_of_its_key(entity: Entity, key: str, old: float, new: float) -> None:
+    (changed,) = resized({entity: {key: old}}, [], Wish(head_room=1.5, brokers=9, later=1))
+    assert changed.new == new
+
+
+@given(
+    states(),
+    st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 1e300)), max_size=3, unique_by=lambda one: one[0]),
+    st.sampled_from([PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE]),
+    st.integers(1, 1_000),
+    st.integers(1, 1_000),
+)
+def test_a_proposal_is_a_valid_document(
+    quotas: dict[Entity, dict[str, float]], used: list[tuple[str, float]], key: str, brokers: int, later: int
+) -> None:
+    wish = Wish(head_room=2.0, brokers=brokers, later=later)
+    found = proposals([use(percentile, key=key, user=name) for name, percentile in used], quotas, wish)
+    changed = resized(quotas, found, wish)
+    document = Document(limits=advised(quotas, found, changed))
+    proposed = read(text(document), "quotas.yaml")
+    assert {entity: limits for entity, limits in proposed.limits.items() if limits} == document.limits
+    written = {one.entity for one in difference(proposed, quotas, prune=False).replacements}
+    assert written <= {one.entity for one in found} | {one.entity for one in changed}
+
+
+def test_a_proposal_for_a_client_id_of_a_user_keeps_the_quota_of_the_user() -> None:
+    both = Entity(user="alice", client_id="billing")
+    found = [of(use(1e6, user="alice", client_id="billing"))]
+    document = Document(limits=advised(QUOTAS, found, []))
+    assert document.limits == {ALICE: QUOTAS[ALICE], both: {PRODUCER_BYTE_RATE: 1.5e6}}
+    (written,) = difference(read(text(document), "quotas.yaml"), QUOTAS, prune=False).replacements
+    assert written.entity == both

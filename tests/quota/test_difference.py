@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.errors import Invalid, Refused, Unreachable
+from kquota.errors import Invalid, KquotaError, Refused, Unknown, Unreachable
 from kquota.quota import actions
 from kquota.quota.actions import Outcome, apply
 from kquota.quota.difference import Difference, difference
@@ -190,8 +190,11 @@ MANY = [Entity(user=f"u{n:05}") for n in range(2_500)]
 class Recorded(FakeQuotas):
     """Records every batch, refuses some entities, and can lose its connection. Implements the port with the fake."""
 
-    def __init__(self, refused: Sequence[Entity] = (), lost_after: int | None = None) -> None:
+    def __init__(
+        self, refused: Sequence[Entity] = (), lost_after: int | None = None, error: KquotaError | None = None
+    ) -> None:
         super().__init__()
+        self.error = error or Unreachable("gone")
         self.batches: list[int] = []
         self.refused = set(refused)
         self.lost_after = lost_after
@@ -199,7 +202,7 @@ class Recorded(FakeQuotas):
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
         self.batches.append(len(batch))
         if self.lost_after is not None and len(self.batches) > self.lost_after:
-            raise Unreachable("gone")
+            raise self.error
         undone = {r.entity: "no" for r in batch if r.entity in self.refused}
         return {**undone, **super().replace([r for r in batch if r.entity not in undone])}
 
@@ -231,6 +234,27 @@ def test_a_lost_connection_ends_apply_and_every_entity_is_reported() -> None:
     assert [outcome.undone[entity] for entity in (MANY[1_000], MANY[2_000])] == ["unknown: gone", "not sent"]
     quotas.lost_after = None
     assert apply(quotas, all_of(quotas), iter(range(2)), lambda _: None).done == tuple(MANY[1_000:])
+
+
+STOPPED: dict[str, tuple[KquotaError, str]] = {
+    "refused": (Refused("not allowed"), "not allowed"),
+    "unknown": (Unknown("not confirmed"), "unknown: not confirmed"),
+}
+
+
+@pytest.mark.parametrize(("error", "why"), STOPPED.values(), ids=STOPPED)
+def test_an_error_of_a_later_batch_does_not_hide_the_written_batches(error: KquotaError, why: str) -> None:
+    quotas = Recorded(lost_after=1, error=error)
+    outcome = apply(quotas, all_of(quotas), iter(range(2)), lambda _: None)
+    assert outcome.done == tuple(MANY[:1_000])
+    assert [outcome.undone[entity] for entity in (MANY[1_000], MANY[2_000])] == [why, "not sent"]
+
+
+def test_a_refused_first_batch_raises_its_error() -> None:
+    quotas = Recorded(lost_after=0, error=Refused("not allowed"))
+    with pytest.raises(Refused, match="not allowed"):
+        apply(quotas, all_of(quotas), iter(range(2)), lambda _: None)
+    assert quotas.batches == [1_000]
 
 
 def test_an_entity_that_changed_in_between_is_skipped_and_reported() -> None:

@@ -17,14 +17,22 @@ from kquota.cli.progress import sending
 from kquota.cli.quota import interchange
 from kquota.cli.quota.answer import Exported, Reviewed, applied, changed, named, reviewed, summary, unsent
 from kquota.cli.quota.command import ApplyOptions, DiffOptions, ExportOptions, QuotaFormat
-from kquota.cli.quota.comparison import QuotaCluster, compare, every_throttle, opened, read, warn_of, write_throttles
+from kquota.cli.quota.comparison import (
+    QuotaCluster,
+    compare,
+    every_throttle,
+    opened,
+    read,
+    warn_of,
+    warn_of_unfit,
+    write_throttles,
+)
 from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, Refused
 from kquota.measure import counted
 from kquota.quota.actions import apply as apply_quotas
 from kquota.quota.difference import Difference
 from kquota.quota.document import Document
-from kquota.quota.document_text import unfit
 from kquota.quota.entity import Entity
 from kquota.settings.resource import Resource
 from kquota.terms import SEEN_SECONDS
@@ -55,11 +63,7 @@ def export(options: ExportOptions) -> Answer:
         return interchange.exported(document, options.form)
     for line in document.unreadable:
         world.warn(line)
-    for entity, key in unfit(document.limits):
-        world.warn(
-            f"{entity}: {key} is {document.limits[entity][key]!r}, which is not valid in a document. "
-            "Correct the value before you apply the document"
-        )
+    warn_of_unfit(document)
     return Exported(quotas=document)
 
 

@@ -144,15 +144,19 @@ def _failures(outcomes: Sequence[TopicOutcome]) -> Iterator[str]:
 
 
 def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iterator[str]:
-    """Yield a line for each failed topic, then one line each for the topics with an unknown result, the unsent topics
-    and the rejected topics.
+    """Yield a line for each failed topic, then one line for each error after which the result is unknown, and one line
+    each for the unsent topics and the rejected topics.
     """
     yield from _failures(outcomes)
     errors = {one.fate: one.error for one in reversed(outcomes)}
-    if unknown := _of(Fate.UNKNOWN, outcomes):
+    unknown: dict[str, list[str]] = {}
+    for one in outcomes:
+        if one.fate is Fate.UNKNOWN:
+            unknown.setdefault(str(one.error).removesuffix("."), []).append(one.mutation.topic)
+    for error, names in unknown.items():
         yield (
-            f"error: {errors[Fate.UNKNOWN]}. The result is unknown for {few(unknown, _SHOWN)}. "
-            f"Check with {_describe_command(unknown[:_SHOWN])}, then run the command again"
+            f"error: {error}. The result is unknown for {few(names, _SHOWN)}. "
+            f"Check with {_describe_command(names[:_SHOWN])}, then run the command again"
         )
     if unsent := _of(Fate.NOT_SENT, outcomes):
         why = "" if unknown else ", because --timeout has expired"

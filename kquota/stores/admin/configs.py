@@ -14,7 +14,6 @@ from kquota.settings.zookeeper_values import is_password
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.requests import (
     DELETE,
-    MAYBE_WRITTEN,
     SET,
     SOURCES,
     UNKNOWN_TOPIC,
@@ -25,7 +24,7 @@ from kquota.stores.admin.requests import (
     on_the_wire,
     own_source,
 )
-from kquota.terms import DEFAULT, BrokerId
+from kquota.terms import DEFAULT, MAYBE_WRITTEN, BrokerId
 
 _MOST_IN_A_REQUEST: Final = 500
 """The maximum number of topics, groups or subscriptions to client metrics in one request. An answer has about 40

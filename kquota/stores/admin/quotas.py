@@ -10,14 +10,14 @@ from typing import Any, Final
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest, DescribeClientQuotasRequest
 from kafka.protocol.admin.users import DescribeUserScramCredentialsRequest
 
-from kquota.errors import Incomplete, Refused
+from kquota.errors import Incomplete, KquotaError, NextStep, Refused, Unknown
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, Replacement, plain
 from kquota.quota.port import Scram
 from kquota.quota.scram import MECHANISMS, ScramChange
 from kquota.quota_keys import QUOTA_KEYS
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.terms import DEFAULT, BrokerId
+from kquota.terms import DEFAULT, MAYBE_WRITTEN, BrokerId
 
 _USER: Final = "user"
 _CLIENT_ID: Final = "client-id"
@@ -138,32 +138,46 @@ class WireQuotas:
 
     def alter(self, changes: Sequence[QuotaChange]) -> None:
         """Send incremental changes: the broker changes only the given keys."""
-        if errors := self._altered(changes):
-            undone = [f"{entity} ({why})" for entity, why in errors.items()]
-            done = [str(change.entity) for change in changes if change.entity not in errors]
-            raise Incomplete(f"the broker refused {'; '.join(undone)}", done, undone)
+        if not (errors := self._altered(changes)):
+            return
+        undone = {entity: f"{entity} ({error})" for entity, error in errors.items()}
+        refused = [undone[entity] for entity, error in errors.items() if not isinstance(error, Unknown)]
+        unknown = [undone[entity] for entity, error in errors.items() if isinstance(error, Unknown)]
+        parts: list[str | NextStep] = [f"the broker refused {'; '.join(refused)}"] if refused else []
+        if unknown:
+            maybe = f"the change may have been written for {'; '.join(unknown)}. Check with "
+            parts += ["; "] * bool(refused) + [maybe, NextStep.SHOW_QUOTAS]
+        if not refused:
+            raise Unknown(*parts)
+        done = [str(change.entity) for change in changes if change.entity not in errors]
+        raise Incomplete(tuple(parts), done, tuple(undone.values()))
 
     def must_carry(self, entities: Iterable[Entity]) -> None:
         """Raise nothing, because the Admin API supports every name."""
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
         """Send all changes with one request."""
-        return self._altered([replacement.change for replacement in batch])
+        errors = self._altered([replacement.change for replacement in batch])
+        return {
+            entity: f"unknown: {error}" if isinstance(error, Unknown) else str(error)
+            for entity, error in errors.items()
+        }
 
-    def _altered(self, changes: Sequence[QuotaChange]) -> dict[Entity, str]:
-        """Send the changes, and return the reason for each failed change."""
+    def _altered(self, changes: Sequence[QuotaChange]) -> dict[Entity, KquotaError]:
+        """Send the changes, and return the error of each failed change: Unknown if it may have been written."""
         from kquota.stores.admin.controllers import must_be_active  # imported here: only writes need it
 
         must_be_active(self._wire)
         answer = self._wire.ask(AlterClientQuotasRequest(entries=[_entry(c) for c in changes], validate_only=False))
         results = {_key(result.entity): result for result in answer.entries}
-        errors = {}
+        errors: dict[Entity, KquotaError] = {}
         for change in changes:
             result = results.get(_key(_parts(change.entity)))
             if result is None:
-                errors[change.entity] = "the broker's answer does not mention this entity"
+                errors[change.entity] = Unknown("the broker's answer does not mention this entity")
             elif result.error_code:
-                errors[change.entity] = kafka_error(result.error_code, result.error_message)
+                kind = Unknown if result.error_code in MAYBE_WRITTEN else Refused
+                errors[change.entity] = kind(kafka_error(result.error_code, result.error_message))
         return errors
 
 

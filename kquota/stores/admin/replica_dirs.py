@@ -12,8 +12,8 @@ from kquota.errors import KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.log_dirs import LogDirReading, Place
 from kquota.reassign.port import AlteredLogDirs
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.stores.admin.requests import FORBIDDEN, MAYBE_WRITTEN
-from kquota.terms import BrokerId, ReplicaId, TopicPartition
+from kquota.stores.admin.requests import FORBIDDEN
+from kquota.terms import MAYBE_WRITTEN, BrokerId, ReplicaId, TopicPartition
 
 _ABSENT: Final = (3, 9)
 """UNKNOWN_TOPIC_OR_PARTITION (the broker does not know the partition yet), and REPLICA_NOT_AVAILABLE."""

@@ -24,8 +24,6 @@ SOURCES: Final[Mapping[int, str]] = {
 
 UNKNOWN_TOPIC: Final = 3
 FORBIDDEN: Final = (29, 31)
-MAYBE_WRITTEN: Final = (-1, 7)
-"""Error codes after which the change may have been written: UNKNOWN_SERVER_ERROR and REQUEST_TIMED_OUT."""
 
 WireResource: TypeAlias = tuple[int, str]
 """A resource in a request: the code of its type, and its name. The broker default has the empty name."""

@@ -21,7 +21,6 @@ from kquota.stores.admin.requests import (
     APPEND,
     DELETE,
     FORBIDDEN,
-    MAYBE_WRITTEN,
     SET,
     SUBTRACT,
     UNKNOWN_TOPIC,
@@ -29,7 +28,7 @@ from kquota.stores.admin.requests import (
     describe_request,
     own_source,
 )
-from kquota.terms import MIN_IN_SYNC, SEEN_SECONDS, BrokerId
+from kquota.terms import MAYBE_WRITTEN, MIN_IN_SYNC, SEEN_SECONDS, BrokerId
 
 _APPEND_IS_SOUND: Final = (3, 4)
 """Before this release, APPEND and SUBTRACT damage lists, and the broker cannot start again (seen on 2.8.2)."""

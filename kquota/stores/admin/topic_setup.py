@@ -17,10 +17,11 @@ from kquota.stores.admin.broker_metadata import WireSight
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.partition import ABSENT, FORBIDDEN, NO_LEADER_YET
 from kquota.stores.admin.requests import FORBIDDEN as NOT_ALLOWED
-from kquota.stores.admin.requests import MAYBE_WRITTEN, by_resource, describe_request, on_the_wire
+from kquota.stores.admin.requests import by_resource, describe_request, on_the_wire
 from kquota.stores.admin.topics import WireTopics
 from kquota.stores.state.log import Forbidden, LogTopic
 from kquota.stores.state.topic_id import printed
+from kquota.terms import MAYBE_WRITTEN
 
 CONFIGS: Final = (
     "cleanup.policy",

@@ -26,9 +26,7 @@ _BY_THE_BROKER: Final = -1
 _TELLS_ELR: Final = (4, 0)
 _PAGE: Final = 500
 _LIMIT: Final = 2_000
-_UNTOLD: Final = Failure(
-    code=-1, reason="the broker's answer does not mention the topic. Check whether the topic was changed"
-)
+_UNTOLD: Final = Failure(code=-1, reason="the broker's answer does not mention the topic")
 
 _Topic = CreateTopicsRequest.CreatableTopic
 _Described = DescribeTopicPartitionsRequest

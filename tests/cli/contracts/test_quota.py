@@ -5,17 +5,22 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kquota.cli import world
+from kquota.cli.quota.advise.source import MeasuredTime, UseSource
+from kquota.quota.advice import BucketStatistics
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Replacement
+from kquota.quota.usage import QuotaBucket
 from kquota.settings.resource import BROKERS, TOPICS, Resource
 from kquota.stores.admin.quotas import WireQuotas
 from kquota.terms import (
+    CONSUMER_BYTE_RATE,
     FOLLOWER_RATE,
     LEADER_RATE,
     LEADER_REPLICAS,
@@ -224,3 +229,31 @@ def test_simulations(session: Transcript, tmp_path: Path) -> None:
     for form in ("text", "json"):
         session.kquota(f"quota simulate --producer-byte-rate 10MB/s --trace {tmp_path}/trace.csv.gz --output {form}")
     session.must_be("contract-quota-simulate")
+
+
+class Measured:
+    """A job that measured one client. Implements the part of `UsageJob` that `quota advise` uses."""
+
+    def statistics(self, _percentile: float, _keys: object) -> list[BucketStatistics]:
+        bucket = QuotaBucket(key=PRODUCER_BYTE_RATE, user="alice", client_id=None)
+        return [BucketStatistics(bucket=bucket, broker="1", percentile=1e6, most=1e6, seconds=60, throttled=0)]
+
+    def pieces(self, _brokers: object) -> list[object]:
+        return []
+
+
+@pytest.mark.parametrize(("form", "warned"), [("text", True), ("json", False)])
+def test_a_proposed_document_with_a_limit_that_is_not_valid_has_a_warning(
+    house: InMemory, session: Transcript, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, form: str, warned: bool
+) -> None:
+    house.quotas.held[Entity(user="alice")] = {CONSUMER_BYTE_RATE: 0.0}
+    began = datetime(2026, 11, 20, tzinfo=UTC)
+    measured = MeasuredTime(cluster_id="c", begin=began, end=began)
+    monkeypatch.setattr(UseSource, "opened", lambda *_: (measured, Measured()))
+    ran = session.kquota(f"quota advise {BROKER} --usage {tmp_path} --output {form}")
+    assert ran.code == 0
+    line = (
+        "kquota: warning: user 'alice': consumer_byte_rate is 0.0, which is not valid in a document. "
+        "Correct the value before you apply the document\n"
+    )
+    assert (line in ran.err) is warned

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kquota.mutation.port import BatchResult
+from kquota.mutation.port import BatchResult, Failure
 from kquota.mutation.topic import Mutation
 from kquota.quota.entity import Entity
 from kquota.settings.resource import TOPICS, Resource
@@ -78,6 +78,20 @@ def test_topics_whose_answer_is_lost(house: InMemory, session: Transcript, monke
     house.topics.lost_at = len(house.topics.requests) + 2
     session.kquota(f"topics {BROKER} --create --topic t4 --topic t5 --topic t6 --partitions 1 --output text")
     session.must_be("contract-topics-lost")
+
+
+def test_topics_with_an_unknown_result_are_named_with_the_broker_s_error(
+    house: InMemory, session: Transcript, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = {"t0": Failure(code=7, reason="RequestTimedOut (7)"), "t2": Failure(code=-1, reason="Unknown (-1): failed.")}
+    house.topics = Controller(clock=FakeClock(), held={"t0": 1, "t1": 1, "t2": 1}, late=late)
+    house.configs = FakeConfigs(brokers=[1], release=(4, 1))
+    house.stand_in(monkeypatch)
+    ran = session.kquota(f"topics {BROKER} --delete --topic t.")
+    assert ran.code == 1
+    for error, topic in (("RequestTimedOut (7)", "t0"), ("Unknown (-1): failed", "t2")):
+        check = f"Check with `kquota topics {BROKER} --describe --topic {topic}`, then run the command again"
+        assert f"kquota: error: {error}. The result is unknown for {topic}. {check}\n" in ran.err
 
 
 COLLIDING = {

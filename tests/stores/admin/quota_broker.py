@@ -1,4 +1,5 @@
-"""The quota requests of a broker in memory, for `WireQuotas`. Gaps: every request succeeds, no user has credentials.
+"""The quota requests of a broker in memory, for `WireQuotas`. Gaps: only changes of entities in `errors` fail, and no
+user has credentials.
 
 Unlike Kafka it also stores entity types of other servers, as Redpanda does.
 """
@@ -27,6 +28,7 @@ class QuotaBroker:
 
     def __init__(self, *, lenient: bool = False) -> None:
         self.held: dict[Parts, dict[str, float]] = {}
+        self.errors: dict[Parts, tuple[int, str | None]] = {}
         self.has_controller = True
         self._lenient = lenient
 
@@ -51,6 +53,9 @@ class QuotaBroker:
 
     def _alter(self, entry: Any) -> Any:
         parts = frozenset((part.entity_type, part.entity_name) for part in entry.entity)
+        if parts in self.errors:
+            code, message = self.errors[parts]
+            return _Altered(error_code=code, error_message=message, entity=_entity(_Altered, parts))
         held = self.held.setdefault(parts, {})
         for op in entry.ops:
             if op.remove:

@@ -12,9 +12,11 @@ from kquota import library
 from kquota.cli import local_files, world
 from kquota.cli.contract import say
 from kquota.cli.engine_options import engine
+from kquota.cli.options import Output
 from kquota.cli.quota.advise.answer import Advised, change, client, summary, total
 from kquota.cli.quota.advise.command import KEYS, AdviseOptions
 from kquota.cli.quota.advise.source import MeasuredTime, UseSource, prometheus
+from kquota.cli.quota.comparison import warn_of_unfit
 from kquota.errors import Invalid
 from kquota.measure import byte_rate, counted, duration, percentage
 from kquota.quota.advice import ProposedLimit, Wish, advised, proposals, resized, totals
@@ -134,6 +136,9 @@ def _answer(
     wish: Wish,
 ) -> Advised:
     changed = resized(quotas, found, wish)
+    document = Document(limits=advised(quotas, found, changed))
+    if given.output is Output.text:
+        warn_of_unfit(document)
     answer = Advised(
         cluster=measured.cluster_id,
         begin=measured.begin,
@@ -145,6 +150,6 @@ def _answer(
         totals=tuple(map(total, totals(found, _capacities(capacity, rules)))),
         resized=tuple(map(change, changed)),
         clients=tuple(client(one, waits.get(one.use.bucket)) for one in found),
-        quotas=Document(limits=advised(quotas, found, changed)),
+        quotas=document,
     )
     return replace(answer, closing_notes=tuple(summary(answer)))
