@@ -1,5 +1,5 @@
-"""The steps that `quota export`, `diff`, `apply` and `advise` share: read the document and the cluster, compare them,
-warn about limits, and write throttles.
+"""The steps that `quota export`, `diff` and `apply` share: read the document and the cluster, compare them, and write
+throttles.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from kquota.errors import Invalid, KquotaError, Unreachable
 from kquota.quota import actions as quota_actions
 from kquota.quota.difference import Difference, Throttling, difference
 from kquota.quota.document import Document, Throttles
-from kquota.quota.document_text import unfit
 from kquota.quota.limits import QuotaChange
 from kquota.quota.port import Principals
 from kquota.settings import actions, ignored
@@ -100,15 +99,6 @@ def warn_of(cluster: QuotaCluster, found: Difference) -> None:
         warnings += _warnings_of_throttles(cluster.configs, found.throttlings)
     for line in warnings:
         world.warn(line)
-
-
-def warn_of_unfit(document: Document) -> None:
-    """Print a warning about each limit of a printed document that `diff` and `apply` refuse, for example NaN or 0."""
-    for entity, key in unfit(document.limits):
-        world.warn(
-            f"{entity}: {key} is {document.limits[entity][key]!r}, which is not valid in a document. "
-            "Correct the value before you apply the document"
-        )
 
 
 def _warnings_of_quotas(port: Principals, found: Difference) -> Iterator[str]:

@@ -17,16 +17,8 @@ from kquota.cli.progress import sending
 from kquota.cli.quota import interchange
 from kquota.cli.quota.answer import Exported, Reviewed, applied, changed, named, reviewed, summary, unsent
 from kquota.cli.quota.command import ApplyOptions, DiffOptions, ExportOptions, QuotaFormat
-from kquota.cli.quota.comparison import (
-    QuotaCluster,
-    compare,
-    every_throttle,
-    opened,
-    read,
-    warn_of,
-    warn_of_unfit,
-    write_throttles,
-)
+from kquota.cli.quota.comparison import QuotaCluster, compare, every_throttle, opened, read, warn_of, write_throttles
+from kquota.cli.quota.unfit_limits import warn_of_unfit
 from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, Refused
 from kquota.measure import counted

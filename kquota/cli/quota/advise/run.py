@@ -16,7 +16,7 @@ from kquota.cli.options import Output
 from kquota.cli.quota.advise.answer import Advised, change, client, summary, total
 from kquota.cli.quota.advise.command import KEYS, AdviseOptions
 from kquota.cli.quota.advise.source import MeasuredTime, UseSource, prometheus
-from kquota.cli.quota.comparison import warn_of_unfit
+from kquota.cli.quota.unfit_limits import warn_of_unfit
 from kquota.errors import Invalid
 from kquota.measure import byte_rate, counted, duration, percentage
 from kquota.quota.advice import ProposedLimit, Wish, advised, proposals, resized, totals
