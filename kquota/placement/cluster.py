@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
-from kquota.pace.disk_space import together
+from kquota.pace.disk_space import Figures, together
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.port import Snapshot
 from kquota.sizes.replica import Cordon, LogDir, cordons
@@ -16,16 +16,23 @@ from kquota.terms import BrokerId, TopicPartition
 INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 """Topics that Kafka creates for itself. `__remote_log_metadata` (KIP-405) is not one of them here."""
 
+_Pending: TypeAlias = tuple[Figures | None, int]
+"""The bytes that a running copy still has to write, and its volume. The volume is None if the broker has not chosen a
+log dir yet.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
     """All volumes of a broker together, or the volume of one log dir, in bytes.
 
-    `used` includes files that are not replicas, unless the broker does not report the size of its volumes.
+    `used` includes files that are not replicas, unless the broker does not report the size of its volumes. `pending`
+    has the bytes that running moves still have to copy there.
     """
 
     total: int
     used: int
+    pending: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +99,10 @@ def cluster(
     """Return the cluster from one reading.
 
     `disk` is the size of the volumes of each broker that does not report it, in bytes. Only replicas then count as
-    used. The size of a partition is the size of its leader's log, because followers may lag. If the leader's log is
-    unknown, the largest log of the replicas counts. Stored snapshots do not contain cordons. If `log_dirs` come from a
-    stored snapshot, the cordons come from the `live` log dirs.
+    used, at their full size even if a running move still copies them. The size of a partition is the size of its
+    leader's log, because followers may lag. If the leader's log is unknown, the largest log of the replicas counts.
+    Stored snapshots do not contain cordons. If `log_dirs` come from a stored snapshot, the cordons come from the `live`
+    log dirs.
     """
     log_dirs = list(log_dirs)
     cordoned = {found.broker: found for found in cordons(live or log_dirs)}
@@ -113,14 +121,23 @@ def cluster(
             sizes[name] = max(logs[name].values()) if size is None else size
             for broker in now.replicas:
                 held[broker] += sizes[name]
+    pending: dict[BrokerId, list[_Pending]] = defaultdict(list)
+    for broker, copy in _between_brokers(snapshot, log_dirs, sizes):
+        pending[broker].append(copy)
+    for broker, copy, size in _between_log_dirs(log_dirs, logs):
+        pending[broker].append(copy)
+        held[broker] += size
     return ClusterLayout(
         brokers={
             broker: Broker(
                 rack=snapshot.racks.get(broker),
                 alive=broker in snapshot.racks,
-                disk=_volumes(dirs.get(broker, ())) or (None if disk is None else Disk(total=disk, used=held[broker])),
+                disk=(
+                    _volumes(dirs[broker], pending[broker])
+                    or (None if disk is None else Disk(total=disk, used=held[broker]))
+                ),
                 cordon=(cordon := cordoned.get(broker)),
-                open_disk=None if cordon is None else _volumes(_open(dirs.get(broker, ()), cordon)),
+                open_disk=None if cordon is None else _volumes(_open(dirs[broker], cordon), pending[broker]),
             )
             for broker in {*snapshot.racks, *(b for now in snapshot.partitions.values() for b in now.replicas)}
         },
@@ -129,14 +146,50 @@ def cluster(
     )
 
 
+def _between_brokers(
+    snapshot: Snapshot, log_dirs: Iterable[LogDir], sizes: Mapping[TopicPartition, int]
+) -> Iterator[tuple[BrokerId, _Pending]]:
+    """Yield the destination and the pending bytes of each running copy to another broker."""
+    moving = {name: now.adding for name, now in snapshot.partitions.items() if now.adding and name in sizes}
+    started: dict[tuple[TopicPartition, BrokerId], tuple[Figures, int]] = {}
+    for log_dir in log_dirs if moving else ():
+        for replica in log_dir.replicas:
+            if not replica.future and log_dir.broker in moving.get(replica.partition, ()):
+                started[replica.partition, log_dir.broker] = _figures(log_dir), replica.size
+    for name, brokers in moving.items():
+        for broker in brokers:
+            volume, copied = started.get((name, broker), (None, 0))
+            yield broker, (volume, max(0, sizes[name] - copied))
+
+
+def _between_log_dirs(
+    log_dirs: Iterable[LogDir], logs: Mapping[TopicPartition, Mapping[BrokerId, int]]
+) -> Iterator[tuple[BrokerId, _Pending, int]]:
+    """Yield the broker, the pending bytes and the full size of each running copy to another log dir."""
+    for log_dir in log_dirs:
+        for replica in log_dir.replicas:
+            if replica.future:
+                size = max(replica.size, logs.get(replica.partition, {}).get(log_dir.broker, 0))
+                yield log_dir.broker, (_figures(log_dir), size - replica.size), size
+
+
 def _open(dirs: Iterable[LogDir], cordon: Cordon) -> list[LogDir]:
     return [log_dir for log_dir in dirs if log_dir.path not in cordon.log_dirs]
 
 
-def _volumes(dirs: Iterable[LogDir]) -> Disk | None:
+def _figures(log_dir: LogDir) -> Figures:
+    return log_dir.volume_total, log_dir.volume_usable
+
+
+def _volumes(dirs: Iterable[LogDir], pending: Iterable[_Pending]) -> Disk | None:
     """Return one broker's volumes together. None without log dirs, or if the size of a volume is unknown.
 
-    The size is unknown before Kafka 3.3, and if a log dir has failed.
+    The size is unknown before Kafka 3.3, and if a log dir has failed. The pending bytes for other volumes of the broker
+    do not count.
     """
-    both = together((log_dir.volume_total, log_dir.volume_usable) for log_dir in dirs)
-    return None if both is None else Disk(total=both[0], used=both[0] - both[1])
+    figures = set(map(_figures, dirs))
+    both = together(figures)
+    if both is None:
+        return None
+    left = sum(size for volume, size in pending if volume is None or volume in figures)
+    return Disk(total=both[0], used=both[0] - both[1], pending=left)

@@ -7,7 +7,7 @@ from bisect import bisect_left, insort
 from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 
-from kquota.placement.cluster import ClusterLayout
+from kquota.placement.cluster import ClusterLayout, Disk
 from kquota.placement.goal import Goal
 from kquota.terms import BrokerId, TopicPartition
 
@@ -43,7 +43,7 @@ class PlacementDraft:
     `copies[p]` maps each broker that gets a replica to a source and a goal. The source is the broker that loses its
     replica in return, or None for an additional replica. The keys are always exactly the brokers of `replicas[p]` that
     do not hold the partition now. `drops[p]` are replicas that are removed without a replacement. `incoming` has the
-    bytes that each broker must receive.
+    bytes that each broker must receive. `pending` has the bytes that moves which are already running still copy there.
     """
 
     def __init__(self, cluster: ClusterLayout, goal: Goal) -> None:
@@ -58,7 +58,9 @@ class PlacementDraft:
         self.bytes: dict[BrokerId, int] = dict.fromkeys(cluster.brokers, 0)
         self.loads: dict[BrokerId, int] = dict.fromkeys(cluster.brokers, 0)
         self.incoming: dict[BrokerId, int] = dict.fromkeys(cluster.brokers, 0)
-        self.room = {broker: _room(cluster, broker, goal.disk_limit) for broker in cluster.brokers}
+        disks = {broker: _new_disk(cluster, broker) for broker in cluster.brokers}
+        self.pending = {broker: 0 if disk is None else disk.pending for broker, disk in disks.items()}
+        self.room = {broker: _room(disk, goal.disk_limit) for broker, disk in disks.items()}
         # An empty replica counts as a tenth of an average replica, because all empty replicas would otherwise go to the
         # emptiest broker.
         held = sum(map(len, self.replicas))
@@ -163,11 +165,15 @@ class PlacementDraft:
             self.rankings[self.racks.get(broker)].change(broker, before, after)
 
 
-def _room(cluster: ClusterLayout, broker: BrokerId, limit: Fraction) -> int | None:
-    """Return the bytes that a broker can still receive, or None if its disk is unknown.
+def _new_disk(cluster: ClusterLayout, broker: BrokerId) -> Disk | None:
+    """Return the volumes that can get new replicas of a broker, or None if their size is unknown."""
+    found = cluster.brokers[broker]
+    return found.disk if found.cordon is None else found.open_disk
+
+
+def _room(disk: Disk | None, limit: Fraction) -> int | None:
+    """Return the bytes that a broker can still receive besides its running moves, or None if its disk is unknown.
 
     The result is negative if the disk is already fuller than `limit`.
     """
-    found = cluster.brokers[broker]
-    disk = found.disk if found.cordon is None else found.open_disk
-    return None if disk is None else int(disk.total * limit) - disk.used
+    return None if disk is None else int(disk.total * limit) - disk.used - disk.pending

@@ -65,7 +65,7 @@ class Holding:
 class BrokerChange:
     """One broker before and after the move.
 
-    `incoming` is the number of bytes that the broker receives before old replicas are deleted.
+    `incoming` is the number of bytes that the plan copies to the broker before old replicas are deleted.
     """
 
     rack: str | None
@@ -82,17 +82,24 @@ class BrokerChange:
 
     @property
     def disk_worst(self) -> float | None:
-        """The used fraction of the disk with all copies complete and no old replica deleted, or None if unknown."""
+        """The used fraction of the disk with all copies complete and no old replica deleted, or None if unknown.
+
+        The copies include those of running moves.
+        """
         if self.disk is None or not self.disk.total:
             return None
-        return (self.disk.used + self.incoming) / self.disk.total
+        return (self.disk.used + self.disk.pending + self.incoming) / self.disk.total
 
     @property
     def disk_after(self) -> float | None:
-        """The used fraction of the disk after the old replicas are deleted, or None if unknown."""
+        """The used fraction of the disk after the plan's old replicas are deleted, or None if unknown.
+
+        It includes the copies of running moves.
+        """
         if self.disk is None or not self.disk.total:
             return None
-        return max(0, self.disk.used + self.after.bytes - self.before.bytes) / self.disk.total
+        grown = self.after.bytes - self.before.bytes
+        return max(0, self.disk.used + self.disk.pending + grown) / self.disk.total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

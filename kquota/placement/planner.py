@@ -126,10 +126,12 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
     # The message names the broker with the most room, because an operator would try this broker first.
     best = max(full, key=lambda broker: ((draft.room[broker] or 0) - draft.incoming[broker], -broker))
     room = (draft.room[best] or 0) - draft.incoming[best]
+    pending = draft.pending[best]
+    running = f" and the {human_bytes(pending)} that running moves still copy to it" if pending else ""
     return Refused(
         f"no broker has room for a replica of {name}, {human_bytes(size)} ({size} bytes). "
         f"Broker {best} has the most room: with the {human_bytes(draft.incoming[best])} that this plan already copies "
-        f"to it, {'nothing' if room <= 0 else f'{human_bytes(room)} ({room} bytes)'} is left below "
+        f"to it{running}, {'nothing' if room <= 0 else f'{human_bytes(room)} ({room} bytes)'} is left below "
         f"{float(goal.disk_limit):.0%} of its disk. "
         "No plan is possible. Give more ",
         Parameter("brokers"),

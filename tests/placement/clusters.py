@@ -99,7 +99,13 @@ def clusters(draw: st.DrawFn, *, disks: bool = False) -> ClusterLayout:
             BrokerId(broker): Broker(
                 rack=None if broker in dead else rack,
                 alive=broker not in dead,
-                disk=Disk(total=5_000, used=draw(st.integers(0, 5_000))) if disks else None,
+                disk=(
+                    Disk(
+                        total=5_000, used=draw(st.integers(0, 5_000)), pending=draw(st.just(0) | st.integers(0, 1_000))
+                    )
+                    if disks
+                    else None
+                ),
             )
             for broker, rack in zip(brokers, racks, strict=True)
         },

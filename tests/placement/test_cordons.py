@@ -107,6 +107,21 @@ def test_only_the_volumes_of_other_log_dirs_have_room() -> None:
         plan(now, goal(now, brokers=frozenset(now.accepting), drain=ids(1)))
 
 
+@pytest.mark.parametrize(("into", "pending"), [("/a", 70), ("/b", 0), (None, 100)])
+def test_a_running_move_needs_room_where_it_has_begun(into: str | None, pending: int) -> None:
+    """Broker 2 gets 100 bytes. If it has begun to copy, it has 30 bytes in one log dir. /b is cordoned."""
+    name = TopicPartition(TOPIC, 0)
+    copy = Replica(partition=name, size=30, offset_lag=70, future=False)
+    two = [log_dir(TWO, "/a", volume=(1000, 400)), log_dir(TWO, "/b", cordoned=True, volume=(9000, 8999))]
+    dirs = [replace(each, replicas=(copy,) if each.path == into else ()) for each in two]
+    moving = {name: PartitionReplicas(replicas=(ONE, TWO), adding=(TWO,), leader=ONE, isr=(ONE,))}
+    snapshot = Snapshot(racks={ONE: None, TWO: None}, partitions=moving, running={})
+    found = cluster(snapshot, [log_dir(ONE, "/a", replicas=1), *dirs]).brokers[TWO]
+    assert found.disk is not None
+    assert found.disk.pending == (100 if into is None else 70)
+    assert found.open_disk == Disk(total=1000, used=600, pending=pending)
+
+
 def test_sizes_of_a_stored_snapshot_get_the_cordons_of_the_live_cluster() -> None:
     live = [log_dir(ONE, "/a"), log_dir(TWO, "/a"), log_dir(THREE, "/a", cordoned=True)]
     now = layout(FULL, live=live)

@@ -12,6 +12,7 @@ from kquota.errors import Invalid, KquotaError, Refused
 from kquota.placement.cluster import ClusterLayout, Disk, cluster
 from kquota.placement.draft import Why
 from kquota.placement.goal import Goal
+from kquota.placement.planned import Planned
 from kquota.placement.planner import plan
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.port import Snapshot
@@ -297,6 +298,50 @@ def test_a_given_disk_size_is_for_brokers_that_do_not_report_it() -> None:
         BrokerId(2): Disk(total=1000, used=100),
         BrokerId(3): Disk(total=1000, used=0),
     }
+
+
+def under_way(volume: tuple[int, int] | None, *more: LogDir, disk: int | None = None) -> ClusterLayout:
+    """Partition 0, 500 bytes, is moving to broker 3, which already has 5 bytes of it. Partition 1, 400 bytes, is on
+    broker 1. `volume` is the volume of broker 3.
+    """
+    one, three = BrokerId(1), BrokerId(3)
+    partitions = {
+        TopicPartition(TOPIC, 0): PartitionReplicas(replicas=(BrokerId(2), three), adding=(three,), leader=BrokerId(2)),
+        TopicPartition(TOPIC, 1): PartitionReplicas(replicas=(one,), leader=one, isr=(one,)),
+    }
+    snapshot = Snapshot(racks={one: None, BrokerId(2): None, three: None}, partitions=partitions, running={})
+    held = [log_dir(1, "/a", {1: 400}, None), log_dir(2, "/a", {0: 500}, None), log_dir(3, "/a", {0: 5}, volume)]
+    return cluster(snapshot, [*held, *more], disk)
+
+
+def drained_to_three(now: ClusterLayout) -> Planned:
+    return plan(now, goal(now, drain=ids(1), brokers=ids(1, 3)))
+
+
+def test_a_disk_keeps_room_for_a_running_move() -> None:
+    """85 % of 1,000 bytes hold the 105 bytes now and the copy of 400 bytes, but not also the 495 bytes under way."""
+    with pytest.raises(Refused, match=r"no broker has room.* and the 495 B that running moves still copy to it, 250 B"):
+        drained_to_three(under_way((1000, 895)))
+    found = drained_to_three(under_way((2000, 1895)))
+    assert (found.brokers[BrokerId(3)].disk_worst, found.brokers[BrokerId(3)].incoming) == (0.5, 400)
+    assert found.brokers[BrokerId(3)].disk_after == 0.5
+
+
+def test_a_running_move_counts_once_with_a_given_disk_size() -> None:
+    """85 % of 1,060 bytes is 901: enough for both partitions, 900 bytes."""
+    found = drained_to_three(under_way(None, disk=1060))
+    assert found.brokers[BrokerId(3)].disk == Disk(total=1060, used=500)
+    with pytest.raises(Refused, match="no broker has room"):
+        drained_to_three(under_way(None, disk=1050))
+
+
+def test_a_copy_between_log_dirs_that_is_under_way_also_needs_room() -> None:
+    """The broker deletes the old replica only after the copy."""
+    copy = Replica(partition=TopicPartition(TOPIC, 1), size=100, offset_lag=300, future=True)
+    dirs = [log_dir(1, "/a", {1: 400}, (2000, 1000)), replace(log_dir(1, "/b", {}, (3000, 500)), replicas=(copy,))]
+    assert read(*dirs).brokers[BrokerId(1)].disk == Disk(total=5000, used=3500, pending=300)
+    unreported = [replace(each, volume_total=None, volume_usable=None) for each in dirs]
+    assert read(*unreported, disk=9000).brokers[BrokerId(1)].disk == Disk(total=9000, used=800)
 
 
 def test_only_the_topics_of_a_goal_move() -> None:
