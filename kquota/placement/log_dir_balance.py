@@ -14,6 +14,7 @@ from itertools import combinations
 from typing import Final
 
 from kquota.errors import Parameter, Refused
+from kquota.pace.disk_space import Figures
 from kquota.placement.balance import BalanceBand, level
 from kquota.placement.cheapest import Movable, cheapest
 from kquota.placement.cluster import Broker, ClusterLayout, Disk
@@ -60,8 +61,10 @@ class LogDirMove:
 class LogDirChange:
     """One log dir before and after the moves: its replicas and their bytes.
 
-    `closed` is the reason why the plan ignores the log dir, or None. `incoming` is the number of bytes that the log dir
-    receives before old replicas are deleted. `disk` is its volume, or None if the volume is unknown.
+    `closed` is the reason why the plan ignores the log dir, or None. `before` includes the bytes of unfinished copies.
+    `incoming` is the number of bytes that the log dir receives before old replicas are deleted. `replicas_after`,
+    `after` and `incoming` include the copies that are already under way. `disk` is the volume of the log dir, or None
+    if it is unknown.
     """
 
     path: str
@@ -128,11 +131,12 @@ def balanced(
     dirs = sorted((log_dir for log_dir in log_dirs if log_dir.broker == goal.broker), key=lambda found: found.path)
     usable = [log_dir for log_dir in dirs if _closed(log_dir) is None]
     _check(goal, dirs, usable)
-    layout = _layout(usable)
+    under_way = _under_way(dirs)
+    layout = _layout(usable, under_way)
     everything = Goal(brokers=frozenset(layout.brokers), topics=goal.topics, balance=True, disk_limit=goal.disk_limit)
     draft = PlacementDraft(layout, everything)
     draft.room = _rooms(draft.room, usable)
-    movable, left = _movable(goal, draft.names, _copied(dirs), partitions)
+    movable, left = _movable(goal, draft.names, under_way, partitions)
     loads = dict(draft.bytes)
     capacities = {place: _capacity(loads[place], draft.room[place]) for place in loads}
     band = _band(loads, capacities, goal.tolerance)
@@ -155,7 +159,7 @@ def balanced(
     return LogDirsPlanned(
         broker=goal.broker,
         moves=moves,
-        dirs=tuple(_change(log_dir, moves) for log_dir in dirs),
+        dirs=tuple(_change(log_dir, moves, under_way) for log_dir in dirs),
         left=left,
         replicas={move.partition: partitions[move.partition].replicas for move in moves},
         least=least,
@@ -185,16 +189,51 @@ def _check(goal: LogDirGoal, dirs: Sequence[LogDir], usable: Sequence[LogDir]) -
     )
 
 
-def _layout(dirs: Sequence[LogDir]) -> ClusterLayout:
-    """Return the log dirs as a cluster: each log dir is a broker, and its position in `dirs` is the broker id."""
-    held = {
-        replica.partition: (BrokerId(number), replica.size)
-        for number, log_dir in enumerate(dirs)
-        for replica in log_dir.replicas
-        if not replica.future
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copying:
+    """A replica that the broker is already copying to another log dir. `left` is the number of bytes still to copy."""
+
+    destination: str
+    size: int
+    left: int
+
+
+def _under_way(dirs: Iterable[LogDir]) -> dict[TopicPartition, _Copying]:
+    """Return the copies between the log dirs that are already under way."""
+    dirs = list(dirs)
+    futures = {replica.partition: (d.path, replica.size) for d in dirs for replica in d.replicas if replica.future}
+    sizes = {
+        replica.partition: replica.size
+        for log_dir in dirs
+        for replica in (log_dir.replicas if futures else ())
+        if not replica.future and replica.partition in futures
     }
+    found = {}
+    for name, (path, copied) in futures.items():
+        size = max(copied, sizes.get(name, 0))
+        found[name] = _Copying(destination=path, size=size, left=size - copied)
+    return found
+
+
+def _layout(dirs: Sequence[LogDir], under_way: Mapping[TopicPartition, _Copying]) -> ClusterLayout:
+    """Return the log dirs as a cluster: each log dir is a broker, and its position in `dirs` is the broker id.
+
+    A replica that is already being copied counts in the destination of the copy.
+    """
+    numbers = {log_dir.path: BrokerId(number) for number, log_dir in enumerate(dirs)}
+    held = {
+        replica.partition: (numbers[log_dir.path], replica.size)
+        for log_dir in dirs
+        for replica in log_dir.replicas
+        if replica.partition not in under_way
+    }
+    left: Counter[Figures] = Counter()
+    for name, copy in under_way.items():
+        if copy.destination in numbers:
+            held[name] = (numbers[copy.destination], copy.size)
+            left[_figures(dirs[numbers[copy.destination]])] += copy.left
     return ClusterLayout(
-        brokers={BrokerId(number): Broker(disk=_disk(log_dir)) for number, log_dir in enumerate(dirs)},
+        brokers={BrokerId(number): Broker(disk=_disk(d, left[_figures(d)])) for number, d in enumerate(dirs)},
         partitions={
             name: PartitionReplicas(replicas=(place,), leader=place, isr=(place,)) for name, (place, _) in held.items()
         },
@@ -202,9 +241,13 @@ def _layout(dirs: Sequence[LogDir]) -> ClusterLayout:
     )
 
 
-def _disk(log_dir: LogDir) -> Disk | None:
-    total, usable = log_dir.volume_total, log_dir.volume_usable
-    return None if total is None or usable is None else Disk(total=total, used=total - usable)
+def _figures(log_dir: LogDir) -> Figures:
+    return log_dir.volume_total, log_dir.volume_usable
+
+
+def _disk(log_dir: LogDir, pending: int = 0) -> Disk | None:
+    total, usable = _figures(log_dir)
+    return None if total is None or usable is None else Disk(total=total, used=total - usable, pending=pending)
 
 
 def _rooms(rooms: Mapping[BrokerId, int | None], dirs: Sequence[LogDir]) -> dict[BrokerId, int | None]:
@@ -212,22 +255,14 @@ def _rooms(rooms: Mapping[BrokerId, int | None], dirs: Sequence[LogDir]) -> dict
 
     Log dirs with the same total and usable bytes divide the room equally, because they may share one volume.
     """
-    sharing = Counter((log_dir.volume_total, log_dir.volume_usable) for log_dir in dirs)
-    return {
-        place: None if room is None else room // sharing[dirs[place].volume_total, dirs[place].volume_usable]
-        for place, room in rooms.items()
-    }
-
-
-def _copied(dirs: Iterable[LogDir]) -> frozenset[TopicPartition]:
-    """Return the replicas that the broker is already copying to another log dir."""
-    return frozenset(replica.partition for log_dir in dirs for replica in log_dir.replicas if replica.future)
+    sharing = Counter(map(_figures, dirs))
+    return {place: None if room is None else room // sharing[_figures(dirs[place])] for place, room in rooms.items()}
 
 
 def _movable(
     goal: LogDirGoal,
     names: Sequence[TopicPartition],
-    copied: frozenset[TopicPartition],
+    under_way: Mapping[TopicPartition, _Copying],
     partitions: Mapping[TopicPartition, PartitionReplicas],
 ) -> tuple[list[int], tuple[Left, ...]]:
     """Return the numbers of the replicas that may move, and the replicas of the goal's topics that must wait.
@@ -235,17 +270,18 @@ def _movable(
     The log of a replica that was moved to another broker is left out, because this broker is about to delete it.
     """
     movable, left = [], []
-    for p, name in enumerate(names):
+    numbers = {name: p for p, name in enumerate(names)}
+    for name in sorted(numbers.keys() | under_way.keys()):
         now = partitions.get(name)
         if now is None or goal.broker not in now.replicas or name.topic not in goal.topics:
             continue
-        if name in copied:
+        if name in under_way:
             why = "is already being copied to another log dir. Plan again when that copy is complete"
             left.append(Left(partition=name, why=why))
         elif now.moving:
             left.append(Left(partition=name, why="is already being moved. Plan again when that move has finished"))
         else:
-            movable.append(p)
+            movable.append(numbers[name])
     return movable, tuple(left)
 
 
@@ -343,17 +379,19 @@ def _take(draft: PlacementDraft, then: Mapping[int, BrokerId]) -> bool:
     return changed
 
 
-def _change(log_dir: LogDir, moves: Iterable[LogDirMove]) -> LogDirChange:
-    held = [replica.size for replica in log_dir.replicas if not replica.future]
+def _change(log_dir: LogDir, moves: Iterable[LogDirMove], under_way: Mapping[TopicPartition, _Copying]) -> LogDirChange:
+    held = [replica for replica in log_dir.replicas if not replica.future]
+    staying = [replica.size for replica in held if replica.partition not in under_way]
+    arriving = [copy for copy in under_way.values() if copy.destination == log_dir.path]
     came = [move.size for move in moves if move.destination == log_dir.path]
     went = [move.size for move in moves if move.source == log_dir.path]
     return LogDirChange(
         path=log_dir.path,
         closed=_closed(log_dir),
         replicas_before=len(held),
-        replicas_after=len(held) + len(came) - len(went),
-        before=sum(held),
-        after=sum(held) + sum(came) - sum(went),
-        incoming=sum(came),
+        replicas_after=len(staying) + len(arriving) + len(came) - len(went),
+        before=sum(replica.size for replica in log_dir.replicas),
+        after=sum(staying) + sum(copy.size for copy in arriving) + sum(came) - sum(went),
+        incoming=sum(copy.left for copy in arriving) + sum(came),
         disk=_disk(log_dir),
     )

@@ -40,9 +40,10 @@ class ReplicasShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirPlanned(Part):
-    """A log dir before and after the moves. `incoming` is the bytes to copy into it.
+    """A log dir before and after the moves and the copies that are already under way.
 
-    `closed` is the reason why the plan ignores the log dir, or None. `disk` is None if it is unknown.
+    `incoming` is the bytes that all of these copy into it. `closed` is the reason why the plan ignores
+    the log dir, or None. `disk` is None if it is unknown.
     """
 
     log_dir: str
