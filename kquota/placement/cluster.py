@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from kquota.pace.disk_space import Figures, together
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.port import Snapshot
-from kquota.sizes.replica import Cordon, LogDir, Replica, cordons
+from kquota.sizes.replica import Cordon, LogDir, cordons
 from kquota.terms import BrokerId, TopicPartition
 
 INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
@@ -108,18 +108,11 @@ def cluster(
     cordoned = {found.broker: found for found in cordons(live or log_dirs)}
     logs: dict[TopicPartition, dict[BrokerId, int]] = defaultdict(dict)
     dirs: dict[BrokerId, list[LogDir]] = defaultdict(list)
-    adding = {name: now.adding for name, now in snapshot.partitions.items() if now.adding}
-    started: dict[tuple[TopicPartition, BrokerId], Figures] = {}
-    futures: list[tuple[LogDir, Replica]] = []
     for log_dir in log_dirs:
         dirs[log_dir.broker].append(log_dir)
         for replica in log_dir.replicas:
-            if replica.future:
-                futures.append((log_dir, replica))
-                continue
-            logs[replica.partition][log_dir.broker] = replica.size
-            if log_dir.broker in adding.get(replica.partition, ()):
-                started[replica.partition, log_dir.broker] = _figures(log_dir)
+            if not replica.future:
+                logs[replica.partition][log_dir.broker] = replica.size
     sizes: dict[TopicPartition, int] = {}
     held: dict[BrokerId, int] = defaultdict(int)
     for name, now in snapshot.partitions.items():
@@ -129,14 +122,11 @@ def cluster(
             for broker in now.replicas:
                 held[broker] += sizes[name]
     pending: dict[BrokerId, list[_Pending]] = defaultdict(list)
-    for name, brokers in adding.items():
-        for broker in brokers:
-            left = max(0, sizes[name] - logs[name].get(broker, 0)) if name in sizes else 0
-            pending[broker].append((started.get((name, broker)), left))
-    for log_dir, replica in futures:
-        size = max(replica.size, logs[replica.partition].get(log_dir.broker, 0))
-        held[log_dir.broker] += size
-        pending[log_dir.broker].append((_figures(log_dir), size - replica.size))
+    for broker, copy in _between_brokers(snapshot, log_dirs, sizes):
+        pending[broker].append(copy)
+    for broker, copy, size in _between_log_dirs(log_dirs, logs):
+        pending[broker].append(copy)
+        held[broker] += size
     return ClusterLayout(
         brokers={
             broker: Broker(
@@ -154,6 +144,33 @@ def cluster(
         partitions=snapshot.partitions,
         sizes=sizes,
     )
+
+
+def _between_brokers(
+    snapshot: Snapshot, log_dirs: Iterable[LogDir], sizes: Mapping[TopicPartition, int]
+) -> Iterator[tuple[BrokerId, _Pending]]:
+    """Yield the destination and the pending bytes of each running copy to another broker."""
+    moving = {name: now.adding for name, now in snapshot.partitions.items() if now.adding and name in sizes}
+    started: dict[tuple[TopicPartition, BrokerId], tuple[Figures, int]] = {}
+    for log_dir in log_dirs if moving else ():
+        for replica in log_dir.replicas:
+            if not replica.future and log_dir.broker in moving.get(replica.partition, ()):
+                started[replica.partition, log_dir.broker] = _figures(log_dir), replica.size
+    for name, brokers in moving.items():
+        for broker in brokers:
+            volume, copied = started.get((name, broker), (None, 0))
+            yield broker, (volume, max(0, sizes[name] - copied))
+
+
+def _between_log_dirs(
+    log_dirs: Iterable[LogDir], logs: Mapping[TopicPartition, Mapping[BrokerId, int]]
+) -> Iterator[tuple[BrokerId, _Pending, int]]:
+    """Yield the broker, the pending bytes and the full size of each running copy to another log dir."""
+    for log_dir in log_dirs:
+        for replica in log_dir.replicas:
+            if replica.future:
+                size = max(replica.size, logs.get(replica.partition, {}).get(log_dir.broker, 0))
+                yield log_dir.broker, (_figures(log_dir), size - replica.size), size
 
 
 def _open(dirs: Iterable[LogDir], cordon: Cordon) -> list[LogDir]:

@@ -42,7 +42,8 @@ class ReplicasShown(Part):
 class LogDirPlanned(Part):
     """A log dir before and after the moves and the copies that are already under way.
 
-    `incoming` is the bytes that all of these copy into it. `closed` is the reason why the plan ignores the log dir, or None. `disk` is None if it is unknown.
+    `incoming` is the bytes that all of these copy into it. `closed` is the reason why the plan ignores
+    the log dir, or None. `disk` is None if it is unknown.
     """
 
     log_dir: str
