@@ -266,6 +266,17 @@ def test_the_controllers_restore_a_dead_broker(desk: Desk) -> None:
     assert (desk.cluster.configs, desk.runs.unfinished()) == ({}, ())
 
 
+def test_a_list_that_no_broker_can_describe_is_pending_and_the_controllers_do_not_get_it(desk: Desk) -> None:
+    desk.cluster.controllers = True
+    desk.bring(WHOLE)
+    desk.cluster.alive.remove(ONE)
+    desk.cluster.undescribed.add("t")
+    assert desk.clear().pending == dict.fromkeys([LEADERS, FOLLOWERS], "could not be read")
+    assert desk.cluster.configs == {LEADERS: "*", FOLLOWERS: "*"}, "the rates of the dead broker are restored"
+    desk.cluster.undescribed.clear()
+    assert (desk.clear().pending, desk.cluster.configs, desk.runs.unfinished()) == ({}, {}, ())
+
+
 class Meanwhile(MemoryCluster):
     """Calls a function before the n-th read of values from now on."""
 

@@ -73,7 +73,9 @@ class WireSettings(WireConfigs):
         errors: dict[Setting, KquotaError] = {}
         sent: dict[Setting, Operation] = {}
         for setting, value in values.items():
-            if BrokerId(int(setting.name)) in alive:
+            if not setting.resource.of_broker:
+                errors[setting] = Unreachable(f"{setting} is not a config of one broker")
+            elif BrokerId(int(setting.name)) in alive:
                 errors[setting] = Unreachable(f"broker {setting.name} is registered, but did not answer")
             else:
                 sent[setting] = (DELETE, None) if value is None else (SET, value)
