@@ -30,8 +30,8 @@ def read(ports: Ports) -> Standing:
     Raises Unreachable, and Refused for a record that kquota cannot parse.
     """
     before = ports.runs.unfinished()
-    topics = [str(topic.name) for topic in ports.configs.configured(TOPICS)]
-    stored = ports.cluster.values([Setting.of_topic(topic, key) for topic in topics for key in SIDES])
+    asked = [Setting.of_topic(str(topic.name), key) for topic in ports.configs.configured(TOPICS) for key in SIDES]
+    stored = ports.cluster.values(asked)
     described, _ = describe_all(ports.configs, BROKERS)
     snapshot = ports.cluster.snapshot(None)
     release = ports.configs.release()
@@ -49,6 +49,7 @@ def read(ports: Ports) -> Standing:
     return Standing(
         limits=limits,
         lists={setting: value for setting, value in stored.items() if value is not None},
+        unread_topics=tuple(dict.fromkeys(setting.name for setting in asked if setting not in stored)),
         snapshot=snapshot,
         misplaced=misplaced,
         runs=_both(before, ports.runs.unfinished()),
