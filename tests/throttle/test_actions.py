@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from kquota.settings.resource import BROKERS, Resource, Setting
+import pytest
+
+from kquota.settings.resource import BROKERS, Entry, Resource, Setting
 from kquota.sizes.port import LogDirs
 from kquota.stores.state.doctor_memory import SightingsFile
 from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
@@ -39,3 +42,24 @@ def test_doctor_removes_no_rate_while_the_list_of_a_topic_is_unknown(tmp_path: P
     known = actions.read(at)
     assert (known.lists, known.unread_topics) == ({LISTED: "0:1"}, ())
     assert not [one for one in doctor.findings(known) if one.rule == "rates-without-lists"]
+
+
+class OverZooKeeper(FakeConfigs):
+    """Only brokers with a znode are configured. The znodes of the brokers in `damaged` cannot be read."""
+
+    damaged: Collection[str] = ()
+
+    def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
+        return {one: entries for one, entries in super().describe(resources).items() if one.name not in self.damaged}
+
+
+@pytest.mark.parametrize("damaged", [(), (1,), (3,)], ids=["all readable", "a live broker's", "a dead broker's"])
+def test_over_zookeeper_a_broker_without_a_znode_has_no_rate(tmp_path: Path, damaged: tuple[int, ...]) -> None:
+    """Broker 3 is dead. A znode that cannot be read may have a rate."""
+    cluster = MemoryCluster(alive={BrokerId(1), BrokerId(2)})
+    cluster.partitions = {TopicPartition("t", 0): partition(1, 2, 3)}
+    configs = OverZooKeeper(topics=["t"], brokers=[2, *damaged])
+    configs.damaged = tuple(map(str, damaged))
+    standing = actions.read(ports(tmp_path, cluster, configs, None))
+    assert standing.unread == damaged
+    assert standing.brokers == tuple(broker for broker in (1, 2, 3) if broker not in damaged)
