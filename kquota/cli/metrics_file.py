@@ -177,7 +177,7 @@ def measured(at: world.Where, state_dir: Path | None) -> ClusterMetrics:
         "kquota_bytes_left": total(view.left for view in moving),
         "kquota_seconds_left": _longest([view.least_seconds for view in moving]),
         "kquota_throttled_brokers": len(limited),
-        "kquota_leftover_throttles": len(left),
+        "kquota_leftover_throttles": None if standing.unread_topics else len(left),
     }
     return ClusterMetrics(cluster=cluster, values=values)
 

@@ -166,7 +166,8 @@ def _restore(world: World, part: Run, *, certain: bool = False) -> Released:
         pending |= {setting: str(error) for setting, error in errors.items()}
         if not any(isinstance(error, Conflict) for error in errors.values()):
             break
-    unread = [setting for setting, taken in part.taken.items() if taken.ours and setting not in now]
+    # The controllers accept settings of dead brokers only. A topic setting stays pending.
+    unread = [setting for setting in pending if setting not in now and setting.kind == "broker"]
     overwritten = _overwritten(world, part, unread, heirs) if unread else Released()
     return Released(
         restored=(*done, *overwritten.restored),

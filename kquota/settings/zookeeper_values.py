@@ -17,11 +17,16 @@ from kquota.terms import MIN_IN_SYNC, THROTTLE_LISTS, THROTTLE_RATES
 
 _LONG: Final = 2**63 - 1
 _INT: Final = 2**31 - 1
+_BLANKS: Final = "".join(map(chr, range(0x21)))
+"""The characters that Java's `String.trim` removes. Brokers do not remove other blanks of Unicode."""
+_LIST_BLANKS: Final = " \t\n\v\f\r"
+"""The characters that Java's `\\s` matches. Brokers remove them around the commas of a list."""
+_WHOLE: Final = re.compile(r"[\x00-\x20]*[+-]?[0-9]{1,19}[\x00-\x20]*")
 _PASSWORD: Final = re.compile(r"password|secret|jaas|keytab|credential|\.key$|certificate", re.I)
 
 
 def _whole(least: int, most: int) -> Callable[[str], bool]:
-    return lambda text: re.fullmatch(r"\s*[+-]?[0-9]{1,19}\s*", text) is not None and least <= int(text) <= most
+    return lambda text: _WHOLE.fullmatch(text) is not None and least <= int(text.strip(_BLANKS)) <= most
 
 
 def _one_of(*words: str) -> Callable[[str], bool]:
@@ -33,7 +38,7 @@ def _ratio(text: str) -> bool:
 
 
 def _policies(text: str) -> bool:
-    return {item.strip() for item in text.split(",")} <= {"compact", "delete"}
+    return {item.strip(_LIST_BLANKS) for item in text.strip(_BLANKS).split(",")} <= {"compact", "delete"}
 
 
 _BOOLEAN: Final = _one_of("true", "false")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kquota.errors import Refused
 from kquota.reassign.port import Clock, MoveCluster
@@ -30,9 +30,10 @@ def read(ports: Ports) -> Standing:
     Raises Unreachable, and Refused for a record that kquota cannot parse.
     """
     before = ports.runs.unfinished()
-    topics = [str(topic.name) for topic in ports.configs.configured(TOPICS)]
-    stored = ports.cluster.values([Setting.of_topic(topic, key) for topic in topics for key in SIDES])
-    described, _ = describe_all(ports.configs, BROKERS)
+    asked = [Setting.of_topic(str(topic.name), key) for topic in ports.configs.configured(TOPICS) for key in SIDES]
+    stored = ports.cluster.values(asked)
+    configured = ports.configs.configured(BROKERS) if ports.log_dirs is None else None
+    described = describe_all(ports.configs, BROKERS)[0] if configured is None else ports.configs.describe(configured)
     snapshot = ports.cluster.snapshot(None)
     release = ports.configs.release()
     limits: dict[Where, Mapping[str, StoredRate]] = {}
@@ -44,16 +45,21 @@ def read(ports: Ports) -> Standing:
             limits[where] = held
         if lists := tuple(entry.key for entry in entries if entry.key in SIDES and entry.dynamic):
             misplaced[where] = lists
-    if ports.log_dirs is None:  # ZooKeeper lists only brokers with a config
-        limits |= {broker: {} for broker in snapshot.alive if broker not in limits}
-    return Standing(
+    standing = Standing(
         limits=limits,
         lists={setting: value for setting, value in stored.items() if value is not None},
+        unread_topics=tuple(dict.fromkeys(setting.name for setting in asked if setting not in stored)),
         snapshot=snapshot,
         misplaced=misplaced,
         runs=_both(before, ports.runs.unfinished()),
         release=release,
     )
+    if configured is None:
+        return standing
+    # ZooKeeper lists only brokers with a config. The rates of all other brokers are unset, even if a broker is dead.
+    named = {str(resource.name) for resource in configured}
+    unset: dict[Where, Mapping[str, StoredRate]] = {b: {} for b in standing.unread if str(b) not in named}
+    return replace(standing, limits={**limits, **unset})
 
 
 def hidden_topics(cluster: MoveCluster, log_dirs: LogDirs | None, standing: Standing) -> tuple[str, ...]:

@@ -22,7 +22,12 @@ from kquota.throttle.standing import SHORT, Standing, written
 
 
 def without_lists(standing: Standing) -> Iterator[Finding]:
-    """Report rates of brokers that are in no list and in no running move. Rates that a run holds are ignored."""
+    """Report rates of brokers that are in no list and in no running move. Rates that a run holds are ignored.
+
+    If a list is unknown, nothing is reported, because this list may name any broker.
+    """
+    if standing.unread_topics:
+        return
     listed = {broker for key in THROTTLE_LISTS for _, broker in standing.listed(key)}
     moving = {broker for now in standing.snapshot.running.values() for broker in now.replicas}
     for broker in standing.brokers:
@@ -43,7 +48,12 @@ def without_lists(standing: Standing) -> Iterator[Finding]:
 
 
 def removable_unread(standing: Standing) -> tuple[BrokerId, ...]:
-    """Return the brokers whose unknown rates are not in use, because no run, list or running move names the broker."""
+    """Return the brokers whose unknown rates are not in use, because no run, list or running move names the broker.
+
+    If a list is unknown, return no brokers.
+    """
+    if standing.unread_topics:
+        return ()
     listed = {broker for key in THROTTLE_LISTS for _, broker in standing.listed(key)}
     moving = {broker for now in standing.snapshot.running.values() for broker in now.replicas}
     held = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from kquota.errors import Busy, Incomplete, KquotaError, NextStep, Refused, StepFor, Unknown
 from kquota.measure import ByteRate, counted
 from kquota.reassign.port import Clock, MoveCluster, Runs
-from kquota.reassign.run import Run, others_than, restore_changes, taking, with_rate_changes
+from kquota.reassign.run import Run, others_than, passing_on, restore_changes, taking, with_rate_changes
 from kquota.reassign.throttle_writes import (
     UNREAD,
     Released,
@@ -173,9 +173,18 @@ def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Re
     """
     done: list[Change] = []
     pending: dict[Setting, str] = {}
-    for run in ending:
-        now = cluster.values(list(run.taken))
-        done += restore_changes(run, now, others_than(run, runs.unfinished()))
+    # The runs in `ending` may differ from the record, for example after --gone, which records them before `restore`.
+    latest = {run.id: run for run in ending}
+    open_runs = {run.id: latest.get(run.id, run) for run in runs.unfinished()}
+    now = dict(cluster.values(sorted({setting for run in ending for setting in run.taken})))
+    for run_id in latest:
+        run = open_runs.pop(run_id, None)
+        if run is None:
+            continue
+        changes = restore_changes(run, now, tuple(open_runs.values()))
+        open_runs = {other.id: passing_on(run, now, other) for other in open_runs.values()}
+        now |= {change.setting: change.after for change in changes}
+        done += changes
         unread = [setting for setting, taken in run.taken.items() if taken.ours and setting not in now]
         pending |= dict.fromkeys(unread, f"{UNREAD}. A dry run does not ask the KRaft controllers")
     return Released(restored=tuple(done), pending=pending)

@@ -47,7 +47,8 @@ Where: TypeAlias = BrokerId | Default
 class Standing:
     """One reading of all throttles. `limits` has every broker that reported its rates, and DEFAULT if a default is set.
 
-    `lists` are the lists that are set on topics, including "". `misplaced` are lists that are set on a broker, which
+    `lists` are the lists that are set on topics, including "". The lists of `unread_topics` are unknown, because no
+    broker could describe the configs of these topics. `misplaced` are lists that are set on a broker, which
     ignores them. `runs` are the recorded runs that are unfinished, oldest first. `release` is None if it is unknown.
     """
 
@@ -57,6 +58,7 @@ class Standing:
     misplaced: Mapping[Where, tuple[str, ...]]
     runs: tuple[Run, ...] = ()
     release: tuple[int, ...] | None = None
+    unread_topics: tuple[str, ...] = ()
     topics: Mapping[str, tuple[TopicPartition, ...]] = field(init=False)
     """The partitions of each topic."""
 

@@ -421,8 +421,8 @@ READERS: Final[dict[str, FuzzedReader]] = {
     ),
     "leftovers": _file(
         _leftovers,
-        b'{"version":1,"at":"2026-03-01T12:30:00+00:00","leftovers":[{"kind":"broker","name":"1","key":'
-        b'"leader.replication.throttled.rate","value":"5","first_seen":"2026-03-01T12:30:00+00:00"}]}',
+        b'{"version":2,"at":"2026-03-01T12:30:00+00:00","leftovers":[{"kind":"broker","key":'
+        b'"leader.replication.throttled.rate","first_seen":"2026-03-01T12:30:00+00:00","values":["1 5"]}]}',
     ),
     "the known record": _file(
         lambda path: memory.RecordMemory(path.parent).recall(),

@@ -25,6 +25,7 @@ from kquota.throttle import actions, doctor_rates, set_and_clear
 from kquota.throttle import wanted as throttle_wanted
 from kquota.throttle.port import Ports
 from tests.hosts.process import Process
+from tests.sizes.fake import FakeLogDirs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +183,7 @@ def doctor(process: Process) -> None:
     ports = Ports(
         cluster=process.cluster,
         configs=process.configs,
-        log_dirs=None,
+        log_dirs=None if process.znodes is not None else FakeLogDirs(),
         runs=process.runs,
         memory=process.host,
         clock=process.clock,

@@ -211,3 +211,7 @@ class DeadBrokerContract:
         done = stage.cluster.overwrite({setting: "5000"})
         assert isinstance(done.errors[setting], Unreachable)
         assert stage.cluster.values([setting]) == {setting: None}
+
+    def test_a_topic_is_not_overwritten_even_if_its_name_is_the_id_of_the_dead_broker(self, stage: DeadStage) -> None:
+        setting = Setting.of_topic(str(stage.dead), LEADER_REPLICAS)
+        assert isinstance(stage.cluster.overwrite({setting: None}).errors[setting], Unreachable)

@@ -40,7 +40,7 @@ class Ticks:
 
 @dataclass(kw_only=True)
 class MemoryCluster:
-    """`controllers` accept settings of dead brokers.
+    """`controllers` accept settings of dead brokers. Brokers cannot describe the configs of topics in `undescribed`.
 
     `lag` reads within 3 s after a change still show the previous state. `writes` counts the changes that reached the
     cluster.
@@ -55,6 +55,7 @@ class MemoryCluster:
     least_in_sync: int = 1
     largest_submission: int | None = None
     controllers: bool = False
+    undescribed: set[str] = field(default_factory=set)
     lag: int = 0
     writes: int = 0
     broken: dict[Setting, KquotaError] = field(default_factory=dict)
@@ -104,6 +105,8 @@ class MemoryCluster:
         for setting, value in values.items():
             if setting in self.broken:
                 errors[setting] = self.broken[setting]
+            elif not setting.resource.of_broker:
+                errors[setting] = Unreachable(f"{setting} is not a config of one broker")
             elif self._reachable(setting):
                 errors[setting] = Unreachable(f"broker {setting.name} is registered, but did not answer")
             else:
@@ -152,11 +155,15 @@ class MemoryCluster:
         return union if self.seconds() < until and not self.partitions[name].moving else self.partitions[name]
 
     def _reachable(self, setting: Setting) -> bool:
-        return setting.kind == "topic" or BrokerId(int(setting.name)) in self.alive
+        if setting.kind == "topic":
+            return setting.name not in self.undescribed
+        return BrokerId(int(setting.name)) in self.alive
 
     def _error(self, change: Change) -> KquotaError | None:
         if change.setting in self.broken:
             return self.broken[change.setting]
+        if change.setting.kind == "topic" and not self._reachable(change.setting):
+            return Unreachable(f"{change.setting} cannot be read, so it was not written")
         if not self._reachable(change.setting):
             return Unreachable(f"broker {change.setting.name} is dead")
         if self.configs.get(change.setting) != change.before:

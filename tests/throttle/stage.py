@@ -59,6 +59,7 @@ def standing(
     misplaced: Mapping[Where, tuple[str, ...]] | None = None,
     alive: Sequence[int] = (1, 2, 3),
     release: tuple[int, ...] | None = (4, 1),
+    unread_topics: Sequence[str] = (),
 ) -> Standing:
     """The throttles of brokers 1, 2 and 3. A partition that gains replicas is moving."""
     named = {TopicPartition(topic, n): now for topic, all_ in partitions.items() for n, now in enumerate(all_)}
@@ -74,6 +75,7 @@ def standing(
         misplaced=misplaced or {},
         runs=tuple(runs),
         release=release,
+        unread_topics=tuple(unread_topics),
     )
 
 

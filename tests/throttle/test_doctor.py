@@ -227,6 +227,16 @@ def test_a_broker_with_unknown_rates_is_never_a_clean_result() -> None:
     assert unknown.unread_brokers == (3,)
 
 
+def test_topics_with_unknown_lists_are_never_a_clean_result() -> None:
+    unknown = examination((), None, unread_topics=["u"])
+    assert (unknown.code, unknown.unread_topics) == (8, ("u",))
+    assert unknown.closing_notes == ("no findings; unknown: the lists of 1 topic",)
+
+
+def test_no_unknown_rate_is_removed_while_a_list_is_unknown() -> None:
+    assert removable_unread(standing(ON_THREE, alive=[1, 2], unread_topics=["t"])) == ()
+
+
 def test_topics_that_kafka_hides_are_never_a_clean_result() -> None:
     hidden = examination((), None, hidden=["a", "b", "c", "d"])
     assert (hidden.code, hidden.hidden_topics) == (8, ("a", "b", "c", "d"))
@@ -244,3 +254,14 @@ def test_show_with_unknown_rates_is_exit_code_8(brokers: tuple[int, ...], code: 
     ).answer()
     assert answer.code == code
     assert "nothing that could be read" in "\n".join(answer.text())
+
+
+@pytest.mark.parametrize(("topics", "code"), [((), 8), (("u",), 8), (("t",), 0)])
+def test_show_with_unknown_lists_is_exit_code_8(topics: tuple[str, ...], code: int) -> None:
+    answer = Selection(standing=standing(ON_THREE, unread_topics=["u"]), flow=None, topics=topics).answer()
+    assert (answer.code, answer.unread_topics) == (code, ("u",))
+    assert "nothing that could be read" in "\n".join(answer.text())
+    assert answer.notes == (
+        "warning: topic u: the brokers cannot describe its configs, so its throttled replica lists are unknown. Show "
+        "the error with `kquota configs --bootstrap-server HOST:PORT --describe --topic u`",
+    )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kquota import bounded
 from kquota.errors import Refused
 from kquota.settings.resource import Setting
 from kquota.stores.state.doctor_memory import SightingsFile
@@ -31,6 +32,26 @@ def test_the_memory_is_read_back(tmp_path: Path) -> None:
     assert SightingsFile(tmp_path, "there").recall() is None
 
 
+@pytest.mark.parametrize("topics", [1, 100_000])
+def test_a_hundred_thousand_leftovers_are_read_back(tmp_path: Path, topics: int) -> None:
+    lists = [Setting.of_topic(f"orders-{n}", LEADER) for n in range(topics)]
+    kept = Sightings(at=BEGUN, first={one: {f"{n}:1": BEGUN for n in range(100_000 // topics)} for one in lists})
+    SightingsFile(tmp_path, "here").keep(kept)
+    assert SightingsFile(tmp_path, "here").recall() == kept
+
+
+def test_the_first_seen_are_kept_if_there_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "STATE", 1_000)
+    first = {f"{n}:1": BEGUN + timedelta(seconds=n) for n in range(100)}
+    kept = Sightings(at=BEGUN, first={Setting.of_topic("t", LEADER): first})
+    SightingsFile(tmp_path, "here").keep(kept)
+    found = SightingsFile(tmp_path, "here").recall()
+    assert found is not None
+    (values,) = found.first.values()
+    assert 0 < len(values) < 100
+    assert values == dict(list(first.items())[: len(values)])
+
+
 def test_only_the_owner_can_read_it_and_no_other_file_is_left(tmp_path: Path) -> None:
     SightingsFile(tmp_path, "here").keep(LEFTOVERS)
     (path,) = (tmp_path / "here").iterdir()
@@ -42,8 +63,12 @@ DAMAGED = {
     "empty": "",
     "torn": '{"version": 1, "at": "2026-03-',
     "no object": "[]",
-    "a newer kquota's": '{"version": 2}',
-    "no time zone": '{"version": 1, "at": "2026-03-01T12:30:00", "leftovers": []}',
+    "a newer kquota's": '{"version": 3}',
+    "version 1": '{"version": 1, "at": "2026-03-01T12:30:00+00:00", "leftovers": [{"kind": "topic", "name": "t"}]}',
+    "no time zone": '{"version": 2, "at": "2026-03-01T12:30:00", "leftovers": []}',
+    "no texts": '{"version": 2, "at": "2026-03-01T12:30:00+00:00", "leftovers": '
+    '[{"kind": "broker", "key": "k", "first_seen": "2026-03-01T12:30:00+00:00", "values": [1]}]}',
+    "too large": " " * (bounded.STATE + 1),
     "deep": "[" * 100_000,
 }
 

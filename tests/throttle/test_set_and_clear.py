@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kquota.errors import Busy, KquotaError, Refused, Unreachable
@@ -264,6 +264,59 @@ def test_the_controllers_restore_a_dead_broker(desk: Desk) -> None:
     assert set(foreseen.pending) == {SENT, RECEIVED}, "a dry run does not ask the controllers"
     assert desk.clear().pending == {}
     assert (desk.cluster.configs, desk.runs.unfinished()) == ({}, ())
+
+
+def test_a_list_that_no_broker_can_describe_is_pending_and_the_controllers_do_not_get_it(desk: Desk) -> None:
+    desk.cluster.controllers = True
+    desk.bring(WHOLE)
+    desk.cluster.alive.remove(ONE)
+    desk.cluster.undescribed.add("t")
+    assert desk.clear().pending == dict.fromkeys([LEADERS, FOLLOWERS], "could not be read")
+    assert desk.cluster.configs == {LEADERS: "*", FOLLOWERS: "*"}, "the rates of the dead broker are restored"
+    desk.cluster.undescribed.clear()
+    assert (desk.clear().pending, desk.cluster.configs, desk.runs.unfinished()) == ({}, {}, ())
+
+
+def net(changes: Iterable[Change]) -> dict[Setting, tuple[str | None, str | None]]:
+    """The value of each changed setting before the first change and after the last one."""
+    found: dict[Setting, tuple[str | None, str | None]] = {}
+    for change in changes:
+        found[change.setting] = found.get(change.setting, (change.before,))[0], change.after
+    return {setting: values for setting, values in found.items() if values[0] != values[1]}
+
+
+@given(
+    prior=st.dictionaries(st.sampled_from([SENT, RECEIVED]), st.sampled_from(["77", "1000"])),
+    between=st.dictionaries(st.sampled_from([SENT, RECEIVED, LEADERS]), st.sampled_from(["78", "1000", None])),
+    topic=st.sampled_from("tu"),
+    ending=st.sampled_from([[0], [1], [0, 1], [1, 0]]),
+    dead=st.booleans(),
+)
+@example(prior={SENT: "77"}, between={}, topic="u", ending=[0, 1], dead=False)
+def test_a_dry_run_foresees_the_net_effect_of_a_restore(
+    tmp_path_factory: pytest.TempPathFactory,
+    prior: dict[Setting, str],
+    between: dict[Setting, str | None],
+    topic: str,
+    ending: list[int],
+    dead: bool,
+) -> None:
+    """Two runs share the rates of broker 1. The last of them restores these rates."""
+    desk = Desk(tmp_path_factory.mktemp("desk"))
+    desk.cluster.configs = dict(prior)
+    desk.bring(WHOLE)
+    for setting, value in between.items():
+        desk.cluster.write(setting, "9:9" if value and setting is LEADERS else value)
+    desk.bring(wanted.whole_topics([topic], [ONE, TWO], RATE), "another")
+    if dead:
+        desk.cluster.alive.remove(TWO)
+    every = desk.runs.unfinished()
+    runs = [every[n] for n in ending if n < len(every)]
+    before = dict(desk.cluster.configs)
+    foreseen = set_and_clear.would_restore(desk.cluster, desk.runs, runs)
+    assert (desk.cluster.configs, desk.runs.unfinished()) == (before, every)
+    done = set_and_clear.restore(desk.cluster, desk.runs, desk.clock, runs)
+    assert (net(foreseen.restored), foreseen.pending.keys()) == (net(done.restored), done.pending.keys())
 
 
 class Meanwhile(MemoryCluster):

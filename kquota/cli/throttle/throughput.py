@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from kquota.cli import clock
 from kquota.cli.contract import say, worded
+from kquota.cli.suggestion import suggested
 from kquota.errors import Unreachable
-from kquota.list_text import named_brokers
+from kquota.list_text import few, named_brokers
 from kquota.measure import human_rate
 from kquota.terms import BrokerId
 from kquota.throttle import actions
 from kquota.throttle.port import Ports
 from kquota.throttle.standing import Standing
 from kquota.throttle.throughput import MeasuredFlow, starved
+
+_NAMED: Final = 3
+"""The maximum number of topics that a warning names. JSON has all of them."""
 
 
 def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | None:
@@ -34,14 +39,20 @@ def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | 
 
 
 def unread(standing: Standing, cleared: Sequence[BrokerId] = ()) -> Iterator[str]:
-    """Yield a warning if the rates of brokers could not be read, because unknown does not mean unset. Brokers in
-    `cleared` are left out.
+    """Yield a warning if the rates of brokers or the lists of topics could not be read, because unknown does not mean
+    unset. Brokers in `cleared` are left out.
     """
     if brokers := [broker for broker in standing.unread if broker not in cleared]:
         its, it_is = ("its", "it is") if len(brokers) == 1 else ("their", "they are")
         yield (
             f"warning: {named_brokers(brokers)} did not answer, so {its} throttle rates are unknown. "
             f"Check that {it_is} running"
+        )
+    if topics := standing.unread_topics:
+        name, its = ("topic", "its") if len(topics) == 1 else ("topics", "their")
+        yield (
+            f"warning: {name} {few(topics, _NAMED)}: the brokers cannot describe {its} configs, so {its} throttled "
+            f"replica lists are unknown. Show the error with {suggested(f'configs --describe --topic {topics[0]}')}"
         )
 
 

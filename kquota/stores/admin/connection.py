@@ -89,7 +89,8 @@ class Wire:
             "max_in_flight_requests_per_connection": 100,
             "throttled": throttled,
         }
-        self._oldest: tuple[int, ...] | None = None
+        self._kraft_only: bool | None = None
+        self._releases: dict[BrokerId, tuple[int, ...] | None] = {}
         self.has_controller = False  # True after a successful check by `controllers.must_be_active`
         self._net = Loop()
         self._manager, failure = start.first(self._net, servers, ours | dict(security), give_up, self.MANAGER)
@@ -136,21 +137,26 @@ class Wire:
         """
         return tuple(self._manager.broker_version)
 
-    def oldest(self) -> tuple[int, ...]:
-        """Return the oldest release of the brokers that answer. Releases can differ during a rolling upgrade.
+    def oldest(self, *, unanswered: tuple[int, ...] | None = None) -> tuple[int, ...]:
+        """Return the oldest release of the live brokers. Releases can differ during a rolling upgrade.
 
-        kquota asks the brokers only once. If the cluster has finalized a metadata.version of 4.0 or later (KIP-584), no
+        kquota asks each broker only once, and asks new brokers at the next call. A broker that did not answer counts as
+        `unanswered`, or is left out. If the cluster has finalized a metadata.version of 4.0 or later (KIP-584), no
         broker can be older. kquota then asks only one broker, and returns (4, 0).
         """
-        if self._oldest is None:
-            asked = ApiVersionsRequest(client_software_name="kquota", client_software_version="0", min_version=3)
-            if self.version() >= _KRAFT_ONLY and _metadata_version(self.ask(asked)) >= _METADATA_OF_KRAFT_ONLY:
-                self._oldest = _KRAFT_ONLY
-            else:
-                answers = self.ask_each(dict.fromkeys(self.brokers(), asked)).values()
-                releases = [_release(a) for a in answers if not isinstance(a, KquotaError) and not a.error_code]
-                self._oldest = min([self.version(), *releases])
-        return self._oldest
+        asked = ApiVersionsRequest(client_software_name="kquota", client_software_version="0", min_version=3)
+        if self._kraft_only is None:
+            finalized = _metadata_version(self.ask(asked)) if self.version() >= _KRAFT_ONLY else 0
+            self._kraft_only = finalized >= _METADATA_OF_KRAFT_ONLY
+        if self._kraft_only:
+            return _KRAFT_ONLY
+        alive = self.brokers()
+        if new := [broker for broker in alive if broker not in self._releases]:
+            for broker, answer in self.ask_each(dict.fromkeys(new, asked)).items():
+                known = not isinstance(answer, KquotaError) and not answer.error_code
+                self._releases[broker] = _release(answer) if known else None
+        releases = (self._releases[broker] or unanswered for broker in alive)
+        return min([self.version(), *(release for release in releases if release is not None)])
 
     def metadata(self, topics: list[str] | None, broker: BrokerId | None = None, seconds: float | None = None) -> Any:
         """Return a new MetadataResponse for `topics` (None: all topics). Also updates `brokers` and `controller`.

@@ -32,6 +32,8 @@ from kquota.terms import MAYBE_WRITTEN, MIN_IN_SYNC, SEEN_SECONDS, BrokerId
 
 _APPEND_IS_SOUND: Final = (3, 4)
 """Before this release, APPEND and SUBTRACT damage lists, and the broker cannot start again (seen on 2.8.2)."""
+_UNKNOWN: Final = (0,)
+"""The release of a broker that does not report it. It may be old, so kquota writes whole lists."""
 _BLANK: Final = re.compile(r"\s")
 """kquota writes a list with blanks as a whole, because a broker does not trim entries when it appends or subtracts."""
 _SEEN_POLL_SECONDS: Final = 0.05
@@ -72,7 +74,9 @@ class WireSettings(WireConfigs):
         errors: dict[Setting, KquotaError] = {}
         sent: dict[Setting, Operation] = {}
         for setting, value in values.items():
-            if BrokerId(int(setting.name)) in alive:
+            if not setting.resource.of_broker:
+                errors[setting] = Unreachable(f"{setting} is not a config of one broker")
+            elif BrokerId(int(setting.name)) in alive:
                 errors[setting] = Unreachable(f"broker {setting.name} is registered, but did not answer")
             else:
                 sent[setting] = (DELETE, None) if value is None else (SET, value)
@@ -108,7 +112,8 @@ class WireSettings(WireConfigs):
         """
         must_be_active(self._wire)
         now = self.values([change.setting for change in changes])
-        incremental = any(c.setting.is_list for c in changes) and self._wire.oldest() >= _APPEND_IS_SOUND
+        has_lists = any(change.setting.is_list for change in changes)
+        incremental = has_lists and self._wire.oldest(unanswered=_UNKNOWN) >= _APPEND_IS_SOUND
         errors: dict[Setting, KquotaError] = {}
         ready: dict[Setting, Operation] = {}
         emptied: list[Change] = []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -10,10 +12,10 @@ from typing import Final
 from kquota import bounded, durable
 from kquota.errors import Parameter, Refused
 from kquota.settings.resource import Setting
-from kquota.stores.state.checked_values import moment, setting_fields, setting_of
+from kquota.stores.state.checked_values import moment, setting_of
 from kquota.throttle.fixes import Sightings
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 
 
 class SightingsFile:
@@ -23,7 +25,7 @@ class SightingsFile:
         self._path = root / cluster_id / "leftovers.json"
 
     def recall(self) -> Sightings | None:
-        """Return the stored findings, or None if the file is missing, damaged or from a newer kquota.
+        """Return the stored findings, or None if the file is missing, damaged, too large or of another version.
 
         With None, all findings count as new. Raises Refused if the file exists but cannot be read.
         """
@@ -32,28 +34,68 @@ class SightingsFile:
             if document["version"] != _VERSION:
                 return None
             first: dict[Setting, dict[str, datetime]] = {}
-            for item in document["leftovers"]:
-                setting = setting_of(item)
-                first.setdefault(setting, {})[str(item["value"])] = moment(item["first_seen"])
+            for group in document["leftovers"]:
+                at = moment(group["first_seen"])
+                for text in group["values"]:
+                    name, _, value = text.partition(" ")
+                    setting = setting_of({**group, "name": name})
+                    values = value.split(",") if setting.is_list else [value]
+                    first.setdefault(setting, {}).update(dict.fromkeys(values, at))
             return Sightings(at=moment(document["at"]), first=first)
         except FileNotFoundError:
             return None
         except OSError as error:
+            if error.errno == errno.EFBIG:
+                return None
             raise Refused(f"{self._path}: cannot be read: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def keep(self, sightings: Sightings) -> None:
-        leftovers = [
-            {**setting_fields(s), "value": value, "first_seen": at.isoformat()}
-            for s, values in sorted(sightings.first.items())
-            for value, at in values.items()
-        ]
-        document = {"version": _VERSION, "at": sightings.at.isoformat(), "leftovers": leftovers}
+        """If there are more findings than `recall` reads, keep those that were seen first. The others count as new."""
+        found = sorted(
+            ((at, setting, value) for setting, values in sightings.first.items() for value, at in values.items()),
+            key=lambda one: (one[0], one[1]),
+        )
+        data = _document(sightings.at, found)
+        while found and not _can_be_read(data):
+            found = found[: len(found) // 2]
+            data = _document(sightings.at, found)
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with durable.replacing(self._path, private=True) as file:
-                file.write(json.dumps(document, indent=1).encode())
+                file.write(data)
         except OSError as error:
             why = f"{self._path}: cannot be written: {error.strerror}. Choose another folder with "
             raise Refused(why, Parameter("state_dir")) from error
+
+
+def _document(at: datetime, found: Sequence[tuple[datetime, Setting, str]]) -> bytes:
+    """Return the text of the file. Findings with the same time and key are in one group, and the entries of one list
+    are in one text, because each of 100,000 findings would otherwise repeat them.
+    """
+    groups: dict[tuple[datetime, str, str], dict[Setting, list[str]]] = {}
+    for first_seen, setting, value in found:
+        groups.setdefault((first_seen, setting.kind, setting.key), {}).setdefault(setting, []).append(value)
+    leftovers = [
+        {
+            "kind": kind,
+            "key": key,
+            "first_seen": first_seen.isoformat(),
+            "values": [
+                f"{setting.name} {value}"
+                for setting, values in settings.items()
+                for value in ([",".join(values)] if setting.is_list else values)
+            ],
+        }
+        for (first_seen, kind, key), settings in groups.items()
+    ]
+    return json.dumps({"version": _VERSION, "at": at.isoformat(), "leftovers": leftovers}, indent=1).encode()
+
+
+def _can_be_read(data: bytes) -> bool:
+    try:
+        bounded.json_object(data)
+    except ValueError:
+        return False
+    return len(data) <= bounded.STATE

@@ -1,4 +1,4 @@
-"""Reads of shared configs while brokers do not answer, and after an outage."""
+"""Reads and writes of configs while brokers do not answer, and after an outage."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 from kquota.errors import KquotaError, Unreachable
 from kquota.settings.resource import Setting
 from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.controller_configs import ControllerConfigs
 from kquota.stores.admin.requests import on_the_wire, own_source
 from kquota.stores.admin.settings import WireSettings
-from kquota.terms import LEADER_REPLICAS, BrokerId
+from kquota.terms import LEADER_RATE, LEADER_REPLICAS, BrokerId
 
 ONE, TWO = BrokerId(1), BrokerId(2)
 LISTED = Setting.of_topic("t", LEADER_REPLICAS)
@@ -28,6 +29,9 @@ class Brokers:
 
     def brokers(self) -> dict[BrokerId, None]:
         return {ONE: None, TWO: None}
+
+    def metadata(self, topics: list[str]) -> None:
+        """The brokers never change."""
 
     def ask_each(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any | KquotaError]:
         self.asked += requests
@@ -60,3 +64,20 @@ def test_a_silent_broker_is_not_asked_again_while_another_broker_answers() -> No
     brokers.hung = set()
     settings.values([LISTED])
     assert brokers.asked == [ONE, TWO, TWO]
+
+
+def test_a_topic_that_is_named_like_a_dead_broker_never_reaches_the_controllers() -> None:
+    altered: list[object] = []
+
+    class Controllers:
+        active = "controller 9"
+
+        def altered(self, operations: Mapping[Any, Any]) -> dict[Any, Any]:
+            altered.extend(operations)
+            return {resource: SimpleNamespace(error_code=0) for resource in operations}
+
+    settings = WireSettings(cast(Wire, Brokers()), controllers=lambda: cast(ControllerConfigs, Controllers()))
+    lists = [Setting.of_topic(topic, LEADER_REPLICAS) for topic in ("42", "t")]
+    rate = Setting.of_broker(BrokerId(42), LEADER_RATE)
+    done = settings.overwrite({**dict.fromkeys(lists), rate: None})
+    assert (list(done.errors), altered) == (lists, [rate.resource])

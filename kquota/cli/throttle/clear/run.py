@@ -135,10 +135,10 @@ def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared
                 closed = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ours)
             released = replace(removal, pending={**removal.pending, **closed.pending})
     cleared = () if options.dry_run else cleared_of(standing.unread, dead)
-    nothing = () if wanted or standing.unread else ("nothing is throttled",)
+    nothing = () if wanted or standing.unread or standing.unread_topics else ("nothing is throttled",)
     notes = [*unread(standing, cleared), *dead.notes, *nothing]
     released = replace(released, pending={**released.pending, **dead.pending})
-    unknown = len(cleared) < len(standing.unread)
+    unknown = standing.unread_topics or len(cleared) < len(standing.unread)
     return _cleared(released, notes, options, cleared, code=NOT_YET if released.pending or unknown else DONE)
 
 

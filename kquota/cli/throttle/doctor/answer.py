@@ -113,8 +113,8 @@ class FindingShown(Part):
 class Examination(Answer):
     """The findings of doctor, and the values that --fix would remove, removed, or could not remove.
 
-    The rates of `unread_brokers` and the lists of `hidden_topics` are unknown. The rates of `cleared_brokers` were
-    unknown, and --fix removed them.
+    The rates of `unread_brokers` and the lists of `unread_topics` and `hidden_topics` are unknown. The rates of
+    `cleared_brokers` were unknown, and --fix removed them.
     """
 
     findings: tuple[FindingShown, ...]
@@ -123,6 +123,7 @@ class Examination(Answer):
     pending: tuple[Pending, ...] = ()
     unread_brokers: tuple[int, ...] = ()
     cleared_brokers: tuple[int, ...] = ()
+    unread_topics: tuple[str, ...] = ()
     hidden_topics: tuple[str, ...] = ()
 
     HEADER = ("rule", "where", "what", "effect", "do", "fixable")
@@ -141,12 +142,18 @@ class Examination(Answer):
             yield [one.rule, one.where, one.what, one.effect, one.do, "yes" if one.fixable else "no"]
 
 
-def summary(found: Sequence[Finding], unread: Sequence[BrokerId] = (), hidden: Sequence[str] = ()) -> str:
+def summary(
+    found: Sequence[Finding],
+    unread: Sequence[BrokerId] = (),
+    unread_topics: Sequence[str] = (),
+    hidden: Sequence[str] = (),
+) -> str:
     """Return the number of findings of each rule, and the settings that could not be read."""
     counts = Counter(one.rule for one in found)
     by_rule = ", ".join(f"{rule} {count}" for rule, count in counts.items())
     known = f"{counted(len(found), 'finding')}: {by_rule}" if found else "no findings"
     unknown = [f"the rates of {named_brokers(unread)}"] if unread else []
+    unknown += [f"the lists of {counted(len(unread_topics), 'topic')}"] if unread_topics else []
     unknown += [f"the lists of {counted(len(hidden), 'hidden topic')}"] if hidden else []
     return f"{known}; unknown: {', '.join(unknown)}" if unknown else known
 
@@ -160,6 +167,7 @@ def examination(
     undone: Mapping[Setting, str] | None = None,
     unread: Sequence[BrokerId] = (),
     cleared: Sequence[BrokerId] = (),
+    unread_topics: Sequence[str] = (),
     hidden: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> Examination:
@@ -193,9 +201,10 @@ def examination(
         notes=(*notes, *_hidden(hidden)),
         unread_brokers=tuple(unread),
         cleared_brokers=tuple(cleared),
+        unread_topics=tuple(unread_topics),
         hidden_topics=tuple(hidden),
-        closing_notes=(summary(found, unread, hidden),),
-        code=NOT_YET if found or undone or unread or hidden else DONE,
+        closing_notes=(summary(found, unread, unread_topics, hidden),),
+        code=NOT_YET if found or undone or unread or unread_topics or hidden else DONE,
     )
 
 

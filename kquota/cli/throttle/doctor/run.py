@@ -62,7 +62,15 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
         planned = left.changes
         notes += _proposal(planned, _dead(standing, planned, older_than))
     sightings = None if left is None else left.sightings
-    return examination(found, sightings, planned=planned, unread=standing.unread, hidden=hidden, notes=notes)
+    return examination(
+        found,
+        sightings,
+        planned=planned,
+        unread=standing.unread,
+        unread_topics=standing.unread_topics,
+        hidden=hidden,
+        notes=notes,
+    )
 
 
 def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bool) -> Examination:
@@ -100,6 +108,7 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
         undone=undone,
         unread=[broker for broker in standing.unread if broker not in cleared],
         cleared=cleared,
+        unread_topics=standing.unread_topics,
         hidden=hidden,
         notes=notes,
     )

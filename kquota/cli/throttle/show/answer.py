@@ -112,6 +112,7 @@ class ThrottlesShown(Answer):
     measured_seconds: float | None = key(form=_milliseconds)
     brokers: tuple[BrokerShown, ...]
     unread_brokers: tuple[int, ...]
+    unread_topics: tuple[str, ...]
     lists: tuple[ListShown, ...]
     partitions: tuple[PartitionFlow, ...]
     runs: tuple[RunShown, ...]
@@ -123,7 +124,7 @@ class ThrottlesShown(Answer):
         """Yield lines for people. Equal rates share a line, and so do the entries of a list that the same runs set."""
         limited = any(broker.rates for broker in self.brokers)
         if not limited and not self.lists:
-            known = " that could be read" if self.unread_brokers else ""
+            known = " that could be read" if self.unread_brokers or self.unread_topics else ""
             yield f"nothing{known}{' in this selection' if self.filtered else ''} is throttled"
             return
         yield "rates" if limited else "rates: none, so nothing is throttled"

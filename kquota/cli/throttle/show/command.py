@@ -10,8 +10,8 @@ import typer
 from kquota.cli.connection import Recorded
 from kquota.cli.options import Output, StateDir, TableFormat
 
-EPILOG: Final = """Exit codes: 0 if shown; 8 if shown, but the rates of a broker are unknown. kquota measures
-throughput from log end offsets. Over --zookeeper it is shown as unknown, because ZooKeeper does not store offsets.
+EPILOG: Final = """Exit codes: 0 if shown; 8 if shown, but a rate or a list is unknown. kquota measures throughput
+from log end offsets. Over --zookeeper it is shown as unknown, because ZooKeeper does not store offsets.
 
 Examples:
   kquota throttle show --bootstrap-server localhost:9092

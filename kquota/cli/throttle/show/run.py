@@ -62,13 +62,20 @@ class Selection:
             measured_seconds=None if self.flow is None else self.flow.seconds,
             brokers=brokers,
             unread_brokers=self.standing.unread,
+            unread_topics=self.standing.unread_topics,
             lists=lists,
             partitions=tuple(self._partition(name) for name in sorted({name for name, _ in self._replicas})),
             runs=tuple(_run(one) for one in sorted(self.standing.runs, key=lambda run: run.id) if one.id in named),
             filtered=bool(self.topics or self.brokers),
             notes=(*throughput.unread(self.standing), *throughput.starving(self.standing, self.flow)),
-            code=NOT_YET if any(self._shows(broker) for broker in self.standing.unread) else DONE,
+            code=NOT_YET if self._unknown else DONE,
         )
+
+    @property
+    def _unknown(self) -> bool:
+        """True if a rate or a list of the selection may be set, but could not be read."""
+        lists = any(not self.topics or topic in self.topics for topic in self.standing.unread_topics)
+        return lists or any(self._shows(broker) for broker in self.standing.unread)
 
     @cached_property
     def _lists(self) -> list[Setting]:

@@ -1,0 +1,65 @@
+"""The reading of all throttles: unknown rates and lists are not unset."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import pytest
+
+from kquota.settings.resource import BROKERS, Entry, Resource, Setting
+from kquota.sizes.port import LogDirs
+from kquota.stores.state.doctor_memory import SightingsFile
+from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
+from kquota.throttle import actions, doctor
+from kquota.throttle.port import Ports
+from tests.reassign.fake import MemoryCluster, Ticks
+from tests.reassign.records import alone
+from tests.settings.fake import FakeConfigs
+from tests.sizes.fake import FakeLogDirs
+from tests.throttle.stage import LEADER, partition
+
+RATE = Setting.of_broker(BrokerId(1), LEADER_RATE)
+LISTED = Setting.of_topic("u", LEADER)
+
+
+def ports(folder: Path, cluster: MemoryCluster, configs: FakeConfigs, log_dirs: LogDirs | None) -> Ports:
+    memory = SightingsFile(folder, "here")
+    return Ports(cluster=cluster, configs=configs, log_dirs=log_dirs, runs=alone(folder), memory=memory, clock=Ticks())
+
+
+def test_doctor_removes_no_rate_while_the_list_of_a_topic_is_unknown(tmp_path: Path) -> None:
+    cluster = MemoryCluster(alive={BrokerId(1), BrokerId(2)}, undescribed={"u"})
+    cluster.partitions = {TopicPartition("t", 0): partition(1, 2), TopicPartition("u", 0): partition(1, 2)}
+    cluster.configs = {RATE: "1000", LISTED: "0:1"}
+    configs = FakeConfigs(topics=["t", "u"], brokers=[1, 2], release=(4, 1))
+    configs.held[Resource(kind=BROKERS, name="1")] = {LEADER_RATE: "1000"}
+    at = ports(tmp_path, cluster, configs, FakeLogDirs())
+    unknown = actions.read(at)
+    assert (unknown.lists, unknown.unread_topics) == ({}, ("u",))
+    assert actions.leftovers(at, unknown, at.clock, 0.0).changes == ()
+    cluster.undescribed.clear()
+    known = actions.read(at)
+    assert (known.lists, known.unread_topics) == ({LISTED: "0:1"}, ())
+    assert not [one for one in doctor.findings(known) if one.rule == "rates-without-lists"]
+
+
+class OverZooKeeper(FakeConfigs):
+    """Only brokers with a znode are configured. The znodes of the brokers in `damaged` cannot be read."""
+
+    damaged: Collection[str] = ()
+
+    def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
+        return {one: entries for one, entries in super().describe(resources).items() if one.name not in self.damaged}
+
+
+@pytest.mark.parametrize("damaged", [(), (1,), (3,)], ids=["all readable", "a live broker's", "a dead broker's"])
+def test_over_zookeeper_a_broker_without_a_znode_has_no_rate(tmp_path: Path, damaged: tuple[int, ...]) -> None:
+    """Broker 3 is dead. A znode that cannot be read may have a rate."""
+    cluster = MemoryCluster(alive={BrokerId(1), BrokerId(2)})
+    cluster.partitions = {TopicPartition("t", 0): partition(1, 2, 3)}
+    configs = OverZooKeeper(topics=["t"], brokers=[2, *damaged])
+    configs.damaged = tuple(map(str, damaged))
+    standing = actions.read(ports(tmp_path, cluster, configs, None))
+    assert standing.unread == damaged
+    assert standing.brokers == tuple(broker for broker in (1, 2, 3) if broker not in damaged)
