@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -11,7 +11,7 @@ from kquota.errors import Busy, Conflict, Incomplete, KquotaError, NextStep, Par
 from kquota.measure import agreeing, counted
 from kquota.reassign import log_dir_actions, words
 from kquota.reassign.log_dir_actions import Started
-from kquota.reassign.moves import Replicas, moves
+from kquota.reassign.moves import Move, Replicas, moves, throttled_brokers
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import ReplicaDirs
 from kquota.reassign.preparation import Prepared
@@ -29,7 +29,8 @@ from kquota.reassign.throttle_writes import (
     wait_until,
 )
 from kquota.reassign.wave import first_full, lists_of, no_room, wanted, wave
-from kquota.terms import SEEN_SECONDS, TopicPartition
+from kquota.settings.resource import Setting
+from kquota.terms import REPLICATION_RATES, SEEN_SECONDS, BrokerId, TopicPartition
 
 _GO_ON: Final = (NextStep.RESUME, " continues it, and ", NextStep.ABORT, " undoes it")
 _BETWEEN_WAVES: Final = 2.0
@@ -205,9 +206,24 @@ def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
     if not (chosen or under_way) and (full := first_full(todo, now)):
         raise no_room(full)
     if fresh:
+        rates = _released_rates(run, chosen, found.alive)
+        entries, now = {**entries, **rates}, {**now, **read(world.cluster, rates)}
         run = record(world, run, taking(run, entries, now, world.others))
         run = enforce(world, run, entries, now)
     return _handed_over(world, run, fresh, _submit(world, fresh)), tuple(fresh)
+
+
+def _released_rates(run: Run, chosen: Sequence[Move], alive: Collection[BrokerId]) -> dict[Setting, tuple[str, ...]]:
+    """Return the rates of the live brokers of `chosen` that the run took and no longer holds.
+
+    If no move is running between two waves, --verify restores all rates.
+    """
+    if not run.rate:
+        return {}
+    brokers = [broker for broker in throttled_brokers(chosen) if broker in alive]
+    settings = [Setting.of_broker(broker, key) for broker in brokers for key in REPLICATION_RATES]
+    released = [s for s in settings if s in run.taken and not run.taken[s].ours]
+    return {setting: (str(run.rate_on(setting)),) for setting in released}
 
 
 def _handed_over(
