@@ -12,6 +12,7 @@ from kquota import library
 from kquota.cli import world
 from kquota.cli.connection import Connection
 from kquota.cli.pacing import setter
+from kquota.cli.throttle.set import run as set_run
 from kquota.cli.throttle.set.command import SetOptions
 from kquota.errors import Unreachable
 from kquota.measure import ByteRate
@@ -199,7 +200,7 @@ def test_a_reason_that_cannot_be_read_again_is_not_recorded(
 @pytest.mark.parametrize(("length", "kept"), [(LONGEST_TEXT, LONGEST_TEXT), (LONGEST_TEXT + 9, LONGEST_TEXT)])
 def test_a_reason_with_the_measured_cause_is_cut(length: int, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[SetOptions] = []
-    monkeypatch.setattr(setter.setting, "run", asked.append)
+    monkeypatch.setattr(set_run, "run", asked.append)
     setting = setter.RateSetter(connection=Connection(), state_dir=None, reason=None, force=True)
     assert setting.set(wanted.new("t", ByteRate(1), Ticks().now(), me()), ByteRate(2), "x" * length)
     assert [len(one.reason or "") for one in asked] == [kept]
