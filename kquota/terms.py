@@ -133,6 +133,9 @@ LONGEST_VALUE: Final = 32_767
 cannot describe the topic.
 """
 
+LONGEST_TEXT: Final = 1_000
+"""The maximum length of a text in the record of a run, for example a reason, in characters."""
+
 SEEN_SECONDS: Final = 20.0
 """The maximum time in seconds that kquota waits for a write to become visible. KRaft reads were stale for up to 0.27 s.
 

@@ -38,9 +38,9 @@ def flag(name: str, text: str, **more: Any) -> Any:
     return typer.Option(f"--{name}", help=text, **more)
 
 
-def value(name: str, metavar: str, text: str) -> Any:
+def value(name: str, metavar: str, text: str, **more: Any) -> Any:
     """Return an option with a value."""
-    return typer.Option(f"--{name}", metavar=metavar, help=text)
+    return typer.Option(f"--{name}", metavar=metavar, help=text, **more)
 
 
 def rules(kind: type[Any]) -> Mapping[str, With]:

@@ -12,6 +12,7 @@ from kquota.cli.formats import TABLES, WITHOUT_TABLES
 from kquota.cli.formats import Output as Output
 from kquota.errors import Invalid
 from kquota.measure import duration
+from kquota.terms import LONGEST_TEXT
 
 
 class WritingOptions:
@@ -138,12 +139,22 @@ def run_option(default: str) -> Any:
 
 
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print the changes, without writing them.")]
+
+
+def recordable(reason: str | None) -> str | None:
+    """Return the value of --reason. Raises Invalid if it is too long for the record of a run."""
+    if reason is not None and len(reason) > LONGEST_TEXT:
+        raise Invalid(f"--reason: the text is too long ({len(reason):,} characters). Give at most {LONGEST_TEXT:,}")
+    return reason
+
+
 Reason: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--reason",
         metavar="TEXT",
         help="Reason for colleagues, recorded with the run or with the change of its throttle.",
+        callback=recordable,
     ),
 ]
 TakeOver: TypeAlias = Annotated[

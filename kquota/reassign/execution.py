@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kquota.errors import Busy, Conflict, Incomplete, KquotaError, NextStep, Parameter, Refused, Unknown, Unreachable
 from kquota.measure import agreeing, counted
-from kquota.reassign import log_dir_actions, words
+from kquota.reassign import guard, log_dir_actions, words
 from kquota.reassign.log_dir_actions import Started
-from kquota.reassign.moves import Replicas, moves
+from kquota.reassign.moves import Move, Replicas, moves, throttled_brokers
 from kquota.reassign.plan import Plan
-from kquota.reassign.port import ReplicaDirs
+from kquota.reassign.port import ReplicaDirs, Snapshot
 from kquota.reassign.preparation import Prepared
 from kquota.reassign.run import Run, others_than, recreated, taking, without_topics
 from kquota.reassign.throttle_writes import (
@@ -29,7 +29,8 @@ from kquota.reassign.throttle_writes import (
     wait_until,
 )
 from kquota.reassign.wave import first_full, lists_of, no_room, wanted, wave
-from kquota.terms import SEEN_SECONDS, TopicPartition
+from kquota.settings.resource import Setting
+from kquota.terms import REPLICATION_RATES, SEEN_SECONDS, BrokerId, TopicPartition
 
 _GO_ON: Final = (NextStep.RESUME, " continues it, and ", NextStep.ABORT, " undoes it")
 _BETWEEN_WAVES: Final = 2.0
@@ -64,11 +65,12 @@ def carry_out(
     """Record, throttle and start the prepared moves. List entries and rates are set before the moves start (KIP-73).
 
     Returns when all moves are submitted, or when another process has ended the run. `report` receives messages about
-    waiting partitions and the reasons to wait. While `hold_back` returns a reason, no further wave is submitted.
-    `noted` adds readings to the record before a wave. Each wait for the next wave is inside a `between` block, in which
-    other processes may change the run. `wait` replaces the clock's sleep in this block. Moves between log dirs start
-    last, because a broker creates a submitted replica only after a while. kquota waits at most `timeout` seconds until
-    they begin. A second call changes nothing except a rate that differs.
+    waiting partitions and the reasons to wait. While `hold_back` returns a reason, no further wave is submitted. A move
+    of a later wave that the checks of the first wave would refuse waits until they would not. `noted` adds readings to
+    the record before a wave. Each wait for the next wave is inside a `between` block, in which other processes may
+    change the run. `wait` replaces the clock's sleep in this block. Moves between log dirs start last, because a broker
+    creates a submitted replica only after a while. kquota waits at most `timeout` seconds until they begin. A second
+    call changes nothing except a rate that differs.
 
     Raises Refused, Conflict or Unreachable if a step failed and every write was undone. Raises Incomplete if the run
     stays open after an error, and Unknown if a write did not become visible. Raises Refused if another kquota has begun
@@ -84,7 +86,8 @@ def carry_out(
     if dirs is not None and prepared.reading is not None:
         log_dir_actions.announce(dirs, prepared.log_dirs, prepared.reading)
     run, started = _first(prepared, run)
-    run, more = _later_waves(world, run, report, hold_back, noted, between, wait or world.clock.sleep)
+    obstacles = _Obstacles(report=report, force=prepared.applied.force)
+    run, more = _later_waves(world, run, report, hold_back, noted, between, wait or world.clock.sleep, obstacles)
     running = tuple(move.partition for move in prepared.moving if move.submitted)
     moved = Started()
     if dirs is not None and prepared.log_dirs:
@@ -102,6 +105,7 @@ def _later_waves(
     noted: Callable[[Run], Run],
     between: Callable[[], AbstractContextManager[None]],
     wait: Callable[[float], None],
+    obstacles: _Obstacles,
 ) -> tuple[Run, tuple[TopicPartition, ...]]:
     """Submit every wave after the first, as in `carry_out`. Return the recorded run, and the submitted partitions."""
     started: tuple[TopicPartition, ...] = ()
@@ -124,9 +128,35 @@ def _later_waves(
             raise Refused(wrong, NextStep.SHOW_MOVES)
         run, world = latest, replace(world, others=others_than(run, open_runs))
         if reason is None:
-            run, more = _next_or_how_to_go_on(world, noted(run))
+            run, more = _next_or_how_to_go_on(world, noted(run), obstacles)
             started += more
     return run, started
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Obstacles:
+    """Holds back moves of later waves that the checks of the first wave would refuse, and reports each of them once."""
+
+    report: Callable[[str], None]
+    force: bool
+    reported: set[tuple[TopicPartition, str]] = field(default_factory=set)
+
+    def without(self, run: Run, todo: Sequence[Move], found: Snapshot) -> list[Move]:
+        """Return the moves that have no obstacle now."""
+        ready: list[Move] = []
+        held: dict[str, list[TopicPartition]] = {}
+        for move in todo:
+            name = move.partition
+            own = [plan.targets[name] for plan in (run.plan, run.rollback) if name in plan.targets]
+            why = None if move.submitted else guard.obstacle(move, found, own, force=self.force)
+            if why is None:
+                ready.append(move)
+            elif (name, why) not in self.reported:
+                self.reported.add((name, why))
+                held.setdefault(why, []).append(name)
+        for why, names in held.items():
+            self.report(f"{guard.named(names)}: kquota starts the move later, because {why}")
+        return ready
 
 
 def _held_back(hold_back: Callable[[], str | None], before: str | None, report: Callable[[str], None]) -> str | None:
@@ -158,13 +188,13 @@ def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...
     return _handed_over(world, run, todo, refused), started
 
 
-def _next_or_how_to_go_on(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
+def _next_or_how_to_go_on(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
     """Call `_next`, and add the next step to its error. After an error, earlier waves keep moving under their throttle.
 
     Raises Busy, Incomplete and Unknown. Any other error becomes Incomplete.
     """
     try:
-        return _next(world, run)
+        return _next(world, run, obstacles)
     except (Busy, Incomplete):
         raise
     except Unknown as error:
@@ -179,10 +209,11 @@ def _stays_open(world: World, run: Run) -> tuple[str, ...]:
     return f"; run {run.id} stays open ({world.runs.place(run)}). ", *_GO_ON
 
 
-def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Restore the throttle of ended moves, and submit moves that now fit.
+def _next(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
+    """Restore the throttle of ended moves, and submit moves that now fit and have no obstacle.
 
-    Raises Refused if no move of the run is under way and no move fits, and the errors of `_submit` and `_handed_over`.
+    Raises Refused if no move of the run is under way and no such move fits, and the errors of `_submit` and
+    `_handed_over`.
     """
     found = world.cluster.snapshot(run.goal.topics)
     again = recreated(run, found.topic_ids)
@@ -197,6 +228,7 @@ def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
     todo = [move for move in moving if move.partition in waiting or move.submitted]
     dropped = waiting - {move.partition for move in todo}  # deleted, created again, or already moved by another client
     run = record(world, run, replace(run, handed_over=run.handed_over | dropped))
+    todo = obstacles.without(run, todo, found)
     lists = lists_of(todo) if run.rate else ()
     now = read(world.cluster, dict.fromkeys(lists, ()))
     chosen = wave(todo, now, world.cluster.largest_submission, run.limits, world.sizes)
@@ -205,9 +237,24 @@ def _next(world: World, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
     if not (chosen or under_way) and (full := first_full(todo, now)):
         raise no_room(full)
     if fresh:
+        rates = _released_rates(run, chosen, found.alive)
+        entries, now = {**entries, **rates}, {**now, **read(world.cluster, rates)}
         run = record(world, run, taking(run, entries, now, world.others))
         run = enforce(world, run, entries, now)
     return _handed_over(world, run, fresh, _submit(world, fresh)), tuple(fresh)
+
+
+def _released_rates(run: Run, chosen: Sequence[Move], alive: Collection[BrokerId]) -> dict[Setting, tuple[str, ...]]:
+    """Return the rates of the live brokers of `chosen` that the run took and no longer holds.
+
+    If no move is running between two waves, --verify restores all rates.
+    """
+    if not run.rate:
+        return {}
+    brokers = [broker for broker in throttled_brokers(chosen) if broker in alive]
+    settings = [Setting.of_broker(broker, key) for broker in brokers for key in REPLICATION_RATES]
+    released = [s for s in settings if s in run.taken and not run.taken[s].ours]
+    return {setting: (str(run.rate_on(setting)),) for setting in released}
 
 
 def _handed_over(

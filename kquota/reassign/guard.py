@@ -73,6 +73,23 @@ def check_leaders(moving: Sequence[Move], found: Snapshot) -> None:
             )
 
 
+def obstacle(move: Move, found: Snapshot, own: Collection[Sequence[int]], *, force: bool) -> str | None:
+    """Return the reason why a move of a later wave must wait, or None. The checks are those of the first wave.
+
+    `own` are the targets of the run for this partition, in both directions. With `force`, the move overrides a move to
+    another target.
+    """
+    now = found.partitions[move.partition]
+    if now.moving and now.target not in own and not force:
+        return f"another client is moving it to {joined(now.target)}"
+    cancels = now.moving and not move.destinations
+    if not cancels and (dead := [broker for broker in move.target if broker not in found.racks]):
+        return f"broker {min(dead)} is dead"
+    if move.destinations and now.leader is None:
+        return "it has no leader"
+    return None
+
+
 def check_replication_factor(plan: Plan, found: Snapshot) -> None:
     """Raise Refused if the plan would change a replication factor."""
     for name, target in plan.targets.items():

@@ -44,8 +44,9 @@ class Verification:
     """The result of --verify. `pending` has settings that are still to be restored, with the reason.
 
     `waiting` are partitions that were never submitted, because kquota was interrupted. `unknown` are throttles that
-    stay set, with their values: another host may have set them, and its runs are not visible on this host. `lost` are
-    settings of the run that another client removed although the move needs them. With `clear_all`, `cleared_of` has the
+    stay set, with their values: another host may have set them, and its runs are not visible on this host, or one of
+    the recorded runs in `unreadable` may have set them. `lost` are settings of the run that another client removed
+    although the move needs them. With `clear_all`, `cleared_of` has the
     ids of the open runs whose settings were cleared. With `too_early`, nothing was cleared, because moves are running.
     `unread` are dead brokers that have replicas of the plan's topics. An unrecorded run may have set their rates.
     `undone` is the run of this plan, if the replicas are elsewhere because this run was undone. `unrecorded` is true if
@@ -60,6 +61,7 @@ class Verification:
     waiting: tuple[TopicPartition, ...] = ()
     run: Run | None = None
     unknown: Mapping[Setting, str] = field(default_factory=dict)
+    unreadable: tuple[str, ...] = ()
     lost: tuple[Setting, ...] = ()
     cleared_of: tuple[str, ...] = ()
     too_early: bool = False
@@ -172,6 +174,8 @@ def _reported(world: World, plan: Plan, look: _Look, done: Verification, unfinis
         done = replace(done, undone=undone, unrecorded=last is None)
     if look.verdict is not Progress.IN_PROGRESS:
         done = replace(done, notes=(*done.notes, *_kept(known, unfinished)))
+    if staying and world.runs.unreadable:
+        return replace(done, unknown=staying, unreadable=world.runs.unreadable)
     if shared or look.verdict is Progress.IN_PROGRESS:
         return replace(done, notes=(*done.notes, *_foreign(staying, known)))
     return replace(done, unknown=staying)

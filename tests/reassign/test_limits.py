@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from kquota.errors import Refused
 from kquota.measure import ByteRate
 from kquota.reassign.execution import Execution, carry_out
-from kquota.reassign.moves import Move, PartitionReplicas
+from kquota.reassign.moves import Move, PartitionReplicas, Replicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.preparation import Asked, prepare, prepare_again
 from kquota.reassign.progress import Progress
 from kquota.reassign.recovery import backwards
 from kquota.reassign.run import Run, at_rate
 from kquota.reassign.wave import MoveLimits, wave
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import REPLICATION_RATES, BrokerId, TopicPartition
 from kquota.throttle import set_and_clear
 from tests.reassign.fake import Ticks
-from tests.reassign.stage import World, b
+from tests.reassign.stage import World, b, rate_of
 
 pytestmark = pytest.mark.unit
 
@@ -171,6 +171,38 @@ def test_a_rate_that_changes_between_two_waves_stays(world: World) -> None:
     (run,) = world.runs.unfinished()
     assert run.rate == 7
     assert {value for setting, value in world.cluster.configs.items() if not setting.is_list} == {"7"}
+
+
+def test_every_wave_is_throttled_although_verify_restores_the_rates_between_two_waves(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No move runs while --verify looks, because each move ends before the next wave."""
+    crowd(world)
+    before = {rate_of(1): "55"}
+    world.cluster.configs.update(before)
+    world.clock = ending(world, [])
+    looks, submitted, submit = 0, [], world.cluster.submit
+
+    @contextmanager
+    def verified() -> Iterator[None]:
+        nonlocal looks
+        yield
+        looks += 1
+        world.verify(PLAN)
+
+    def throttled(targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
+        submitted.append([world.cluster.configs.get(rate_of(n, key)) for n in (1, 2, 3) for key in REPLICATION_RATES])
+        return submit(targets)
+
+    monkeypatch.setattr(world.cluster, "submit", throttled)
+    asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=1))
+    done = carry_out(prepare(world.cluster, world.runs, world.clock, PLAN, asked), between=verified)
+    assert sorted(done.started) == NAMES
+    assert submitted == [["1000"] * 6] * len(NAMES)
+    assert looks >= len(NAMES) - 1
+    world.cluster.finish(NAMES[-1])
+    assert world.verify(PLAN).verdict is Progress.DONE
+    assert (world.cluster.configs, world.open_runs()) == (before, 0)
 
 
 def test_no_wave_starts_after_another_kquota_undoes_the_run(world: World) -> None:

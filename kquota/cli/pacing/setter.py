@@ -18,6 +18,7 @@ from kquota.errors import Busy, Conflict, Refused, Unknown, Unreachable
 from kquota.measure import ByteRate, human_rate
 from kquota.reassign.port import Clock, Runs
 from kquota.reassign.run import Run
+from kquota.terms import LONGEST_TEXT
 from kquota.watch.observation import MoveWatch, Observed
 
 _TURN_SECONDS: Final = 15.0
@@ -55,7 +56,8 @@ class RateSetter:
     force: bool
 
     def set(self, run: Run, wanted: ByteRate, why: str, detail: str = "") -> bool:
-        """Set the throttle of a run that has one, record `why`, and report the change with `detail`.
+        """Set the throttle of a run that has one, record `why` (cut if it is too long), and report the change with
+        `detail`.
 
         Return True. If the change fails, or if its effect is unknown, warn and return False.
         """
@@ -65,7 +67,7 @@ class RateSetter:
             throttle=str(int(wanted)),
             run=run.id,
             force=self.force,
-            reason=why,
+            reason=why[:LONGEST_TEXT],
             state_dir=self.state_dir,
             output=Output.text,
         )

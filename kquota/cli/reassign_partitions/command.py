@@ -11,7 +11,7 @@ import typer
 from kquota.cli import commands
 from kquota.cli.actions import StrictCommand, With, flag, value
 from kquota.cli.connection import Connection
-from kquota.cli.options import Output, Quiet, TableFormat, Textfile, WritingOptions, Yes
+from kquota.cli.options import Output, Quiet, TableFormat, Textfile, WritingOptions, Yes, recordable
 
 EPILOG: Final = """Exit codes of --verify: 0 if the moves have ended and the throttle is restored; 8 if moves are
 still running, or a throttle is not restored yet: run --verify again; 1 if some replicas are not those of the plan.
@@ -158,7 +158,9 @@ class ReassignOptions(WritingOptions):
         flag("wait", "Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle."),
     ] = False
     reason: Annotated[
-        str | None, With(EXECUTE), value("reason", "TEXT", "Reason for colleagues, recorded with the run.")
+        str | None,
+        With(EXECUTE),
+        value("reason", "TEXT", "Reason for colleagues, recorded with the run.", callback=recordable),
     ] = None
     dry_run: Annotated[
         bool, With(EXECUTE, CANCEL), flag("dry-run", "Check everything and print the changes, without writing them.")

@@ -113,9 +113,12 @@ def _of_restored(found: Verification) -> Iterator[str]:
         )
     if found.unknown:
         values = ",".join(dict.fromkeys(found.unknown.values()))
+        why = "Over this connection kquota sees no shared record, so another host may have set the throttle"
+        if found.unreadable:
+            runs = ", ".join(found.unreadable)
+            why = f"These recorded runs cannot be read, so one of them may have set the throttle: {runs}"
         yield (
-            f"error: a throttle is still set, and its run is unknown: {named(found.unknown)} ({values}). Over this "
-            "connection kquota sees no shared record, so another host may have set the throttle. See "
+            f"error: a throttle is still set, and its run is unknown: {named(found.unknown)} ({values}). {why}. See "
             f"{suggested('throttle show')} and {suggested('throttle doctor')}"
         )
 

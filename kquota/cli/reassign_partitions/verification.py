@@ -101,10 +101,11 @@ class Verified(Answer):
 
 def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
     """Return the answer. The exit code is 0 for done, 8 for moving, pending or unknown, 1 if replicas are not those of
-    the plan.
+    the plan, or if no move is running and a move of the run never started.
     """
     left = found.pending or found.unknown or found.unread
     code = NOT_YET if left or found.verdict is Progress.IN_PROGRESS else DONE
+    never_started = found.waiting and found.verdict is not Progress.IN_PROGRESS
     partitions = (
         PartitionShown(partition=one.partition, status=one.progress, replicas=one.replicas, target=one.target)
         for one in found.statuses
@@ -130,7 +131,7 @@ def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
         unknown=tuple(UnknownThrottle(setting=s, value=value) for s, value in sorted(found.unknown.items())),
         unread_brokers=found.unread,
         notes=notes,
-        code=FAILED if found.verdict is Progress.ELSEWHERE else code,
+        code=FAILED if found.verdict is Progress.ELSEWHERE or never_started else code,
     )
 
 

@@ -11,16 +11,15 @@ from typing import Any, Final, cast
 
 from kquota.measure import ByteRate
 from kquota.settings.resource import Setting
-from kquota.terms import THROTTLE_LISTS, THROTTLE_RATES, BrokerId, is_id, wrong_topic_name
+from kquota.terms import LONGEST_TEXT, THROTTLE_LISTS, THROTTLE_RATES, BrokerId, is_id, wrong_topic_name
 
-_LONGEST_TEXT: Final = 1_000
 _FIRST_YEAR: Final = 2
 _LAST_YEAR: Final = 9998
 """The last valid year. Before `_FIRST_YEAR` or after `_LAST_YEAR`, a conversion to another time zone can fail."""
 _MOST_SECONDS: Final = 1e12
 
 
-def text(value: Any, longest: int = _LONGEST_TEXT) -> str:
+def text(value: Any, longest: int = LONGEST_TEXT) -> str:
     """Return the value if it is a string of at most `longest` characters."""
     if not isinstance(value, str) or len(value) > longest:
         raise ValueError(f"{str(value)[:40]!r} is not a string of at most {longest:,} characters")

@@ -17,6 +17,8 @@ from kquota.reassign.run import Owner
 from kquota.terms import HIGHEST_ID
 
 _BEGUN: Final = datetime.now(UTC).replace(microsecond=0)
+_LONGEST_NAME: Final = 200
+"""The maximum length of a name, because a longer one makes the record of a run unreadable, in characters."""
 _START_FIELD: Final = 19
 """The index of the start time (in ticks since boot) among the fields that follow the command in /proc/<pid>/stat."""
 
@@ -102,16 +104,16 @@ def boot() -> str | None:
 
 
 def _word(value: object) -> str:
-    return value[:200] if isinstance(value, str) else "unknown"
+    return value[:_LONGEST_NAME] if isinstance(value, str) else "unknown"
 
 
 def _known(value: object) -> str | None:
-    return value[:200] if isinstance(value, str) else None
+    return value[:_LONGEST_NAME] if isinstance(value, str) else None
 
 
 def _user() -> str:
     try:
-        return getpass.getuser()
+        return getpass.getuser()[:_LONGEST_NAME]
     except (OSError, KeyError, ImportError):
         return str(os.getuid())
 

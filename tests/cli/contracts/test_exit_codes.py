@@ -10,10 +10,19 @@ import pytest
 
 from kquota import library
 from kquota.cli import world
+from kquota.cli.connection import Connection
+from kquota.cli.pacing import setter
+from kquota.cli.throttle.set import run as set_run
+from kquota.cli.throttle.set.command import SetOptions
 from kquota.errors import Unreachable
+from kquota.measure import ByteRate
+from kquota.stores.state.process import me
+from kquota.terms import LONGEST_TEXT
+from kquota.throttle import wanted
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import BROKER, ELSEWHERE, plan, written
 from tests.cli.run import kquota_here
+from tests.reassign.fake import Ticks
 
 pytestmark = pytest.mark.unit
 
@@ -165,6 +174,36 @@ def test_a_mistake_has_one_exit_code(
         if ran.code != code or ran.out:
             wrong[command] = ran
     assert not wrong
+
+
+OF_REASON = (
+    f"reassign-partitions {BROKER} --execute {GOOD} --throttle 5MB/s",
+    f"move run {BROKER} plan.json --throttle 5MB/s --yes",
+    f"move adjust {BROKER} 5MB/s",
+    f"throttle set {BROKER} --topic orders --throttle 5MB/s",
+)
+
+
+@pytest.mark.parametrize("command", OF_REASON)
+def test_a_reason_that_cannot_be_read_again_is_not_recorded(
+    command: str, house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    ran = kquota_here(*command.split(), "--reason", "x" * (LONGEST_TEXT + 1))
+    assert (ran.code, ran.out) == (2, "")
+    assert "--reason: the text is too long (1,001 characters). Give at most 1,000" in ran.err
+    assert house.cluster.writes == 0
+    assert not list(house.folder.rglob("*.json*"))
+
+
+@pytest.mark.parametrize(("length", "kept"), [(LONGEST_TEXT, LONGEST_TEXT), (LONGEST_TEXT + 9, LONGEST_TEXT)])
+def test_a_reason_with_the_measured_cause_is_cut(length: int, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[SetOptions] = []
+    monkeypatch.setattr(set_run, "run", asked.append)
+    setting = setter.RateSetter(connection=Connection(), state_dir=None, reason=None, force=True)
+    assert setting.set(wanted.new("t", ByteRate(1), Ticks().now(), me()), ByteRate(2), "x" * length)
+    assert [len(one.reason or "") for one in asked] == [kept]
 
 
 def _files(folder: Path) -> None:
