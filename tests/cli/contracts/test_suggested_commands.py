@@ -58,6 +58,7 @@ PLACEHOLDERS = {
     "HOST:PORT": "b1:9092",
     "URL": "http://localhost:1/metrics",
     "RATE": "5MB/s",
+    "topics[0]": "orders",
     "ID": "1",
     "KEY": LEADER_RATE,
     "P:B,…": "0:1",
