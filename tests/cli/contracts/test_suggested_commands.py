@@ -40,6 +40,7 @@ CLI = Path(cli.__file__).parent
 COMPOSED = ("throttle/doctor/answer.py", "watching/wording.py")
 """These modules compose commands from parts. The tests below collect each command from the answers."""
 SAMPLES = {
+    "topics[0]": "orders",
     "found.run.id": "20260301T123000Z-6a6b28d658e6",
     "other.id": "20260301T123000Z-6a6b28d658e6",
     "run.run": "20260301T123000Z-6a6b28d658e6",
@@ -58,7 +59,6 @@ PLACEHOLDERS = {
     "HOST:PORT": "b1:9092",
     "URL": "http://localhost:1/metrics",
     "RATE": "5MB/s",
-    "topics[0]": "orders",
     "ID": "1",
     "KEY": LEADER_RATE,
     "P:B,…": "0:1",
