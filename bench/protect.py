@@ -12,8 +12,8 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -106,28 +106,15 @@ def sections() -> list[Section]:
 def courses() -> list[Course]:
     """The time without a move, and each move."""
     os.environ["_JAVA_OPTIONS"] = HEAP  # the JVM prefers it to the options of the sandbox
-    with TemporaryDirectory(prefix="kquota-bench-", dir=MEMORY) as folder, _servers(folder) as found:
+    with TemporaryDirectory(prefix="kquota-bench-", dir=MEMORY) as folder, ExitStack() as stack:
+        os.environ["XDG_STATE_HOME"] = folder  # this process has no other servers
+        found = stack.enter_context(brokers("protect", properties=PROPERTIES))
         stage = _Stage(found, Path(folder))
         taken = [stage.course(_NO_MOVE, None), stage.course(UNTHROTTLED, ["--unthrottled"])]
         taken += [stage.course(human_rate(rate), ["--throttle", f"{rate}B/s"]) for rate in FIXED]
         bounds = ["--protect", "--min-rate", f"{LOWEST}B/s", "--max-rate", f"{HIGHEST}B/s"]
         taken.append(stage.course(PROTECTED[0], bounds))
         return [*taken, stage.course(PROTECTED[1], [*bounds, "--max-latency", MAX_LATENCY])]
-
-
-@contextmanager
-def _servers(folder: str) -> Iterator[Sandbox]:
-    """Brokers with log dirs in this folder."""
-    before = os.environ.get("XDG_STATE_HOME")
-    os.environ["XDG_STATE_HOME"] = folder
-    try:
-        with brokers("protect", properties=PROPERTIES) as found:
-            yield found
-    finally:
-        if before is None:
-            del os.environ["XDG_STATE_HOME"]
-        else:
-            os.environ["XDG_STATE_HOME"] = before
 
 
 class _Stage:

@@ -110,8 +110,7 @@ def enforcement(brokers: Iterable[Mapping[str, str | None]]) -> Enforcement:
     throttled = any(settings.get(key) is not None for settings in found for key in REPLICATION_RATES)
 
     def every(key: str) -> list[int]:
-        texts = [settings.get(key) for settings in found]
-        return [int(text) for text in texts if text is not None and text.isascii() and text.isdigit()]
+        return [value for settings in found if (value := number_in(settings, key)) is not None]
 
     keys = ("backoff.ms", "wait.max.ms", "max.bytes", "response.max.bytes")
     fetch = {key: every(_FETCH + key) for key in keys}
@@ -132,6 +131,14 @@ def enforcement(brokers: Iterable[Mapping[str, str | None]]) -> Enforcement:
 
 def longest_window(brokers: Iterable[Mapping[str, str | None]]) -> float:
     """Return the longest quota window of the brokers, in seconds. Without configs, it is Kafka's default."""
-    found = [[settings.get(_WINDOW + key) for key in ("num", "size.seconds")] for settings in brokers]
-    known = [(int(num), int(size)) for num, size in found if num and size and (num + size).isascii()]
-    return max((float(num * size) for num, size in known), default=AS_SHIPPED.window)
+    found = [
+        (number_in(settings, f"{_WINDOW}num"), number_in(settings, f"{_WINDOW}size.seconds")) for settings in brokers
+    ]
+    known = [float(num * size) for num, size in found if num is not None and size is not None]
+    return max(known, default=AS_SHIPPED.window)
+
+
+def number_in(settings: Mapping[str, str | None], key: str) -> int | None:
+    """Return a whole number of a broker's configs, or None if it is missing or not a whole number."""
+    text = settings.get(key)
+    return int(text) if text is not None and text.isascii() and text.isdigit() else None

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kquota.pace.enforcement import AS_SHIPPED, Enforcement
+from kquota.pace.enforcement import AS_SHIPPED, Enforcement, number_in
 
 LOG_DIR_START_SECONDS: Final = 2.0
 """The seconds to create the new logs, finish the last fetch and replace the old logs. No controller is involved."""
@@ -84,7 +84,7 @@ class LogDirPace:
 
 def log_dir_throttle(settings: Mapping[str, str | None], key: str) -> int | None:
     """Return the throttle that `key` sets in a broker's configs, in bytes per second. None for no limit or unknown."""
-    rate = _number(settings, key)
+    rate = number_in(settings, key)
     return None if rate is None or rate >= UNLIMITED else rate
 
 
@@ -93,13 +93,8 @@ def log_dir_enforcement(settings: Mapping[str, str | None]) -> Enforcement:
 
     If the broker does not report all of the configs, Kafka's defaults are used.
     """
-    num, size = _number(settings, f"{_WINDOW}num"), _number(settings, f"{_WINDOW}size.seconds")
-    backoff = _number(settings, _BACKOFF)
+    num, size = number_in(settings, f"{_WINDOW}num"), number_in(settings, f"{_WINDOW}size.seconds")
+    backoff = number_in(settings, _BACKOFF)
     if num is None or size is None or backoff is None:
         return AS_SHIPPED
     return Enforcement(window_num=num, window_seconds=size, fetch_backoff=backoff / 1000, of_brokers=True)
-
-
-def _number(settings: Mapping[str, str | None], key: str) -> int | None:
-    text = settings.get(key)
-    return int(text) if text is not None and text.isascii() and text.isdigit() else None
