@@ -96,9 +96,9 @@ def test_the_journal() -> None:
     must_be("move.journal", b"".join(_lines()))
 
 
-@pytest.mark.parametrize("name", ["move.journal", "version-2.journal"])
+@pytest.mark.parametrize("name", ["move.journal", "version-3.journal", "version-2.journal"])
 def test_journals_on_file_are_read(name: str, tmp_path: Path) -> None:
-    """Version 2 was written by kquota 0.1, and is never written again."""
+    """Versions 2 and 3 are never written again."""
     expected, stamp = _states()[-1]
     folder = tmp_path / "cluster"
     folder.mkdir()
@@ -126,8 +126,9 @@ def test_a_sheet_of_the_shared_record() -> None:
     encoded = sheet.encode(replace(run, stamp=stamp), "cluster-1")
     assert encoded.parts == {}
     must_be("sheet.json", encoded.sheet)
-    read = sheet.decode((GOLDEN / "sheet.json").read_bytes(), run.id, "cluster-1", lambda _: None)
-    assert (read.run, read.run.stamp, read.parts) == (run, stamp, ())
+    for name in ("sheet.json", "sheet-format-1.json"):
+        read = sheet.decode((GOLDEN / name).read_bytes(), run.id, "cluster-1", lambda _: None)
+        assert (read.run, read.run.stamp, read.parts) == (run, stamp, ())
 
 
 def test_a_sheet_with_its_plan_in_a_separate_part() -> None:

@@ -15,7 +15,9 @@ from kquota.errors import KquotaError
 from kquota.reassign.run import Run
 from kquota.stores.state import run_fields
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""The format that kquota writes. In format 1, `handed_over` was {topic: [partitions]}. kquota still reads it."""
+_READ: Final = (1, FORMAT)
 LARGE: Final = 20_000
 """A field with more bytes of JSON becomes a part, because a part is written once and not with every version."""
 LARGEST: Final = 100 * 2**20
@@ -31,7 +33,7 @@ _NOTHING: Final = {
     "rollback": {"partitions": []},
     "taken": [],
     "topic_ids": {},
-    "handed_over": {},
+    "handed_over": "",
 }
 """Empty values for the fields that are slow to read and, in an ended run, rarely needed."""
 
@@ -89,8 +91,8 @@ def decode(
         if len(data) > LARGEST_SHEET:
             raise Unreadable(f"it has {len(data):,} bytes, more than {LARGEST_SHEET:,}")
         document = bounded.json_object(data)
-        if document["format"] != FORMAT:
-            raise Unreadable(f"it has format {document['format']!s:.20}, and this kquota reads {FORMAT}")
+        if document["format"] not in _READ:
+            raise Unreadable(f"it has format {document['format']!s:.20}, and this kquota reads {_READ[0]} and {FORMAT}")
         if document["cluster"] != cluster_id:
             raise Unreadable(f"it belongs to another cluster ({document['cluster']!s:.40})")
         fields = dict(document["run"])

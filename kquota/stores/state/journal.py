@@ -17,11 +17,11 @@ from kquota.errors import NextStep, Refused
 from kquota.reassign.run import Owner, Run, Stamp
 from kquota.stores.state import run_fields
 
-VERSION: Final = 3
-"""The version of the format. Version 1 was one document, which each write replaced. The lines of version 2 have no
-stamps, but kquota still reads them.
+VERSION: Final = 4
+"""The version of the format. Version 1 was one document, which each write replaced. kquota still reads version 2, whose
+lines have no stamps, and version 3, where `handed_over` was {topic: [partitions]}.
 """
-_UNSTAMPED: Final = 2
+_READ: Final = (2, 3, VERSION)
 _BY_HAND: Final = (". Run ", NextStep.SHOW_THROTTLES, " to see which throttles are set, then move this file away")
 
 
@@ -75,9 +75,9 @@ def replay(documents: Sequence[Mapping[str, Any]], where: str) -> Kept:
     """
     try:
         version = documents[0]["version"]
-        if version not in (_UNSTAMPED, VERSION):
+        if version not in _READ:
             raise Refused(
-                f"{where}: the journal has version {version!s:.40}, and this kquota reads {_UNSTAMPED} and {VERSION}. "
+                f"{where}: the journal has version {version!s:.40}, and this kquota reads {_READ[0]} to {VERSION}. "
                 "Use the version of kquota that wrote it"
             )
         stamps = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Final, NamedTuple, cast
 
 from kquota import bounded
@@ -22,13 +22,12 @@ from kquota.settings.rates import bytes_per_second
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
 from kquota.stores.state import checked_values as values
-from kquota.stores.state import course_fields
+from kquota.stores.state import course_fields, handed_over
 from kquota.stores.state.topic_id import canonical
 from kquota.terms import (
     EVERY_REPLICA,
     LONGEST_VALUE,
     REPLICATION_RATES,
-    TopicPartition,
     listed_replica,
 )
 
@@ -77,13 +76,14 @@ def decoder() -> json.JSONDecoder:
 def written(run: Run) -> dict[str, Any]:
     """Return the fields of the run as JSON values. A field of `_IF_ANY` without a value is left out."""
     names = [name for name in _FIELDS if name not in _IF_ANY or getattr(run, name)]
-    return {name: _FIELDS[name].write(getattr(run, name)) for name in names}
+    return {name: _FIELDS[name].write(getattr(run, name)) for name in names} | handed_over.written(run)
 
 
 def changed(before: Run, after: Run) -> dict[str, Any]:
     """Return the fields that change `before` to `after`, two versions of the same run.
 
-    `taken` has only the items that differ, and `gone` has the settings that were removed from it.
+    `taken` has only the items that differ, and `gone` has the settings that were removed from it. Partitions that were
+    added to `handed_over` have a key of their own.
     """
     document = {
         name: write(getattr(after, name))
@@ -93,7 +93,7 @@ def changed(before: Run, after: Run) -> dict[str, Any]:
     differ = {s: taken for s, taken in after.taken.items() if before.taken.get(s) != taken}
     removed = [values.setting_fields(setting) for setting in before.taken if setting not in after.taken]
     more = {"taken": _taken(differ)} if differ else {}
-    return document | more | ({"gone": removed} if removed else {})
+    return document | handed_over.changed(before, after) | more | ({"gone": removed} if removed else {})
 
 
 def run_of(documents: Sequence[Json], stamp: Stamp) -> Run:
@@ -107,7 +107,8 @@ def run_of(documents: Sequence[Json], stamp: Stamp) -> Run:
         for name, (_, read) in _FIELDS.items()
         if name != "taken" and (name in latest or name not in _SINCE_3)
     }
-    return Run(**values, taken=_all_taken(documents), stamp=stamp)
+    run = Run(**values, taken=_all_taken(documents), stamp=stamp)
+    return replace(run, handed_over=handed_over.latest(documents, run))
 
 
 def stamp_written(stamp: Stamp) -> dict[str, Any]:
@@ -152,19 +153,6 @@ def _id(value: Any) -> str:
 
 def _plan_document(plan: Plan) -> object:
     return json.loads(plan.text())
-
-
-def _partitions(names: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for name in sorted(names):
-        found.setdefault(name.topic, []).append(name.partition)
-    return found
-
-
-def _names(document: Any) -> frozenset[TopicPartition]:
-    return frozenset(
-        TopicPartition(values.topic(topic), values.number(n)) for topic, those in document.items() for n in those
-    )
 
 
 def _topic_ids(document: Any) -> dict[str, str]:
@@ -257,7 +245,6 @@ _FIELDS: Final[Mapping[str, _Codec]] = {
     "topic_ids": _Codec(dict, _topic_ids),
     "aborting": _Codec(bool, values.flag),
     "finished": _Codec(values.when, values.optional_moment),
-    "handed_over": _Codec(_partitions, _names),
     "taken": _Codec(_taken, _same),
     "plan": _Codec(_plan_document, of_record),
     "rollback": _Codec(_plan_document, of_record),
@@ -269,10 +256,10 @@ _FIELDS: Final[Mapping[str, _Codec]] = {
     "limits": _Codec(_limits, _one_limits),
     "course": _Codec(course_fields.written, course_fields.course_of),
 }
-"""The functions that write and read each field of a run."""
+"""The functions that write and read each field of a run, except for `handed_over`, which depends on the plans."""
 _IF_ANY: Final = ("paused", "broker_rates", "limits", "course")
 """The fields that `written` leaves out if they have no value."""
 _SINCE_3: Final = ("owner", "reason", "crowded", *_IF_ANY)
 """Fields that a version 2 journal does not have. The first journals of version 3 also lack the fields of `_IF_ANY`."""
 
-assert set(_FIELDS) | {"stamp"} == {field.name for field in fields(Run)}
+assert set(_FIELDS) | {"handed_over", "stamp"} == {field.name for field in fields(Run)}

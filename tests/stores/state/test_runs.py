@@ -50,16 +50,27 @@ TAKEN = st.dictionaries(
     st.sampled_from([LEADERS, FOLLOWERS]),
     st.tuples(st.none() | st.text(), st.lists(st.sampled_from(["*", "0:1", "17:2147483647"])).map(tuple)),
 ).map(lambda found: {s: Taken(setting=s, prior=prior, ours=ours) for s, (prior, ours) in sorted(found.items())})
+SOME = Plan(targets={TopicPartition(topic, n): (BrokerId(1), BrokerId(3)) for topic in "tu" for n in range(9)})
+
+
+def _with_plan(begun: Run, plan: Plan, handed_over: frozenset[TopicPartition]) -> Run:
+    """The run with a plan, and with those of `handed_over` that are in one of its plans."""
+    return replace(begun, plan=plan, handed_over=handed_over & {T0, *plan.targets})
+
+
 RUNS = st.builds(
     replace,
-    st.builds(run),
+    st.builds(
+        _with_plan,
+        st.builds(run),
+        st.sampled_from([PLAN, SOME, Plan(targets={})]),
+        st.frozensets(st.sampled_from(list(SOME.targets))),
+    ),
     taken=TAKEN,
     rate=st.none() | st.integers(1, 2**40).map(ByteRate),
     log_dir_rate=st.none() | st.integers(1, 2**40).map(ByteRate),
     purpose=st.sampled_from(Purpose),
-    plan=st.sampled_from([PLAN, Plan(targets={})]),
     topic_ids=st.dictionaries(st.sampled_from("tu"), st.text(max_size=30)),
-    handed_over=st.frozensets(st.builds(TopicPartition, st.sampled_from("tu"), st.integers(0, 9))),
     aborting=st.booleans(),
     finished=st.none() | st.datetimes(timezones=st.just(UTC)).filter(lambda time: 1 < time.year < 9999),
     owner=st.none()
@@ -77,6 +88,45 @@ def test_a_journal_is_read_back_as_last_written(states: list[Run]) -> None:
     documents, whole = journal.lines(data, "")
     assert whole == len(data)
     assert journal.replay(documents, "").run == states[-1]
+
+
+def test_a_journal_grows_by_the_partitions_of_each_wave() -> None:
+    """Each line would otherwise repeat all earlier waves, and a run can have a wave for each of its partitions."""
+    waves = [replace(run(), plan=SOME, handed_over=frozenset(list(SOME.targets)[:n])) for n in range(19)]
+    written = [journal.change(before, after, STAMP) for before, after in itertools.pairwise(waves)]
+    assert [one["also_handed_over"] for one in written] == [str(n) for n in range(18)]
+    assert all("handed_over" not in one for one in written)
+
+
+@pytest.mark.parametrize(
+    "forged", ["18", "0-18", "3-1", "0,0", "0-2,2", "0,", ",", "a", "٣", "1-", " 1", 1, [1], None, "0-99999999999"]
+)
+@pytest.mark.parametrize("key", ["handed_over", "also_handed_over"])
+def test_forged_positions_are_refused(key: str, forged: object) -> None:
+    first = journal.first(replace(run(), plan=SOME), STAMP)
+    with pytest.raises(Refused, match="is not a valid journal"):
+        journal.replay([first, {"v": 2, "by": None, "at": None, "record": None, key: forged}], "j")
+
+
+def test_a_partition_is_added_once() -> None:
+    """A forged journal could otherwise add the same million partitions in each of its lines."""
+    more = {"v": 2, "by": None, "at": None, "record": None, "also_handed_over": "0-4"}
+    first = journal.first(replace(run(), plan=SOME), STAMP)
+    assert len(journal.replay([first, more], "j").run.handed_over) == 5
+    with pytest.raises(Refused, match="0-4 is not a range of new positions"):
+        journal.replay([first, more, more], "j")
+
+
+def test_a_run_of_many_topics_with_one_partition_each_is_read_back() -> None:
+    """Each topic was an object of its own in `handed_over`, which took more memory than kquota allows."""
+    names = [TopicPartition(f"{n:030}", 0) for n in range(30_000)]
+    plan = Plan(targets=dict.fromkeys(names, (BrokerId(1), BrokerId(3))))
+    ids = {name.topic: "RXWn764lRD27K2w3HJofHQ" for name in names}
+    large = replace(run(), plan=plan, rollback=plan, topic_ids=ids)
+    whole = replace(large, handed_over=frozenset(names))
+    data = journal.line(journal.first(large, STAMP)) + journal.line(journal.change(large, whole, STAMP))
+    documents, _ = journal.lines(data, "j")
+    assert journal.replay(documents, "j").run == whole
 
 
 def test_a_journal_contains_the_log_dirs_of_a_plan() -> None:
@@ -174,7 +224,7 @@ FIRST = journal.first(run(), STAMP)
 DAMAGED = {
     "another document": (b"[]\n[]\n", "line 1 is damaged"),
     "a changed digit": (journal.line(FIRST).replace(b"1000", b"9000") + journal.line({}), "line 1 is damaged"),
-    "newer": (journal.line(FIRST | {"version": 4}), "Use the version of kquota that wrote it"),
+    "newer": (journal.line(FIRST | {"version": journal.VERSION + 1}), "Use the version of kquota that wrote it"),
     "a field lost": (journal.line({k: v for k, v in FIRST.items() if k != "rollback"}), "KeyError"),
     "a setting of nothing": (
         journal.line(FIRST | {"taken": [{"kind": "planet", "name": "t", "key": "k", "prior": None, "ours": []}]}),

@@ -1,0 +1,81 @@
+"""The partitions of a run that were handed over, as JSON values.
+
+A partition is its position among the sorted partitions of the run's two plans, and positions are written as ranges:
+"0-4999,5002". A run can have a version for each of its partitions, so a change has only the partitions that were added.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from kquota.reassign.run import Run
+from kquota.stores.state import checked_values as values
+from kquota.terms import TopicPartition
+
+_WHOLE: Final = "handed_over"
+_ADDED: Final = "also_handed_over"
+_RANGE: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+_RANGES: Final = re.compile(rf"(?:{_RANGE.pattern}(?:,(?!\Z)|\Z))*+")
+
+
+def written(run: Run) -> dict[str, str]:
+    """Return all partitions of the run that were handed over."""
+    return {_WHOLE: _ranges(run.handed_over, run)}
+
+
+def changed(before: Run, after: Run) -> dict[str, str]:
+    """Return the partitions that change `before` to `after`, two versions of the same run.
+
+    Another plan changes the positions, so all partitions are then written again.
+    """
+    if (before.plan, before.rollback) != (after.plan, after.rollback) or before.handed_over - after.handed_over:
+        return written(after)
+    added = after.handed_over - before.handed_over
+    return {_ADDED: _ranges(added, after)} if added else {}
+
+
+def latest(documents: Sequence[Mapping[str, Any]], run: Run) -> frozenset[TopicPartition]:
+    """Return the partitions from a document of `written` and those of `changed` after it. `run` has the last plans.
+
+    Raises ValueError, KeyError, TypeError or AttributeError for an invalid document. No partition may be added twice,
+    so the time is proportional to the length of the documents and the plans.
+    """
+    last = max(number for number, document in enumerate(documents) if _WHOLE in document)
+    whole, partitions = documents[last][_WHOLE], _partitions(run)
+    if isinstance(whole, dict):  # before version 4 of the journal
+        found = {TopicPartition(values.topic(name), values.number(n)) for name, those in whole.items() for n in those}
+    else:
+        found = set()
+        _add(found, whole, partitions)
+    for document in documents[last:]:
+        _add(found, document.get(_ADDED, ""), partitions)
+    return frozenset(found)
+
+
+def _partitions(run: Run) -> list[TopicPartition]:
+    return sorted(run.plan.targets.keys() | run.rollback.targets.keys())
+
+
+def _ranges(names: Collection[TopicPartition], run: Run) -> str:
+    ranges: list[list[int]] = []
+    for position, name in enumerate(_partitions(run) if names else ()):
+        if name not in names:
+            continue
+        if ranges and ranges[-1][1] == position - 1:
+            ranges[-1][1] = position
+        else:
+            ranges.append([position, position])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+
+
+def _add(found: set[TopicPartition], text: Any, partitions: Sequence[TopicPartition]) -> None:
+    if not isinstance(text, str) or not _RANGES.fullmatch(text):
+        raise ValueError(f"{str(text)[:40]!r} is not a list of ranges, for example 0-9,11")
+    for match in _RANGE.finditer(text):
+        first, end = int(match[1]), int(match[2] or match[1]) + 1
+        known = len(found)
+        found.update(partitions[first:end])
+        if len(found) - known != max(end - first, 1):
+            raise ValueError(f"{match[0]} is not a range of new positions below {len(partitions)}")
