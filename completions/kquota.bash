@@ -341,7 +341,7 @@ O	kquota reassign-partitions	--preserve-throttles	once	flag	Do not restore any t
 O	kquota reassign-partitions	--clear-all	once	flag	Clear all throttles, including those of other tools and users, as Kafka'\''s --verify does
 O	kquota reassign-partitions	--additional	once	flag	Start even if other moves are running in the cluster
 O	kquota reassign-partitions	--disallow-replication-factor-change	once	flag	Refuse a plan that changes a replication factor
-O	kquota reassign-partitions	--timeout	once	free	Time to wait for moves between log dirs to start
+O	kquota reassign-partitions	--timeout	once	free	Time to wait for moves between log dirs to start (--cancel: to stop)
 O	kquota reassign-partitions	--force	once	flag	Run the command even if a check refuses it as dangerous
 O	kquota reassign-partitions	--wait	once	flag	Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle
 O	kquota reassign-partitions	--reason	once	free	Reason for colleagues, recorded with the run

@@ -41,6 +41,6 @@ def any_throttle(text: str | None, option: str) -> ByteRate | None:
     if text is None:
         return None
     if text.strip() == NO_THROTTLE:
-        say(f"note: {option} {NO_THROTTLE} means no throttle, as in Kafka's tools. You can leave out the option")
+        say(f"note: {option} {NO_THROTTLE} sets no throttle, as in Kafka's tools")
         return None
     return throttle(text, option)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from kquota.errors import Parameter, Refused
 from kquota.list_text import few, joined
+from kquota.measure import counted
 from kquota.reassign.moves import Move, PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Snapshot
@@ -95,7 +96,7 @@ def check_replication_factor(plan: Plan, found: Snapshot) -> None:
     for name, target in plan.targets.items():
         if len(target) != (now := len(found.partitions[name].before)):
             raise Refused(
-                f"{name}: the plan has {len(target)} replicas, but the partition has {now}, and ",
+                f"{name}: the plan has {counted(len(target), 'replica')}, but the partition has {now}, and ",
                 Parameter("disallow_replication_factor_change"),
                 " forbids the change. Nothing was written",
             )

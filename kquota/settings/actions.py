@@ -104,7 +104,7 @@ def entries(configs: Configs, resource: Resource) -> tuple[Entry, ...]:
         alive = ", ".join(str(broker.name) for broker in configs.resources(resource.kind))
         what = "loggers" if resource.kind == BROKER_LOGGERS else "configs"
         raise Refused(
-            f"broker '{resource.name}' is dead, and only the broker itself can show or change its {what}. "
-            f"Live brokers: {alive}"
+            f"broker '{resource.name}' is dead, and the other brokers cannot show or change its {what}. Live brokers: "
+            f"{alive}"
         )
     return found[resource]

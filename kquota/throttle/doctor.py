@@ -30,7 +30,7 @@ def ended_runs(standing: Standing) -> Iterator[Finding]:
             else "all of its moves have ended, but the run is still open",
             effect=f"its throttle is still set on {len({(s.kind, s.name) for s in run.taken})} topics and brokers"
             if run.taken
-            else "no throttle is set, but the record of the run stays open",
+            else "the run has no throttle to restore, but its record stays open",
             remedy=Remedy.RESUME_RUN if waiting else Remedy.END_RUN,
         )
 

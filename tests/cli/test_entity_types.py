@@ -185,7 +185,7 @@ def test_a_broker_that_is_not_alive_has_no_loggers(tools: BothTools) -> None:
     tools.must_describe(absent, "--broker-logger", "7")
     ran = tools.kquota("--alter", "--broker-logger", "7", "--add-config", "root=INFO")
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
-    assert "broker '7' is dead, and only the broker itself can show or change its loggers" in ran.err
+    assert "broker '7' is dead, and the other brokers cannot show or change its loggers" in ran.err
 
 
 @pytest.mark.parametrize("kind", RESOURCES)

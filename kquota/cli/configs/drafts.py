@@ -53,8 +53,9 @@ def _must_have_shipped(key: str, value: str | None, rate: str | None, option: st
     if _BURST.fullmatch(key):
         raise Invalid(
             f"{option}: {key} was in a draft of KIP-599 and never shipped. The burst is controller_mutation_rate x "
-            "controller.quota.window.num x controller.quota.window.size.seconds. Set the last two in every broker's "
-            f"server.properties ({_WINDOW} by default): {_burst(_number(value), _number(rate))}"
+            f"controller.quota.window.num x controller.quota.window.size.seconds ({_WINDOW} by default). Set the last "
+            "two in the properties of every controller, or of every broker with ZooKeeper: "
+            f"{_burst(_number(value), _number(rate))}"
         )
     if _CLUSTER_WIDE.fullmatch(key):
         wanted = f"={value}" if _number(value) else ""

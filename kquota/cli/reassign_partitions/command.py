@@ -141,8 +141,8 @@ class ReassignOptions(WritingOptions):
         value(
             "timeout",
             "MS",
-            "Time to wait for moves between log dirs to start. For --verify: stop the command after this time with "
-            "exit code 75. Without a unit: milliseconds. [default: 10s; --verify: no limit]",
+            "Time to wait for moves between log dirs to start (--cancel: to stop). For --verify: stop the command "
+            "after this time with exit code 75. Without a unit: milliseconds. [default: 10s; --verify: no limit]",
         ),
     ] = None
     force: Annotated[

@@ -63,7 +63,7 @@ def starving(standing: Standing, flow: MeasuredFlow | None) -> Iterator[str]:
     for one in () if flow is None else starved(standing, flow):
         yield (
             f"warning: broker {one.broker}: in-sync followers use {human_rate(one.keep_up)} of its leader rate of "
-            f"{human_rate(one.rate)}. Kafka counts their fetches, but does not delay them (KIP-73: IN < T). "
+            f"{human_rate(one.rate)}. Kafka counts their fetches, but does not delay them (KAFKA-4313). "
             + (
                 f"Producers write {human_rate(one.behind)} to partitions whose followers are behind, so these "
                 "followers can never catch up. "

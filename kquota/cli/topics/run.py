@@ -16,7 +16,7 @@ from kquota.cli.topics.results import ChangedTopics, changed, complaints, exit_c
 from kquota.errors import Invalid, Refused
 from kquota.library import Cluster
 from kquota.list_text import few
-from kquota.measure import duration
+from kquota.measure import counted, duration
 from kquota.mutation import naming
 from kquota.mutation.actions import MutationWork, TopicOutcome, carry_out, work
 from kquota.mutation.admin import pace_of, with_partitions
@@ -210,7 +210,8 @@ def _growths(wanted: dict[str, tuple[int, int]], assigned: Assignment | None) ->
             )
         if assigned is not None and len(assigned) != total:
             raise Invalid(
-                f"--replica-assignment lists {len(assigned)} partitions, but topic {topic} would have {total}"
+                f"--replica-assignment lists {counted(len(assigned), 'partition')}, but topic {topic} would have "
+                f"{total}"
             )
     growths: list[Mutation] = []
     for topic, (now, total) in wanted.items():

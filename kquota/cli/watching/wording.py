@@ -95,7 +95,7 @@ def _what(symptom: Symptom) -> str:
         case StarvedCopies():
             return _starved(symptom)
         case DestinationDown(broker=broker):
-            state = "is dead or fenced" if symptom.why is None else f"does not answer ({symptom.why})"
+            state = "is dead or fenced" if symptom.why is None else f"does not report its replicas ({symptom.why})"
             return f"broker {broker}, the destination of {counted(symptom.copies, 'copy')}, {state}"
         case NoLeader():
             names = few(symptom.partitions, _SHOWN)

@@ -44,7 +44,7 @@ class WireReplicaLogs:
             if isinstance(answer, KquotaError):
                 continue
             if answer.error_code or not answer.results:
-                silent[broker] = f"it answered DescribeLogDirs with {kafka_error(answer.error_code or _DENIED, None)}"
+                silent[broker] = f"DescribeLogDirs failed: {kafka_error(answer.error_code or _DENIED, None)}"
                 continue
             of_broker = found_ends.get(broker, {})
             for found in answer.results:

@@ -267,7 +267,8 @@ def _client_credentials(
     client, secret = options.get("clientId", found.get(f"{prefix}.id")), options.get("clientSecret")
     secret = secret if secret is not None else found.get(f"{prefix}.secret")
     if not client or not secret:
-        raise Invalid(f"{where}: sasl.jaas.config has no {'clientSecret' if client else 'clientId'}")
+        option, key = ("clientSecret", "secret") if client else ("clientId", "id")
+        raise Invalid(f"{where}: {option} is missing. Set it in sasl.jaas.config, or set {prefix}.{key}")
     waits = [f"sasl.login.{which}.timeout.ms" for which in ("connect", "read")]
     given = [_whole(found[key], key, 1, where) / 1000 for key in waits if found.get(key)]
     return ClientCredentials(

@@ -78,4 +78,4 @@ def _add(found: set[TopicPartition], text: Any, partitions: Sequence[TopicPartit
         known = len(found)
         found.update(partitions[first:end])
         if len(found) - known != max(end - first, 1):
-            raise ValueError(f"{match[0]} is not a range of new positions below {len(partitions)}")
+            raise ValueError(f"{match[0]}: positions must ascend, be below {len(partitions)} and be listed only once")

@@ -95,7 +95,7 @@ def test_a_returning_broker_gets_a_rate_that_it_can_follow(busy: InMemory) -> No
         refused = run(words)
         assert (refused.code, refused.out, busy.cluster.configs) == (1, "", {})
         assert "under this throttle broker 2 never catches up: broker " in refused.err
-        assert ", it can catch up. To set it anyway, give --force" in refused.err
+        assert ", broker 2 can catch up. To set it anyway, give --force" in refused.err
     assert run(f"{asked} --force").code == 8
     assert busy.cluster.configs[Setting.of_broker(ONE, LEADER_RATE)] == "300000"
     # The replica is in sync again, so the next check, for example from cron, restores the throttle.

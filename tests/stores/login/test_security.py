@@ -265,7 +265,7 @@ REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
     ),
     "no client secret": (
         {**bearer(clientId="x"), ENDPOINT: "https://x/"},
-        "sasl.jaas.config has no clientSecret",
+        "clientSecret is missing",
     ),
     "a config provider": ({"config.providers": "file"}, "kquota does not support config providers"),
     "a value from a provider": (

@@ -50,7 +50,7 @@ def explain(
         say(line)
     say(f"sizes: {source}; the size of a partition is the size of its leader's log")
     if found.changes:
-        _show(_moves_table(found.changes[:most]), len(found.changes) - most, "moves")
+        _show(_moves_table(found.changes[:most]), len(found.changes) - most, "move")
         touched = {broker: share for broker, share in found.brokers.items() if everything or _touched(share)}
         _show(_brokers_table(touched), 0, "")
         untouched = len(found.brokers) - len(touched)
@@ -61,7 +61,7 @@ def explain(
 
 
 def _show(lines: Sequence[str], more: int, what: str) -> None:
-    rest = [f"... and {more} more {what}. To show all, give --explain"] if more > 0 else []
+    rest = [f"... and {counted(more, f'more {what}')}. To show all, give --explain"] if more > 0 else []
     print("", *map(printable, lines), *rest, sep="\n", file=sys.stderr)
 
 
@@ -139,7 +139,8 @@ def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> I
     for left in found.left[:most]:
         yield f"warning: {left.partition} {left.why}"
     if len(found.left) > most:
-        yield f"warning: ... and {len(found.left) - most} more partitions. To show all, give --explain"
+        more = counted(len(found.left) - most, "more partition")
+        yield f"warning: ... and {more}. To show all, give --explain"
     yield from _outside(goal, found)
     yield from _not_empty(cluster, goal, found)
     yield from cordon_notes(cluster.cordons)
@@ -208,7 +209,8 @@ def _answer(found: Planned) -> Iterator[str]:
         reached = f"This plan copies {found.ratio:.3f} times that"
         if found.ratio < 1:
             reached = f"This plan copies {found.ratio:.3f} times that, because it does not reach the band"
-        yield f"any plan must copy at least {human_bytes(found.least.bytes)} ({_terms(found.least)}). {reached}"
+        least = f"{human_bytes(found.least.bytes)} ({_terms(found.least)})"
+        yield f"a plan that reaches the goal must copy at least {least}. {reached}"
 
 
 def _terms(least: Least) -> str:

@@ -14,9 +14,9 @@ from kquota.measure import exact_size
 from kquota.probe import ladder, load
 from kquota.terms import SAMPLE_MS, SAMPLES
 
-EPILOG: Final = """The client loads its own topic, kquota-probe-..., with one partition on each broker. The probe
-removes this topic, also after an interrupt. If a probe was killed, its topic remains. The next probe or --clean-up
-removes it, but only after the end time in the name of the topic.
+EPILOG: Final = """A probe creates its own topics, kquota-probe-..., and removes them, also after an interrupt. Except
+with --create-topics and --find-limit, it creates at most one topic, with one partition on each broker. If a probe was
+killed, its topics remain. The next probe or --clean-up removes them, but only after the end time in their names.
 
 Exit codes: 0 if the client got the expected rate, within 10 %; 8 if it got more or less, if --find-limit found no
 limit to suggest, or if --clean-up kept a topic; 1 if a topic could not be removed. With --client-command: 0 if the
@@ -34,7 +34,7 @@ HEADINGS: Final = {
     "--most-partitions": "For --find-limit",
     "--dry-run": "Dry run and output",
 }
-"""The help's headings, each by the first option below it."""
+"""The headings of the help, each with the first option below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,8 +65,8 @@ def _answer(found: LogDirsPlanned) -> Iterator[str]:
         term = "lack to reach" if found.least.bytes == found.least.lack else "hold above"
         missed = ", because it does not reach the band" if found.ratio < 1 else ""
         yield (
-            f"any plan must copy at least {human_bytes(found.least.bytes)} (bytes that log dirs {term} the band). "
-            f"This plan copies {found.ratio:.3f} times that{missed}"
+            f"a plan that reaches the goal must copy at least {human_bytes(found.least.bytes)} (bytes that log dirs "
+            f"{term} the band). This plan copies {found.ratio:.3f} times that{missed}"
         )
 
 
@@ -105,7 +105,7 @@ def _moves_table(found: LogDirsPlanned, most: int) -> list[str]:
     rows = [(move.partition, human_bytes(move.size), move.source, move.destination) for move in found.moves[:most]]
     lines = aligned(rows, ("partition", "copied", "from", "to"), left=[0, 2, 3]).splitlines()
     more = len(found.moves) - most
-    return [*lines, f"... and {more} more moves. To show all, give --explain"] if more > 0 else lines
+    return [*lines, f"... and {counted(more, 'more move')}. To show all, give --explain"] if more > 0 else lines
 
 
 def _log_dirs_table(found: LogDirsPlanned) -> list[str]:
