@@ -142,9 +142,13 @@ DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print the ch
 
 
 def recordable(reason: str | None) -> str | None:
-    """Return the value of --reason. Raises Invalid if it is too long for the record of a run."""
+    """Return the value of --reason. Raises Invalid if it is too long for the record of a run, or not valid text."""
     if reason is not None and len(reason) > LONGEST_TEXT:
         raise Invalid(f"--reason: the text is too long ({len(reason):,} characters). Give at most {LONGEST_TEXT:,}")
+    try:
+        (reason or "").encode()
+    except UnicodeEncodeError as error:  # Python passes on bytes of the command line that are not UTF-8
+        raise Invalid(f"--reason: character {error.start + 1} is not valid UTF-8. Set the terminal to UTF-8") from None
     return reason
 
 

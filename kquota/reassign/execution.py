@@ -87,11 +87,14 @@ def carry_out(
         log_dir_actions.announce(dirs, prepared.log_dirs, prepared.reading)
     run, started = _first(prepared, run)
     obstacles = _Obstacles(report=report, force=prepared.applied.force)
-    run, more = _later_waves(world, run, report, hold_back, noted, between, wait or world.clock.sleep, obstacles)
+    latest, more = _later_waves(world, run, report, hold_back, noted, between, wait or world.clock.sleep, obstacles)
     running = tuple(move.partition for move in prepared.moving if move.submitted)
     moved = Started()
-    if dirs is not None and prepared.log_dirs:
+    if latest is None:
+        report(f"run {run.id} was ended by another kquota, so no further move starts")
+    elif dirs is not None and prepared.log_dirs:
         moved = log_dir_actions.start(dirs, world.clock, prepared.log_dirs, timeout, before=prepared.reading)
+    run = latest or run
     return Execution(
         run=run, rollback=run.rollback, started=started + more, running=running, log_dirs=moved, notes=prepared.notes
     )
@@ -106,8 +109,10 @@ def _later_waves(
     between: Callable[[], AbstractContextManager[None]],
     wait: Callable[[float], None],
     obstacles: _Obstacles,
-) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Submit every wave after the first, as in `carry_out`. Return the recorded run, and the submitted partitions."""
+) -> tuple[Run | None, tuple[TopicPartition, ...]]:
+    """Submit every wave after the first, as in `carry_out`. Return the recorded run, or None if another process has
+    ended it, and the submitted partitions.
+    """
     started: tuple[TopicPartition, ...] = ()
     waiting, reason = 0, None
     while todo := run.waiting:
@@ -121,7 +126,7 @@ def _later_waves(
         open_runs = world.runs.unfinished()
         latest = next((one for one in open_runs if one.id == run.id), None)
         if latest is None:
-            break
+            return None, started
         if latest.aborting != run.aborting:
             now = "is undoing this run" if latest.aborting else "no longer undoes this run"
             wrong = f"run {run.id}: another kquota {now}, so no further wave starts. See "

@@ -155,8 +155,8 @@ def others_than(run: Run | None, unfinished: Sequence[Run]) -> tuple[Run, ...]:
 
 
 def held(runs: Sequence[Run], setting: Setting) -> tuple[Taken, ...]:
-    """Return what each of `runs` has taken for one setting, in the order of `runs`."""
-    return tuple(run.taken[setting] for run in runs if setting in run.taken)
+    """Return what each of `runs` still has to restore for one setting, in the order of `runs`."""
+    return tuple(run.taken[setting] for run in runs if setting in run.taken and run.taken[setting].ours)
 
 
 def taking(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
-from kquota.settings.throttled_lists import entries, without
+from kquota.settings.throttled_lists import entries, merge, without
 from kquota.terms import EVERY_REPLICA
 
 
@@ -50,12 +50,16 @@ def take(
 def restored_value(taken: Taken, now: str | None, others: Sequence[Taken]) -> str | None:
     """Return the value to write when a run ends. It equals `now` if nothing needs to change.
 
-    A list loses the entries of the run that no other unfinished run holds. A list with the run's `*` becomes `prior`,
-    unless another unfinished run holds the `*`. A rate becomes `prior` if it is still a rate that the run set. A rate
-    that another client has changed, or that another unfinished run holds, does not change.
+    A list loses the entries of the run that no other unfinished run holds. A list with the run's `*` becomes `prior`
+    with the entries of other unfinished runs, unless one of these runs holds the `*`. A rate becomes `prior` if it is
+    still a rate that the run set. A rate that another client has changed, or that another unfinished run holds, does
+    not change.
     """
     if taken.setting.is_list and EVERY_REPLICA in taken.ours and EVERY_REPLICA in entries(now):
-        return now if any(EVERY_REPLICA in other.ours for other in others) else taken.prior
+        remaining = [entry for other in others for entry in other.ours]
+        if EVERY_REPLICA in remaining:
+            return now
+        return merge(taken.prior, remaining) if remaining else taken.prior
     if taken.setting.is_list:
         held = {entry for other in others for entry in other.ours}
         removed = [entry for entry in taken.ours if entry not in held]

@@ -91,13 +91,16 @@ def enforce(world: World, run: Run, wanted: Wanted, now: Mapping[Setting, str | 
             unseen = _unseen(world, [c for c in changes if c.setting not in errors])
         except Unreachable as lost:
             raise Unwitnessed(str(lost)) from lost
-        for error in errors.values():
-            if not isinstance(error, Conflict):
-                raise error
+        # An unknown write comes first, because it may still take effect, so the run must stay open.
+        if (unknown := next((one for one in errors.values() if isinstance(one, Unknown)), None)) is not None:
+            raise unknown
         if unseen:
             raise Unknown(
                 f"{unseen[0].setting} was written, but the cluster does not show it after {SEEN_SECONDS:.0f} s"
             )
+        for error in errors.values():
+            if not isinstance(error, Conflict):
+                raise error
         if not errors:
             return run
         now = read(world.cluster, wanted)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from types import TracebackType
 from typing import Final, Self
 
-from kquota.errors import Busy, KquotaError, Unreachable
+from kquota.errors import Busy, KquotaError, Unknown, Unreachable
 from kquota.reassign.port import Clock
 
 _PAUSE: Final = 1.0
@@ -47,18 +47,19 @@ class Turns:
     def released(self) -> Iterator[None]:
         """Release the lock in this block, and take it again afterwards.
 
-        Raises Busy or Unreachable if kquota cannot take the lock within `patience` seconds.
+        Raises Busy, Unreachable or Unknown if kquota cannot take the lock within `patience` seconds. Unknown means that
+        the record did not confirm a write of the lock in time.
 
         After an exception in the block, the lock stays released.
         """
-        with suppress(Busy, Unreachable):
+        with suppress(Busy, Unreachable, Unknown):
             self._held.close()
         yield
         deadline = self._clock.monotonic() + self._patience
         while True:
             try:
                 self._held.enter_context(self._hold())
-            except (Busy, Unreachable) as error:
+            except (Busy, Unreachable, Unknown) as error:
                 if self._clock.monotonic() > deadline:
                     raise
                 self._waiting(error)

@@ -22,14 +22,15 @@ def ended_runs(standing: Standing) -> Iterator[Finding]:
         if run.purpose is not Purpose.MOVE or any(name in standing.snapshot.running for name in run.plan.targets):
             continue
         waiting = len(run.waiting)
+        stays = {(setting.kind, setting.name) for setting, taken in run.taken.items() if taken.ours}
         yield Finding(
             rule="run-ended",
             where=f"run {run.id}",
             what=f"{waiting} of its {len(run.goal.targets)} partitions were never submitted to the cluster"
             if waiting
             else "all of its moves have ended, but the run is still open",
-            effect=f"its throttle is still set on {len({(s.kind, s.name) for s in run.taken})} topics and brokers"
-            if run.taken
+            effect=f"its throttle is still set on {len(stays)} topics and brokers"
+            if stays
             else "the run has no throttle to restore, but its record stays open",
             remedy=Remedy.RESUME_RUN if waiting else Remedy.END_RUN,
         )

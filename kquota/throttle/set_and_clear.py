@@ -282,7 +282,12 @@ def _stays(run: Run) -> tuple[str, StepFor, str]:
 
 def _undone(world: World, run: Run, error: KquotaError) -> KquotaError:
     """Restore the values of a run that could not be set completely, and return the error to raise."""
-    released = release(world, on_record(world, run), certain=not isinstance(error, Unwitnessed))
+    try:
+        released = release(world, on_record(world, run), certain=not isinstance(error, Unwitnessed))
+    except Busy:  # another kquota owns the run now
+        raise
+    except KquotaError as second:
+        released = Released(restored=(), pending=dict.fromkeys(run.taken, str(second)))
     if not released.pending:
         return Refused(error, "; kquota restored everything that it had written")
     left = [str(setting) for setting in released.pending]

@@ -309,6 +309,14 @@ def test_a_failed_step_reverts_earlier_writes(
     assert world.open_runs() == 0
 
 
+def test_a_write_that_may_still_take_effect_keeps_the_run_open(world: World) -> None:
+    """Another write of the same batch failed for sure, and comes first."""
+    world.cluster.broken = {rate_of(1): Refused("policy says no"), rate_of(3): Unknown("broker 3 did not answer")}
+    with pytest.raises(Unknown, match="broker 3 did not answer"):
+        world.execute()
+    assert world.open_runs() == 1
+
+
 def test_throttles_are_restored_if_the_cluster_refuses_the_whole_move(world: World) -> None:
     world.cluster.refused = {T0: "no"}
     with pytest.raises(Refused, match=r"Error reassigning partition\(s\): t-0: no; .* restored everything"):

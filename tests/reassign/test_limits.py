@@ -23,6 +23,7 @@ from kquota.reassign.run import Run, at_rate
 from kquota.reassign.wave import MoveLimits, wave
 from kquota.terms import REPLICATION_RATES, BrokerId, TopicPartition
 from kquota.throttle import set_and_clear
+from tests.reassign.dirs_fake import MemoryDirs
 from tests.reassign.fake import Ticks
 from tests.reassign.stage import World, b, rate_of
 
@@ -213,6 +214,28 @@ def test_no_wave_starts_after_another_kquota_undoes_the_run(world: World) -> Non
 
 def test_no_wave_starts_after_another_kquota_ended_the_run(world: World) -> None:
     assert len(in_waves(world, lambda run: replace(run, finished=run.begun)).started) == 2
+
+
+def test_no_log_dir_is_requested_after_another_kquota_ended_the_run(world: World) -> None:
+    """--cancel or `move abort` has undone the plan."""
+    crowd(world)
+    world.clock = ending(world, [])
+    dirs = MemoryDirs(log_dirs={broker: {"/a": None, "/b": None} for broker in b(1, 2, 3)})
+    plan = replace(PLAN, log_dirs=dict.fromkeys([(name, BrokerId(3)) for name in NAMES], "/b"))
+    prepared = prepare(world.cluster, world.runs, world.clock, plan, Asked(limits=MoveLimits(partitions=2)), dirs=dirs)
+    announced: list[int] = []
+
+    @contextmanager
+    def ended() -> Iterator[None]:
+        announced.append(len(dirs.wishes))
+        with then(world, lambda run: replace(run, finished=run.begun)):
+            yield
+
+    told: list[str] = []
+    dirs.wishes.clear()
+    carry_out(prepared, told.append, dirs=dirs, between=ended)
+    assert len(dirs.wishes) == announced[0], "only what was announced before the first wave"
+    assert told[-1].endswith("was ended by another kquota, so no further move starts")
 
 
 def test_a_killed_run_continues_under_its_own_limits(world: World) -> None:

@@ -93,6 +93,15 @@ def test_a_run_with_the_whole_list_restores_the_edits_of_others(now: str, restor
     assert restored_value(whole, "*", ()) == restored
 
 
+@pytest.mark.parametrize(("prior", "left"), [(None, "0:1,0:2"), ("", "0:1,0:2"), ("9:9", "9:9,0:1,0:2")])
+def test_a_run_with_the_whole_list_leaves_the_entries_of_a_running_move(prior: str | None, left: str) -> None:
+    move = take(LIST, prior, ("0:1", "0:2"), None, ())
+    whole = take(LIST, ",".join((*entries(prior), "0:1", "0:2")), ("*",), None, (move,))
+    between = restored_value(whole, "*", (move,))
+    assert between == left
+    assert restored_value(move, between, ()) == prior
+
+
 def applied(setting: Setting, now: str | None, wanted: tuple[str, ...]) -> str | None:
     changes = needed({setting: wanted}, {setting: now})
     return changes[0].after if changes else now

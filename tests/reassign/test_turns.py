@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kquota.errors import Busy, KquotaError
+from kquota.errors import Busy, KquotaError, Unknown, Unreachable
 from kquota.reassign.turns import Turns
 
 BEGIN = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
@@ -21,6 +21,7 @@ class OneLock:
 
     is_held: bool = False
     taken_until: float = -1.0
+    error: type[KquotaError] = Busy
     seconds: float = 0.0
     tries: list[float] = field(default_factory=list)
 
@@ -28,7 +29,7 @@ class OneLock:
     def hold(self) -> Iterator[None]:
         self.tries.append(self.seconds)
         if self.is_held or self.seconds < self.taken_until:
-            raise Busy("another kquota holds the lock")
+            raise self.error("no lock")
         self.is_held = True
         try:
             yield
@@ -69,6 +70,16 @@ def test_a_lock_that_stays_taken_is_an_error_after_the_patience() -> None:
     with pytest.raises(Busy), Turns(lock.hold, lock, 5.0) as turns, turns.released():
         lock.taken_until = 100.0
     assert (lock.is_held, lock.seconds) == (False, 6.0)
+
+
+@pytest.mark.parametrize("error", [Busy, Unreachable, Unknown])
+def test_a_record_that_does_not_answer_for_a_moment_is_no_end(error: type[KquotaError]) -> None:
+    """A broker of the record may restart, or its disk may stop for a while. Its answer then comes too late."""
+    lock = OneLock(error=error)
+    with Turns(lock.hold, lock, 5.0) as turns:
+        with turns.released():
+            lock.taken_until = 3.0
+        assert lock.is_held
 
 
 def test_an_error_while_the_lock_is_released_does_not_take_it_again() -> None:

@@ -310,7 +310,7 @@ PLANTED: dict[str, object] = {
     "not JSON": b"\xff",
     "deep JSON": DEEP,
     "a list": [],
-    "another format": {**SHEET, "format": 2},
+    "another format": {**SHEET, "format": 3},
     "another cluster": {**SHEET, "cluster": "d"},
     "another run": with_run(id="other"),
     "an id with a slash": with_run(id="../x"),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kquota.errors import Busy, KquotaError, Refused, Unreachable
+from kquota.errors import Busy, Incomplete, KquotaError, Refused, Unreachable
 from kquota.measure import ByteRate
 from kquota.reassign.run import PAUSED_RATE, Purpose, at_rate
 from kquota.reassign.throttle_writes import Released, Wanted
@@ -244,6 +244,22 @@ def test_a_value_set_before_a_failed_write_is_restored(desk: Desk) -> None:
     with pytest.raises(Refused, match="kquota restored everything that it had written"):
         desk.bring(WHOLE)
     assert (desk.cluster.configs, desk.runs.unfinished()) == ({LEADERS: "9:9,8:8"}, ())
+
+
+def test_a_cluster_that_is_lost_during_the_undo_leaves_the_run_open(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(_: Collection[Setting]) -> Mapping[Setting, str | None]:
+        raise Unreachable("no broker answers")
+
+    def written(changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
+        monkeypatch.setattr(desk.cluster, "values", lost)
+        raise Unreachable("the connection was lost")
+
+    monkeypatch.setattr(desk.cluster, "change", written)
+    with pytest.raises(Incomplete, match=r"the connection was lost; still set: .* stays open"):
+        desk.bring(WHOLE)
+    assert len(desk.runs.unfinished()) == 1
 
 
 def test_a_dead_broker_is_pending_until_it_returns(desk: Desk) -> None:

@@ -83,11 +83,12 @@ def _recover(options: RecoveryOptions, verb: str) -> Recovered:
             latest = [run for run in stage.runs.unfinished() if run.id == each.id]
             done += [_one(stage, run, options, verb) for run in lost_brokers.without(latest, lost, stage.cluster)]
         notes = [] if done else [f"no run is open: nothing to {verb}", *world.unseen(stage.runs.alone)]
-    codes = [one.outcome.code for one in done]
+        unknown = NOT_YET if stage.runs.hidden or stage.runs.unreadable else DONE
+    codes = [unknown, *(one.outcome.code for one in done)]
     return Recovered(
         runs=tuple(done),
         notes=tuple(notes),
-        code=max(codes, key=lambda code: (code != DONE, code != NOT_YET), default=DONE),
+        code=max(codes, key=lambda code: (code != DONE, code != NOT_YET)),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafka.protocol.admin.cluster import DescribeLogDirsRequest
 
-from kquota.errors import KquotaError, Refused
+from kquota.errors import KquotaError
 from kquota.sizes.replica import LogDir, Replica
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.offsets import (
@@ -23,6 +23,7 @@ from kquota.stores.admin.offsets import (
     ListOffsetsRequest,
     Offsets,
 )
+from kquota.stores.admin.replica_dirs import must_have_answered
 from kquota.terms import BrokerId, TopicPartition
 
 _AT_ONCE: Final = 16
@@ -54,9 +55,7 @@ class WireLogDirs:
             answers = self._answers({broker: DescribeLogDirsRequest(topics=wanted) for broker in some})
             for broker in some:
                 answer = answers.pop(broker)
-                if getattr(answer, "error_code", 0):
-                    why = kafka_error(answer.error_code, None)
-                    raise Refused(f"broker {broker} answered DescribeLogDirs with {why}")
+                must_have_answered(broker, answer)
                 found += [_log_dir(broker, racks.get(broker), result, topics, names) for result in answer.results]
         return sorted(found, key=lambda log_dir: (log_dir.broker, log_dir.path))
 

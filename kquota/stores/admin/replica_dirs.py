@@ -41,7 +41,7 @@ class WireReplicaDirs:
             if isinstance(answer, KquotaError):
                 silent[broker] = str(answer)
                 continue
-            _must_have_answered(broker, answer)
+            must_have_answered(broker, answer)
             dirs[broker] = {found.log_dir: _closed(found) for found in answer.results}
             places |= {replica: place for replica, place in _places(broker, answer) if replica[0] in asked[broker]}
         return LogDirReading(dirs=dirs, places=places, silent=silent)
@@ -112,7 +112,7 @@ def _alter(moves: Mapping[TopicPartition, str]) -> Any:
     )
 
 
-def _must_have_answered(broker: BrokerId, answer: Any) -> None:
+def must_have_answered(broker: BrokerId, answer: Any) -> None:
     """Raise Refused after an error. Before version 3 of the answer, an empty list means a missing permission."""
     if answer.error_code or not answer.results:
         why = kafka_error(answer.error_code or FORBIDDEN[1], None)

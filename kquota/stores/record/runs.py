@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from kquota.errors import Busy, KquotaError
 from kquota.reassign.run import Owner, Run
 from kquota.stores.record.shared import Joined, Shared, Unshared, joined, version_of
+from kquota.stores.state.journal import Kept
 from kquota.stores.state.process import me
 from kquota.stores.state.runs import RunFiles
 
@@ -45,9 +46,15 @@ class RecordedRuns:
         with self._files.hold(doing), self._shared.lock(doing, take_over=take_over):
             found = self._joined()
             for run_id in found.ahead:
-                # The journal names the record of the run, so that a later command over another connection finds it.
-                self._next(found.runs[run_id])
+                run = found.runs[run_id]
+                if run_id in found.missing and run.stamp is not None and run.stamp.record == self._shared.identity:
+                    # An earlier attempt failed after it wrote the journal. Another line would look like a new version.
+                    self._shared.put(run)
+                else:
+                    # The journal names the record of the run, so that a later command over another connection finds it.
+                    self._next(run)
             self._learn_ends(found)
+            self._shared.flush()  # the command may fail, and its reads must show these runs
             yield
             self._shared.flush()
 
@@ -100,7 +107,7 @@ class RecordedRuns:
         Unless `whole`, an ended run without a journal on this host has an empty plan.
         """
         unread: dict[str, str] = {}
-        found = joined(self._files.every(unread), self._shared.runs(whole=whole), self._shared.identity)
+        found = self._joined_with(self._files.every(unread), whole=whole)
         unread |= self._shared.unreadable
         return PastRuns(runs=_ordered(found.runs.values())[::-1], unread=unread)
 
@@ -179,13 +186,18 @@ class RecordedRuns:
             self._shared.flush()
 
     def _joined(self, *, whole: bool = False) -> Joined:
-        shared = self._shared.runs(whole=whole)
-        found = joined(self._files.every(), shared, self._shared.identity)
+        found = self._joined_with(self._files.every(), whole=whole)
         self._latest |= found.runs
         for run_id, why in self._shared.unreadable.items():
             self._tell(
                 run_id,
                 f"run {run_id} on record in {self._shared.place} cannot be read, so kquota leaves it unchanged: {why}",
+            )
+        for run_id in found.missing:
+            self._tell(
+                run_id,
+                f"run {run_id} is missing in the record in {self._shared.place}, although this host has sent it there. "
+                "The next command that writes sends it again",
             )
         for run_id in found.lost:
             self._tell(
@@ -194,6 +206,11 @@ class RecordedRuns:
                 f"({self._files.folder}). kquota uses the record in {self._shared.place}",
             )
         return found
+
+    def _joined_with(self, local: Mapping[str, Kept], *, whole: bool) -> Joined:
+        shared = self._shared.runs(whole=whole)
+        ended = sum(run.finished is not None for run in shared.values()) + len(self._shared.unreadable)
+        return joined(local, shared, self._shared.identity, full=ended >= self._shared.keeps)
 
     def _tell(self, run_id: str, line: str) -> None:
         if run_id not in self._warned_of:

@@ -55,6 +55,10 @@ class Shared(Protocol):
     def late_seconds(self) -> float:
         """The seconds for which a write of the previous lock holder can still reach a broker."""
 
+    @property
+    def keeps(self) -> int:
+        """The number of ended runs that the record keeps. It deletes older ones."""
+
     def keep_alive(self) -> None:
         """Call this while a command waits, to show that the holder is alive. Raises Busy like `put`."""
 
@@ -84,6 +88,7 @@ class Unshared:
     identity = None
     place = "this host"
     late_seconds = 0.0
+    keeps = 0
     unreadable: Mapping[str, str] = {}
 
     def lock(self, doing: str, *, take_over: bool) -> AbstractContextManager[None]:
@@ -112,35 +117,44 @@ class Unshared:
 class Joined:
     """The current runs by id. `ahead` has the ids of runs whose version on this host is newer than in the record.
 
-    `lost` has the ids of runs that were continued on another host while this host wrote without the record.
+    `missing` has those of `ahead` that are not in the record although this host sent them there. `lost` has the ids of
+    runs that were continued on another host while this host wrote without the record.
     """
 
     runs: Mapping[str, Run]
     ahead: Sequence[str] = ()
+    missing: Sequence[str] = ()
     lost: Sequence[str] = ()
 
 
-def joined(local: Mapping[str, Kept], shared: Mapping[str, Run], identity: str | None) -> Joined:
+def joined(local: Mapping[str, Kept], shared: Mapping[str, Run], identity: str | None, *, full: bool) -> Joined:
     """Return the current version of each run that this host or the record `identity` has.
+
+    `full` means that the record has as many ended runs as it keeps, so that older ones may have been deleted.
 
     - A run that has ended in the record has ended.
     - Otherwise the higher version is current, if it continues the other one. The journal is written first, so it can be
       ahead by the lines of a command that died, or by all lines that were written without the record. The journal does
       not continue the record if another process wrote the version in the record.
-    - A run that is no longer in the record has ended, and kquota has deleted it there.
+    - A run that is no longer in a full record has ended, and kquota has deleted it there. If the record is not full,
+      it has lost the run, for example because someone deleted znodes, and the journal is current.
     - A run whose first version did not reach the record never began, because kquota writes nothing to a cluster before
       the run is on record.
     """
     runs: dict[str, Run] = dict(shared)
     ahead: list[str] = []
+    missing: list[str] = []
     lost: list[str] = []
     for run_id, kept in local.items():
         there, sent = shared.get(run_id), kept.shared.get(identity or "", {})
         if there is None:
-            if not sent or (len(sent) == 1 and 1 not in sent) or kept.run.finished is not None:
+            never_began = sent.keys() == {1}
+            deleted = full and len(sent) > 1
+            if kept.run.finished is not None or not (never_began or deleted):
                 runs[run_id] = kept.run
-                if kept.run.finished is None and identity is not None:
-                    ahead.append(run_id)
+            if kept.run.finished is None and identity is not None and run_id in runs:
+                ahead.append(run_id)
+                missing += [run_id] if sent else []
             continue
         known, version = version_of(kept.run), version_of(there)
         if there.finished is not None and not there.plan.targets:
@@ -161,7 +175,7 @@ def joined(local: Mapping[str, Kept], shared: Mapping[str, Run], identity: str |
         else:
             runs[run_id] = kept.run
             ahead.append(run_id)
-    return Joined(runs=runs, ahead=tuple(ahead), lost=tuple(lost))
+    return Joined(runs=runs, ahead=tuple(ahead), missing=tuple(missing), lost=tuple(lost))
 
 
 def _of_another(sent: Mapping[int, Owner | None], there: Run) -> bool:

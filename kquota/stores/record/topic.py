@@ -91,6 +91,10 @@ class TopicRecord:
         return None if found is None or found.released or found.holder.dead else found.holder
 
     @property
+    def keeps(self) -> int:
+        return _ENDED
+
+    @property
     def late_seconds(self) -> float:
         # The previous holder may have been suspended between its lock check and its write, which can then still arrive.
         return max(0.0, self._late_until - self._clock.seconds())

@@ -117,6 +117,7 @@ class ZnodeRecord:
     identity = ZOOKEEPER
     late_seconds = 0.0  # every write is a transaction that checks the lock
     place = f"ZooKeeper ({_RUNS})"
+    keeps = _ENDED
 
     def __init__(self, znodes: Znodes, cluster_id: str) -> None:
         self._znodes = znodes

@@ -84,6 +84,7 @@ class InMemory:
     quotas: MemoryPrincipals = field(default_factory=MemoryPrincipals)
     topics: Controller = field(default_factory=lambda: Controller(clock=FakeClock()))
     elections: MemoryElections = field(default_factory=MemoryElections)
+    hidden: bool = False
     latency: Callable[[BrokerId], float] = lambda _: 0.004
     """The seconds in which a broker acknowledges a small write."""
 
@@ -110,7 +111,9 @@ class InMemory:
         patch.setattr(clock, "SystemClock", lambda *_: self.clock)
 
     def _runs(self) -> RecordedRuns:
-        alone = Unshared("this cluster has no shared record (", NextStep.SHARE_RECORD, " sets one up)")
+        alone = Unshared(
+            "this cluster has no shared record (", NextStep.SHARE_RECORD, " sets one up)", hidden=self.hidden
+        )
         return RecordedRuns(RunFiles(self.folder, CLUSTER_ID), alone, world.warn)
 
     @contextmanager
@@ -156,6 +159,7 @@ class InMemory:
                 memory=SightingsFile(self.folder, CLUSTER_ID),
                 clock=self.clock,
                 alone=runs.alone,
+                hidden=runs.hidden,
             )
 
     @contextmanager

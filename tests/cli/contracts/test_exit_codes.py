@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 
@@ -184,15 +185,35 @@ OF_REASON = (
 )
 
 
+@pytest.mark.parametrize("command", ["move resume", "move abort --yes", "throttle clear"])
+@pytest.mark.parametrize(("hidden", "code"), [(False, 0), (True, 8)])
+def test_nothing_to_restore_is_unknown_if_runs_may_be_hidden(
+    command: str, hidden: bool, code: int, house: InMemory
+) -> None:
+    """A runbook repeats these commands until they exit with 0."""
+    house.hidden = hidden
+    assert kquota_here(*command.split(), *BROKER.split()).code == code
+
+
+UNREADABLE = {
+    "too long": (
+        "x" * (LONGEST_TEXT + 1),
+        "--reason: the text is too long (1,001 characters). Give at most 1,000",
+    ),
+    "not UTF-8": (os.fsdecode(b"f\xfcr CHG-7"), "--reason: character 2 is not valid UTF-8. Set the terminal to UTF-8"),
+}
+
+
 @pytest.mark.parametrize("command", OF_REASON)
+@pytest.mark.parametrize(("reason", "why"), UNREADABLE.values(), ids=UNREADABLE)
 def test_a_reason_that_cannot_be_read_again_is_not_recorded(
-    command: str, house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, reason: str, why: str, house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _files(tmp_path)
     monkeypatch.chdir(tmp_path)
-    ran = kquota_here(*command.split(), "--reason", "x" * (LONGEST_TEXT + 1))
+    ran = kquota_here(*command.split(), "--reason", reason)
     assert (ran.code, ran.out) == (2, "")
-    assert "--reason: the text is too long (1,001 characters). Give at most 1,000" in ran.err
+    assert why in ran.err
     assert house.cluster.writes == 0
     assert not list(house.folder.rglob("*.json*"))
 

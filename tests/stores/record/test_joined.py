@@ -28,7 +28,7 @@ def kept(version: int, *spans: tuple[str, int, int], ended: bool = False) -> Kep
     return Kept(run=at(version, MINE, ended=ended, reason="local"), shared=sent)
 
 
-# The journal, the record, and the result: the source that counts (None: the run does not exist any more),
+# The journal, the full record, and the result: the source that counts (None: the run does not exist any more),
 # whether this host has to update the record, and whether it loses what only it has written.
 CASES = {
     "only here, never shared": (kept(3), None, "local", True, False),
@@ -57,7 +57,7 @@ def test_whether_the_journal_or_the_record_counts(
     local: Kept | None, there: Run | None, counts: str | None, ahead: bool, lost: bool
 ) -> None:
     shared = {} if there is None else {"r": replace(there, reason="shared")}
-    found = joined({} if local is None else {"r": local}, shared, HERE)
+    found = joined({} if local is None else {"r": local}, shared, HERE, full=True)
     assert {run.reason for run in found.runs.values()} == ({counts} if counts else set())
     assert (found.ahead, found.lost) == (("r",) * ahead, ("r",) * lost)
 
@@ -65,9 +65,28 @@ def test_whether_the_journal_or_the_record_counts(
 def test_the_journal_keeps_the_plan_of_a_run_that_the_record_has_without_it() -> None:
     plan = Plan(targets={TopicPartition("orders", 0): (BrokerId(1), BrokerId(3))})
     mine = kept(3, (HERE, 1, 3))
-    found = joined({"r": replace(mine, run=replace(mine.run, plan=plan))}, {"r": at(5, ended=True)}, HERE)
+    found = joined({"r": replace(mine, run=replace(mine.run, plan=plan))}, {"r": at(5, ended=True)}, HERE, full=True)
     assert found.runs["r"] == replace(at(5, ended=True), plan=plan)
 
 
 def test_without_a_record_the_journals_count() -> None:
-    assert joined({"r": kept(3, (HERE, 1, 3))}, {}, None).runs == {"r": at(3, reason="local")}
+    assert joined({"r": kept(3, (HERE, 1, 3))}, {}, None, full=True).runs == {"r": at(3, reason="local")}
+
+
+@pytest.mark.parametrize(
+    ("local", "counts", "missing"),
+    [
+        (kept(3, (HERE, 1, 3)), True, True),
+        (kept(3, (HERE, 3, 3)), True, True),
+        (kept(3), True, False),
+        (kept(1, (HERE, 1, 1)), False, False),
+        (kept(3, (HERE, 1, 3), ended=True), True, False),
+    ],
+    ids=["shared", "its first line may not have arrived", "never shared", "it never began", "ended"],
+)
+def test_a_record_that_is_not_full_has_deleted_no_run(local: Kept, counts: bool, missing: bool) -> None:
+    """Someone has deleted its znodes, or the topic has lost its end."""
+    found = joined({"r": local}, {}, HERE, full=False)
+    assert found.runs.keys() == ({"r"} if counts else set())
+    assert found.ahead == (("r",) if counts and local.run.finished is None else ())
+    assert found.missing == (("r",) if missing else ())

@@ -388,7 +388,7 @@ def test_the_newest_ended_runs_stay(team: Team, monkeypatch: pytest.MonkeyPatch)
 
 # Invalid values under a run's key, and the reported reasons.
 FORGED = {
-    "another format": (lambda d: {**d, "format": 2}, "it has format 2, and this kquota reads 1"),
+    "another format": (lambda d: {**d, "format": 3}, "it has format 3, and this kquota reads 1 and 2"),
     "another cluster": (lambda d: {**d, "cluster": "x"}, "it belongs to another cluster"),
     "another run": (lambda d: {**d, "run": {**d["run"], "id": "elsewhere"}}, "it contains another run"),
     "a config that is not a throttle": (

@@ -23,7 +23,7 @@ from kquota.cli.suggestion import suggested
 from kquota.election.actions import BatchRules, ElectionResults, elect
 from kquota.election.leaders import needing
 from kquota.election.port import Elections, ElectionType
-from kquota.errors import Busy, Invalid, KquotaError, NextStep, Refused, Unreachable
+from kquota.errors import Busy, Invalid, KquotaError, NextStep, Refused, Unknown, Unreachable
 from kquota.list_text import few
 from kquota.measure import ByteRate, agreeing, byte_size, counted, human_duration, human_rate
 from kquota.pace.share import Pace
@@ -285,8 +285,8 @@ def _ended(
 ) -> Verification:
     """Wait until no partition of the plan moves. Each check restores the throttle of moves that have ended.
 
-    Raises _TroubleError if `health` finds damage, and Unreachable only if no check succeeds for `_PATIENCE` seconds,
-    because brokers restart during long moves.
+    Raises _TroubleError if `health` finds damage. Raises Unreachable, or Unknown for an unconfirmed write, only if no
+    check succeeds for `_PATIENCE` seconds, because brokers restart during long moves.
     """
     with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", later=True)) as stage:
         seen = stage.clock.monotonic()
@@ -294,7 +294,7 @@ def _ended(
             try:
                 found = _look(stage, plan, progress)
                 seen = stage.clock.monotonic()
-            except Unreachable as error:
+            except (Unreachable, Unknown) as error:
                 if stage.clock.monotonic() - seen > _PATIENCE:
                     raise
                 say(f"warning: {worded(error)}. Trying again")

@@ -69,7 +69,7 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
             for each in ending if lost else ():
                 ports.runs.update(each)
             released = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ending)
-        alone = ports.alone
+        alone, unknown = ports.alone, ports.hidden or bool(ports.runs.unreadable)
     notes = []
     if not ending:
         notes = ["no run of `throttle set` is recorded here: there is nothing to restore", *world.unseen(alone)]
@@ -77,7 +77,7 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
         f"note: run {other.id} of {other.owner} stays open. End it with {suggested(f'throttle clear --run {other.id}')}"
         for other in others
     ]
-    return _cleared(released, notes, options, code=NOT_YET if released.pending else DONE)
+    return _cleared(released, notes, options, code=NOT_YET if released.pending or unknown else DONE)
 
 
 def _cleared(
