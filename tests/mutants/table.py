@@ -118,8 +118,8 @@ MUTANTS: Final = (
     Mutant(
         name="errors of single settings are ignored",
         file="reassign/throttle_writes.py",
-        old="            if not isinstance(error, Conflict):\n                raise error\n        if unseen",
-        new="            if False:\n                raise error\n        if unseen",
+        old="            if not isinstance(error, Conflict):\n                raise error\n        if not errors",
+        new="            if False:\n                raise error\n        if not errors",
         tests=(_ACTIONS,),
     ),
     Mutant(
