@@ -10,6 +10,7 @@ import enum
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final
 
 from kquota.measure import ByteRate
@@ -24,6 +25,10 @@ a single write.
 BASELINE_QUANTILE: Final = 0.75
 """The baseline is this quantile of the windows' latencies. Client bursts in up to a quarter of the windows do not
 count.
+"""
+RECENT: Final = 3
+"""A window is slow only if the `QUANTILE` over the last windows is also too high. Single delays, which every cluster
+has without a move, would otherwise count: a delay of 0.1 s affects two of the writes to each broker.
 """
 LEAST_SAMPLES: Final = 5
 """With fewer writes in a window, the latency of a broker is unknown."""
@@ -112,6 +117,7 @@ class Protection:
     """The state between two windows. `rate` is the throttle that is set. It may differ from the rate of the last step.
 
     Steps set throttles from `low` to `high`. The first steps set `low`, to measure the `baseline` of each broker.
+    `recent` has the latencies of the windows before.
     `max_latency`, in seconds, replaces the limits that follow from the baseline. Without `measures`, there is no
     baseline. `settling` is the time until a throttle has its whole effect. It is also the time without a high latency
     before each increase. A slow window counts as a short burst of a client if the previous slow window was longer ago.
@@ -128,6 +134,7 @@ class Protection:
     baseline: Mapping[BrokerId, float] = field(default_factory=dict)
     samples: tuple[Mapping[BrokerId, Collection[float]], ...] = ()
     at_lowest: float = 0.0
+    recent: tuple[Mapping[BrokerId, Collection[float]], ...] = ()
     calm: float = 0.0
     since_decrease: float = math.inf
     ceiling: ByteRate | None = None
@@ -149,6 +156,7 @@ class Protection:
             since_slow=self.since_slow + window.seconds,
             debt=max(0.0, self.debt - SLOW_SHARE * window.seconds),
             reported=reported,
+            recent=(*self.recent, window.latencies)[1 - RECENT :],
         )
         if worst.pressure in _HARM:
             return self._harmed(state, worst, window.seconds)
@@ -187,14 +195,14 @@ class Protection:
         known = {broker: value for broker, value in found.items() if value is not None and math.isfinite(value)}
         if not known or len(known) < len(found):
             return replace(state, samples=(), at_lowest=self.settling), step
-        return replace(state, samples=(), baseline=known), step
+        return replace(state, samples=(), recent=state.samples[1 - RECENT :], baseline=known, calm=BASELINE_SECONDS), step
 
     def _worst(self, window: ClientWindow, high: HighTime | None) -> ProtectionStep:
         """Return the step that keeps the throttle, with the pressure of the window."""
         found = [
             (latency / limit, broker, latency, limit)
             for broker, latencies in sorted(window.latencies.items())
-            if (latency := quantile(latencies)) is not None
+            if (latency := self._lasting(broker, latencies)) is not None
             for limit in [self.limit(broker)]
         ]
         kept = ProtectionStep(rate=self._clamped(self.rate), pressure=Pressure.UNKNOWN, shrunk=window.shrunk)
@@ -212,6 +220,14 @@ class Protection:
         if window.unreported is not None:
             return replace(kept, pressure=Pressure.UNKNOWN, unreported=window.unreported)
         return kept
+
+    def _lasting(self, broker: BrokerId, latencies: Collection[float]) -> float | None:
+        """Return the quantile of the window, or that of the last windows if it is lower."""
+        now = quantile(latencies)
+        if now is None:
+            return None
+        recent = quantile([*chain.from_iterable(one.get(broker, ()) for one in self.recent), *latencies])
+        return min(now, now if recent is None else recent)
 
     def limit(self, broker: BrokerId) -> float:
         """Return the latency in seconds above which a broker is slow.
@@ -248,7 +264,9 @@ class Protection:
         if worst.pressure is Pressure.SLOW and worst.latency and worst.limit is not None:
             factor = max(factor, min(LEAST_DECREASE, (worst.limit / worst.latency) ** 2))
         rate = self._clamped(self.rate * factor)
-        state = replace(self, rate=rate, calm=0.0, since_decrease=0.0, debt=0.0, ceiling=self.rate, approached=False)
+        state = replace(
+            self, rate=rate, calm=0.0, since_decrease=0.0, debt=0.0, ceiling=self.rate, approached=False, recent=()
+        )
         return state, replace(worst, rate=rate)
 
     def _increased(self, worst: ProtectionStep) -> tuple[Protection, ProtectionStep]:

@@ -43,11 +43,11 @@ def begun(low: int = 10 * MB, high: int = 110 * MB, rate: int | None = None) -> 
 
 
 def measured(low: int = 10 * MB, high: int = 110 * MB, rate: int | None = None) -> Protection:
-    """A state with a baseline. The throttle is then set to `rate`."""
+    """A state with a baseline, in which no time was calm yet. The throttle is then set to `rate`."""
     state = begun(low, high)
     while not state.baseline:
         state, _ = state.after(reported(0.004))
-    return replace(state, rate=ByteRate(low if rate is None else rate))
+    return replace(state, rate=ByteRate(low if rate is None else rate), calm=0.0)
 
 
 latencies = st.lists(st.one_of(st.floats(0, 60), st.just(math.inf)), max_size=9)
@@ -92,6 +92,15 @@ def test_the_baseline_is_measured_when_the_lowest_throttle_has_its_effect() -> N
         seconds += SECONDS
     assert seconds == state.settling + BASELINE_SECONDS
     assert state.baseline == dict.fromkeys(BROKERS, BASE)
+
+
+def test_the_time_of_the_baseline_is_calm() -> None:
+    """The first increase does not wait again."""
+    state = begun()
+    while not state.baseline:
+        state, _ = state.after(window(CALM))
+    _, step = state.after(window(CALM))
+    assert step.rate == 2 * state.low
 
 
 def test_a_broker_that_does_not_answer_has_no_baseline() -> None:
@@ -225,6 +234,34 @@ def test_after_a_decrease_each_increase_is_half_the_way_to_the_throttle_that_was
     assert step.rate == int(90 * MB * SMALL_DECREASE)
 
 
+def delayed(writes: int, first: int = 4) -> ClientWindow:
+    """Two seconds in which the whole machine stops once: these writes to each broker are slow."""
+    times = [CALM * BASE] * 20
+    times[first : first + writes] = [25 * BASE] * writes
+    return ClientWindow(seconds=2.0, latencies=dict.fromkeys(BROKERS, times))
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(2, 9)), min_size=1, max_size=20))
+def test_single_delays_of_all_writes_do_not_count(delays: Sequence[tuple[int, int]]) -> None:
+    """Every machine stops for a moment now and then, also without a move."""
+    state = measured(rate=50 * MB)
+    for writes, calm in delays:
+        for one in (delayed(writes), *(delayed(0),) * calm):
+            before = state.rate
+            state, step = state.after(one)
+            assert step.pressure is Pressure.CALM
+            assert step.rate >= before
+
+
+@pytest.mark.parametrize("writes", [2, 3, 10, 20])
+def test_repeated_delays_count(writes: int) -> None:
+    """Copies that come in bursts delay a part of the writes in each window."""
+    state = measured(rate=50 * MB)
+    for _ in range(5):
+        state, step = state.after(delayed(writes))
+    assert step.rate < 50 * MB
+
+
 def test_writes_may_be_slow_in_a_twentieth_of_the_time() -> None:
     """Single slow windows that are more frequent than this lower the throttle."""
     state = measured(rate=50 * MB)
@@ -260,7 +297,7 @@ def test_each_increase_follows_calm_windows(kinds: Sequence[float]) -> None:
     for kind in kinds:
         before = state.rate
         state, step = state.after(window(kind))
-        calm += SECONDS if step.pressure is Pressure.CALM else 0.0
+        calm += SECONDS if step.pressure in (Pressure.CALM, Pressure.MEASURING) else 0.0
         if step.rate > before:
             assert calm >= state.settling
             doubled = before if math.isinf(state.since_decrease) else 0
