@@ -429,7 +429,7 @@ O	kquota move plan	--balance-log-dirs	once	free	Balance the bytes in the log dir
 O	kquota move plan	--tolerance	once	free	Largest distance from the mean bytes with --add, --balance and --balance-log-dirs
 O	kquota move plan	--topics	many	topics,	Move only these topics
 O	kquota move plan	--brokers	once	brokers,	Place new replicas only on these brokers
-O	kquota move plan	--disk-limit	once	free	Highest disk usage of a broker that the plan may cause
+O	kquota move plan	--disk-limit	once	free	Highest disk usage that the plan may cause on a broker or log dir
 O	kquota move plan	--disk	once	free	Disk size of brokers that do not report it (before Kafka 3.3), for example 2TB
 O	kquota move plan	--history	many	files	Use sizes from the newest snapshot in a file or folder instead of the live sizes
 O	kquota move plan	--replica-alter-log-dirs-throttle	once	free	Throttle rate for copies between the log dirs of a broker, for example 50MB/s
@@ -797,7 +797,7 @@ O	kquota quota simulate	--request-size	once	free	Size of each request
 O	kquota quota simulate	--for	once	free	Duration of the load
 O	kquota quota simulate	--thread-time	once	free	Thread time that each request costs a broker, for example 2ms
 O	kquota quota simulate	--trace	many	files	File or glob with ms and bytes of each request, as CSV or JSON lines
-O	kquota quota simulate	--closed-loop	once	flag	With --load and --trace: the client waits for each answer, so each delay also delays later requests
+O	kquota quota simulate	--closed-loop	once	flag	With --load or --trace: the client waits for each answer, so each delay also delays later requests
 O	kquota quota simulate	--spark-master	once	free	Spark cluster that runs the job: spark://HOST:PORT, yarn, k8s://URL, local[N]
 O	kquota quota simulate	--spark-remote	once	free	Spark Connect server that runs the job
 O	kquota quota simulate	--conf	many	free	Spark setting
@@ -818,7 +818,7 @@ O	kquota quota probe	--clean-up	once	flag	Only remove the topics of killed probe
 O	kquota quota probe	--user	once	free	User of the client
 O	kquota quota probe	--client-id,--client	once	free	Client-id of the client
 O	kquota quota probe	--client-config	once	files	Java properties with the client'\''s login, if it differs from --command-config
-O	kquota quota probe	--seconds	once	free	Time to measure after the first two quota windows
+O	kquota quota probe	--seconds	once	free	Time to measure
 O	kquota quota probe	--broker-list	once	brokers,	Load only these brokers
 O	kquota quota probe	--most-bytes	once	free	Largest amount to write, in total over all brokers
 O	kquota quota probe	--most-partitions	once	free	Largest number of partitions that exist at the same time

@@ -98,7 +98,7 @@ def show(changes: Sequence[str]) -> None:
 def first(changes: Sequence[str]) -> list[str]:
     """Return the first MOST_SHOWN changes, and a line with the number of omitted changes."""
     more = len(changes) - MOST_SHOWN
-    rest = [f"... and {more} more: --dry-run --output json shows them"] if more > 0 else []
+    rest = [f"... and {more} more: --dry-run --output json shows all"] if more > 0 else []
     return [*changes[:MOST_SHOWN], *rest]
 
 

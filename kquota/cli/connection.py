@@ -143,7 +143,10 @@ def where(
     name, found, confirm = _described(given, environment)
     bootstrap, zookeeper = found.get("bootstrap_server") or None, found.get("zookeeper") or None
     if bootstrap is None and zookeeper is None:
-        raise Invalid("no cluster is given. Give --bootstrap-server HOST:PORT, --zookeeper HOST:PORT or --cluster NAME")
+        raise Invalid(
+            "no cluster is given. Give --bootstrap-server HOST:PORT, --cluster NAME or, if the command has it, "
+            "--zookeeper HOST:PORT"
+        )
     if controllers is not None and zookeeper is not None:
         raise Invalid(
             "--bootstrap-controller is for KRaft. With --zookeeper, leave it out, because ZooKeeper stores the configs"

@@ -34,7 +34,7 @@ def without(runs: Sequence[Run], brokers: Sequence[BrokerId], cluster: MoveClust
     if brokers and (alive := sorted(cluster.snapshot(()).alive.intersection(brokers))):
         raise Refused(
             f"--gone: broker {alive[0]} is alive, so its throttle can be restored. Nothing was written. "
-            "Leave out --gone"
+            "Leave this broker out of --gone"
         )
     found = []
     for run in runs:

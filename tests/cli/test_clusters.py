@@ -146,7 +146,7 @@ def test_no_source_of_metrics_and_two_are_refused(given: MetricsSource) -> None:
 
 
 REFUSED: dict[str, tuple[Connection, dict[str, str], str]] = {
-    "nothing": (Connection(), {}, "no cluster is given. Give --bootstrap-server HOST:PORT, --zookeeper"),
+    "nothing": (Connection(), {}, "no cluster is given. Give --bootstrap-server HOST:PORT, --cluster NAME"),
     "an empty option": (Connection(bootstrap_server=""), {"KQUOTA_ZOOKEEPER": "z:1"}, "no cluster is given"),
     "two": (Connection(bootstrap_server="b:1", zookeeper="z:1"), {}, "not both"),
     "two by name": (

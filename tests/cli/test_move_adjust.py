@@ -120,7 +120,7 @@ def test_a_throttle_that_follows_the_clients(desk: Desk) -> None:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "without the load of the move, writes take up to" in err
+    assert "under the lowest throttle, writes take up to" in err
     until(lambda: probes(desk) == [], "the scratch topic is removed")
     (run,) = json.loads(move(desk, "report", "--output", "json").out)["runs"]
     changes = json.loads(move(desk, "report", run["run"], "--output", "json").out)["changes"]

@@ -126,7 +126,7 @@ def test_a_broker_with_all_log_dirs_cordoned_gets_no_replica(kafka_431: Sandbox,
         ran, found = planned(kafka_431, "--drain", "2", "--topics", topic)
         assert {tuple(move["after"]) for move in found["moves"]} == {(1,)}
         assert found["cordoned"] == [{"broker": 3, "log_dirs": dirs, "whole": True}]
-        assert "so move plan places no replica there" in ran.err
+        assert "so `move plan` places no replica there" in ran.err
 
         history = str(tmp_path / "history")
         assert kquota("log-dirs", "--bootstrap-server", kafka_431.bootstrap, "--snapshot", history).code == 0

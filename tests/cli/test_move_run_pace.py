@@ -116,7 +116,7 @@ def test_a_whole_move_follows_the_clients_and_the_metrics_of_brokers(servers: Sa
     assert operator.move("adjust", "50MB/s").code == 0
     _, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
-    assert "without the load of the move, writes take up to" in err
+    assert "under the lowest throttle, writes take up to" in err
     assert operator.hand.rates() == {}
     assert not [name for name in operator.hand.admin.list_topics(timeout=60).topics if name.startswith("kquota-probe-")]
     first = operator.changes()[0]
@@ -135,7 +135,10 @@ def test_a_whole_move_meets_its_deadline(operator: Operator) -> None:
 
 BAD = {
     "two ways": (("--protect", "--deadline", "1h"), "--deadline and --protect cannot be combined"),
-    "no throttle to change": (("--protect", "--unthrottled"), "--unthrottled: there is no throttle to change"),
+    "no throttle to change": (
+        ("--protect", "--unthrottled"),
+        "--unthrottled: --protect needs a throttle that it can change",
+    ),
     "no highest throttle": (("--protect",), "Give --max-rate or --throttle"),
     "no first throttle": (("--deadline", "1h"), "--deadline: the throttle at the start of the move is missing"),
     "bounds without a way": (("--throttle", "1MB/s", "--min-rate", "1MB/s"), "--min-rate and --max-rate need"),

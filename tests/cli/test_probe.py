@@ -168,10 +168,13 @@ WORDED: dict[str, tuple[KquotaError, str]] = {
     "brokers": (RefusedArgument("brokers", ": broker 3 is dead"), "--broker-list: broker 3 is dead"),
     "bytes": (
         TooManyBytes(44e9, 2 * 10**9),
-        "the probe would write 44 GB, and --most-bytes allows 2 GB. Give a lower rate, fewer --seconds, fewer brokers"
-        " (--broker-list) or a higher --most-bytes",
+        "the probe would write 44 GB, and --most-bytes allows 2 GB. Give a lower rate, fewer --seconds or a higher"
+        " --most-bytes",
     ),
-    "mutations": (TooManyMutations("5,000 at most"), "5,000 at most. Give fewer --seconds"),
+    "mutations": (
+        TooManyMutations("5,000 at most"),
+        "5,000 at most. Give fewer --seconds, or --client-id of a client with a lower quota",
+    ),
     "a quota": (LimitedClient("why"), "why, or give --client-config or --client-id of a client without this quota"),
     "a rejection": (RejectedClient("why"), "why, or give --client-config with a login without this quota"),
     "topics": (
@@ -342,7 +345,7 @@ def test_only_expired_topics_of_killed_probes_are_removed(kafka_431: Sandbox, at
         assert sorted(probes(kafka_431)) == sorted(made)
         ran = kquota("quota", "probe", *at, "--clean-up")
         assert (ran.code, ran.out) == (8, "")
-        assert f"removed topics of an older probe: {old}\n" in ran.err
+        assert f"removed 1 topic of older probes: {old}\n" in ran.err
         assert f"topic {foreign}: kept, because it has the name of a probe" in ran.err
         assert f"topic {running}: kept, because its probe may run until" in ran.err
         until(

@@ -200,7 +200,7 @@ class TestBrokers:
         ran = way.kquota("--alter", "--broker", "99", "--add-config", rate)
         if way.on_zookeeper:
             assert (ran.code, ran.out) == (0, way.kafka("--alter", "--broker", "99", "--add-config", rate).out)
-            assert ran.err.endswith("kquota: broker '99' is dead. The change takes effect when it starts\n")
+            assert ran.err.endswith("kquota: broker '99' is dead. The change takes effect when the broker starts\n")
             assert way.kquota("--alter", "--broker", "99", "--delete-config", LOG_DIR_RATE).code == 0
         else:
             assert (ran.code, ran.out) == (1, "")

@@ -52,7 +52,7 @@ def test_a_throttle_that_stays_is_unknown(world: World, runs: RecordedRuns) -> N
     assert dict(done.unknown) == {rate_of(3): "1000"}
     (line,) = remarks.of_verification(done)
     assert line.startswith("error: a throttle is still set, and its run is unknown: leader.replication.throttled.rate")
-    assert f"These recorded runs cannot be read, so one of them may have set the throttle: {RUN}. See" in line
+    assert f"Recorded run {RUN} cannot be read, and may have set the throttle. See" in line
 
 
 def test_without_a_throttle_the_plan_is_done(world: World, runs: RecordedRuns) -> None:

@@ -28,7 +28,7 @@ def test_an_aborted_run_that_was_killed_before_it_submitted_has_failed(world: Wo
     world.runs.update(backwards(run))
     found = world.verify()
     assert (found.verdict, found.waiting) == (Progress.DONE, (T0,))
-    assert any("1 move of run" in line and "never started" in line for line in remarks.of_verification(found))
+    assert any("1 move of run" in line and "has not started" in line for line in remarks.of_verification(found))
     assert verified(found).code == FAILED
 
 

@@ -24,7 +24,7 @@ Can finish   yes
 Bottleneck   broker 1, which sends 91 MB
 Throttle     8 MB/s (8000000 bytes per second) on each broker
 
-MoveRatio    1 = 1 partitions to be moved / 1 partitions
+MoveRatio    1 = 1 partition to be moved / 1 partition
 MoveTime     36 s = 1 MoveRatio
                x 60.7 MB TotalLogSizePerBroker x 3 brokers
                / (8 MB/s replication-quota - 3 MB/s max BytesInPerSec)
@@ -124,7 +124,7 @@ def test_a_snapshot_without_write_rates_and_a_throttle_without_a_unit(folder: Pa
 def test_nothing_to_move(folder: Path) -> None:
     (folder / "plan.json").write_text(PLAN.replace("[1,3]", "[2,1]"))
     code, out, _ = run(folder, "--log-dirs", "sizes.txt", "--throttle", "8MB/s")
-    assert (code, out.splitlines()[0]) == (0, "Nothing to move: every replica of the plan is where it should be.")
+    assert (code, out.splitlines()[0]) == (0, "Nothing to copy: every replica of the plan is where it should be.")
 
 
 SIZES = ("--log-dirs", "sizes.txt")
@@ -160,7 +160,7 @@ WRONG = {
     ),
     "two sources of sizes": (
         [*SIZES, "--bootstrap-server", "localhost:1", "--throttle", "5MB/s"],
-        "two sources of sizes are given. Give --log-dirs or --bootstrap-server",
+        "two sources of sizes are given: --log-dirs and a live cluster. Give only one of them",
     ),
     "no such history": (
         [*SIZES, "--history", "h", "--throttle", "5MB/s"],

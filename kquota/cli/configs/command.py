@@ -15,8 +15,8 @@ from kquota.cli.options import Output, TableFormat, WritingOptions, Yes
 from kquota.entity_types import BROKER_LOGGERS, BROKERS, CLIENT_METRICS, ENTITIES, GROUPS, TOPICS
 from kquota.terms import CLIENTS, IPS, USERS
 
-EPILOG: Final = """After each change, kquota waits until the cluster shows the new configs. Exit codes: 0 done, and the
-cluster shows the change; 1 failed or refused; 2 wrong usage.
+EPILOG: Final = """After each change, kquota waits until the cluster shows the new configs. Exit codes: 0 done; 1 failed
+or refused; 2 wrong usage.
 
 Examples:
   kquota configs --bootstrap-server localhost:9092 --alter --add-config producer_byte_rate=10MB/s --user alice
@@ -96,8 +96,8 @@ class ConfigsOptions(WritingOptions):
         value(
             "password-file",
             "FILE",
-            "File with the password of a SCRAM credential, or - for stdin. Without this option, kquota asks for the "
-            "password.",
+            "File with the password of a SCRAM credential, or - for stdin. If no file has the password, kquota asks "
+            "for it.",
         ),
     ] = None
     delete_config: Annotated[list[str] | None, value("delete-config", "K,…", "Configs to remove. Repeatable.")] = None

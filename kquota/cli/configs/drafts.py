@@ -53,8 +53,7 @@ def _must_have_shipped(key: str, value: str | None, rate: str | None, option: st
     if _BURST.fullmatch(key):
         raise Invalid(
             f"{option}: {key} was in a draft of KIP-599 and never shipped. The burst is controller_mutation_rate x "
-            f"controller.quota.window.num x controller.quota.window.size.seconds ({_WINDOW} by default). Set the last "
-            "two in the properties of every controller, or of every broker with ZooKeeper: "
+            f"controller.quota.window.num x controller.quota.window.size.seconds ({_WINDOW} by default). "
             f"{_burst(_number(value), _number(rate))}"
         )
     if _CLUSTER_WIDE.fullmatch(key):
@@ -67,15 +66,21 @@ def _must_have_shipped(key: str, value: str | None, rate: str | None, option: st
 
 
 def _burst(burst: float | None, rate: float | None) -> str:
+    """Return the sentence about the configs that give a burst: a rate with Kafka's default windows if no rate is given,
+    otherwise windows.
+    """
+    set_windows = "Set the last two in the properties of every controller, or of every broker with ZooKeeper"
     if burst is None:
-        return "for example, a burst of 500 at rate 5 needs controller.quota.window.num=100 (100 x 1 s x 5)"
+        example = "a burst of 500 at rate 5 needs controller.quota.window.num=100 (100 x 1 s x 5)"
+        return f"{set_windows}: for example, {example}"
     if rate is None:
         fits = plain(round(burst / (SAMPLES * SAMPLE_MS / 1_000), 3))
-        return f"a burst of {plain(burst)} needs {CONTROLLER_MUTATION_RATE}={fits} ({_WINDOW} x {fits})"
+        needed = f"{CONTROLLER_MUTATION_RATE}={fits} ({_WINDOW} x {fits})"
+        return f"With these defaults, a burst of {plain(burst)} needs {needed}"
     windows = max(1, math.ceil(burst / rate))
     product = "" if windows * rate == burst else f" = {plain(windows * rate)}"
     return (
-        f"a burst of {plain(burst)} at rate {plain(rate)} needs controller.quota.window.num={windows} "
+        f"{set_windows}: a burst of {plain(burst)} at rate {plain(rate)} needs controller.quota.window.num={windows} "
         f"({windows} x 1 s x {plain(rate)}{product})"
     )
 

@@ -91,12 +91,13 @@ def must_be_named(entities: Named) -> None:
     if len(missing) < len(entities):
         raise Invalid(f"An entity name must be specified for every entity type; --entity-name is missing for {kinds}")
     if not ENTITIES[missing[0]].has_default:
-        instead = ". To change all topics, set the config on the brokers" if missing == [TOPICS] else ""
+        of_all = ". To change all topics without a value of their own, set the brokers' default"
+        instead = of_all if missing == [TOPICS] else ""
         short = ENTITIES[missing[0]].short
         raise Invalid(f"An entity name must be specified with --alter of {kinds}: give --{short} NAME{instead}")
     raise Invalid(
         "An entity-name or default entity must be specified with --alter of users, clients, brokers or ips: "
-        f"give --entity-name or, for all {kinds} without configs of their own, --entity-default"
+        f"give --entity-name or, for all {' and '.join(missing)} without a value of their own, --entity-default"
     )
 
 

@@ -114,13 +114,13 @@ def _altered(
         if unread:
             configs.alter([change])
             notes.append(
-                f"{resource}: the controllers accepted the change, but cannot show it. It takes effect when the broker "
-                "starts. Then check it with --describe and --bootstrap-server"
+                f"{resource}: the controllers accepted the change, but cannot show it. A live broker applies it now, "
+                "and a dead broker when it starts. Then check it with --describe and --bootstrap-server"
             )
             return AlteredConfigs(altered=resource, over_zookeeper=False, notes=tuple(notes))
         altered = actions.alter(configs, change, clock.until_seen())
         if at.zookeeper is not None and resource.of_broker and resource not in configs.resources(BROKERS):
-            notes.append(f"{resource} is dead. The change takes effect when it starts")
+            notes.append(f"{resource} is dead. The change takes effect when the broker starts")
     notes += _remarks(resource, altered, release)
     return AlteredConfigs(altered=resource, over_zookeeper=at.zookeeper is not None, notes=tuple(notes))
 

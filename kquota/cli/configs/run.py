@@ -90,7 +90,9 @@ def _altered(options: ConfigsOptions, entities: Named) -> Answer:
         changed: Answer = credentials.alter(at, entities, asked, options.password_file, dry_run=options.dry_run)
         return changed
     if options.password_file is not None:
-        raise Invalid("--password-file works only with --add-config of a SCRAM credential for one user")
+        raise Invalid(
+            "--password-file works only if --add-config or --add-config-file has a SCRAM credential of one user"
+        )
     change = quotas.change_of(entities, add, option, delete)
     at = _where(options, entities)
     _must_show_quotas(at)

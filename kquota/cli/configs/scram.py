@@ -81,7 +81,9 @@ def credential(mechanism: str, text: str, option: str) -> tuple[int, str | None]
     """
     found = _CREDENTIAL.fullmatch(text)
     if found is None:
-        raise Invalid(f"{option}: Invalid credential property {mechanism}: write {mechanism}=[iterations=8192]")
+        # Only --add-config has brackets, because commas separate its pairs.
+        value = "[iterations=8192]" if option == "--add-config" else "iterations=8192"
+        raise Invalid(f"{option}: Invalid credential property {mechanism}: write {mechanism}={value}")
     iterations = int(found["count"]) if found["count"] else DEFAULT_ITERATIONS
     must_be_iterations(mechanism, iterations)
     return iterations, found["password"]
@@ -127,10 +129,11 @@ def _given(asked: ScramRequest, file: Path | None) -> str | None:
         return asked.password
     if not asked.iterations:
         raise Invalid(
-            "--password-file works only with --add-config of a SCRAM credential, because a deletion needs no password"
+            "--password-file works only if --add-config or --add-config-file has a SCRAM credential, because a "
+            "deletion needs no password"
         )
     if asked.password is not None:
-        raise Invalid("--password-file and --add-config-file both have a password. Give only one of them")
+        raise Invalid("--password-file and --add-config-file both have a password. Give only one password")
     return password_in(file)
 
 

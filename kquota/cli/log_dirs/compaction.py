@@ -38,7 +38,7 @@ def compacted(directory: Path, engine: Engine) -> Lines:
             _roll(found, batch, engine)
             found = local_files.listing([directory])
     else:
-        say("nothing to compact: all snapshots are already compacted")
+        say("nothing to compact: no snapshot is newer than the compacted ones")
     for path in found.late:
         world.warn(
             f"{path} is older than the compacted snapshots of its cluster, so kquota leaves it out. Delete it. If you "
@@ -67,4 +67,4 @@ def _roll(found: Listing, batch: HistoryBatch, engine: Engine) -> None:
     taken = set(found.waiting.values())
     place = batch.commit({"replicas": made.replicas, "brokers": made.brokers}, taken)
     clusters = ", ".join(sorted({each.cluster for each in taken}))
-    say(f"wrote {made.rows} rows from {counted(len(taken), 'snapshot')} of {clusters} to {place}")
+    say(f"wrote {counted(made.rows, 'row')} from {counted(len(taken), 'snapshot')} of {clusters} to {place}")

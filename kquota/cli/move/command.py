@@ -82,8 +82,8 @@ class RecoveryOptions(WritingOptions):
 
 
 RESUME_EPILOG: Final = """\
-Exit codes: 0 if the runs are done; 8 if replicas are still moving (run the command again); 1 if replicas are not
-those of the plan.
+Exit codes: 0 if the runs are done; 8 if replicas are still moving or a throttle is not restored yet (run the command
+again); 1 if replicas are not those of the plan.
 
 Examples:
   kquota move resume --bootstrap-server localhost:9092 --dry-run
@@ -101,8 +101,8 @@ class ResumeOptions(RecoveryOptions):
 
 
 ABORT_EPILOG: Final = """\
-Exit codes: 0 if replicas and throttle are as before the run, 8 if replicas are still being copied back (run the
-command again).
+Exit codes: 0 if replicas and throttle are as before the run; 8 if replicas are still being copied back or a throttle
+is not restored yet (run the command again).
 
 Examples:
   kquota move abort --bootstrap-server localhost:9092 --dry-run

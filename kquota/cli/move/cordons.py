@@ -34,8 +34,11 @@ def cordon_notes(cordons: Iterable[Cordon]) -> Iterator[str]:
         names = few(each.log_dirs, _NAMED)
         if each.whole:
             yield (
-                f"broker {each.broker}: no log dir accepts new replicas (cordoned: {names}), so move plan places no "
-                "replica there"
+                f"broker {each.broker}: no log dir accepts new replicas (cordoned: {names}), so `move plan` places "
+                "no replica there"
             )
         else:
-            yield f"broker {each.broker}: new replicas go to other log dirs, because these are cordoned: {names}"
+            yield (
+                f"broker {each.broker}: cordoned log dirs: {names}. New replicas go to other log dirs, unless a plan "
+                "names one of these"
+            )

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from kquota.cli import world
 from kquota.cli.connection import Connection
-from kquota.cli.contract import say
+from kquota.cli.contract import say, worded
 from kquota.cli.output import Part
 from kquota.errors import KquotaError
 from kquota.list_text import named_brokers
@@ -62,8 +62,8 @@ def broker_settings(connection: Connection, works: Iterable[LogDirWork]) -> Brok
             described = configs.describe([Resource(kind=BROKERS, name=str(broker)) for broker in brokers])
     except KquotaError as error:
         say(
-            f"warning: the throttles for log dirs of {named_brokers(brokers)} are unknown, so kquota assumes "
-            f"Kafka's defaults: {error}"
+            f"warning: the throttles for log dirs of {named_brokers(brokers)} are unknown ({worded(error)}). kquota "
+            "assumes Kafka's defaults"
         )
         return {}
     return {

@@ -13,6 +13,7 @@ from kquota.cli.reassign_partitions import remarks
 from kquota.cli.reassign_partitions.execution import WouldExecute, would_execute
 from kquota.cli.reassign_partitions.verification import Verified, verified
 from kquota.errors import Invalid, Refused
+from kquota.measure import counted
 from kquota.reassign.plan import read
 from kquota.reassign.port import Runs
 from kquota.reassign.preparation import Prepared, prepare_again
@@ -110,9 +111,9 @@ def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequ
     if not prepared and writer is None:
         return
     for wanted, found in prepared:
-        moves = sum(not move.submitted for move in found.wave)
-        every = len(wanted.goal.targets)
-        say(f"{verb} run {wanted.id}: submit {moves} of its {every} partitions, then restore its throttle")
+        moves, every = sum(not move.submitted for move in found.wave), counted(len(wanted.goal.targets), "partition")
+        then = ", then restore its throttle" if any(taken.ours for taken in wanted.taken.values()) else ""
+        say(f"{verb} run {wanted.id}: submit {moves:,} of {every}{then}")
     takes = options.take_over and writer is not None
     if takes:
         say(f"{writer} holds the lock and may still be running. After the takeover, that command writes nothing more")
@@ -172,6 +173,10 @@ def _one(stage: move_stores.Stage, run: Run, options: RecoveryOptions, verb: str
     done = brought(stage.cluster, stage.runs, stage.clock, wanted, prepared, say, stage.dirs)
     found = done.verification
     past_moves.keep_look(stage, found, began)
-    for line in (*remarks.of_log_dirs(done.execution.log_dirs), *remarks.of_verification(found)):
+    again = "Run the same command again"
+    for line in (
+        *remarks.of_log_dirs(done.execution.log_dirs, again=again),
+        *remarks.of_verification(found, again=again, undoing=wanted.aborting),
+    ):
         say(line)
     return RunRecovered(run=run.id, started=done.execution.started, outcome=verified(found), aborting=wanted.aborting)

@@ -11,7 +11,7 @@ from kquota.cli.contract import DONE, NOT_YET, worded
 from kquota.cli.move.command import MoveStatusOptions
 from kquota.cli.output import Answer, Part, hidden, key, rounded, spread
 from kquota.cli.suggestion import suggested
-from kquota.measure import ByteRate, human_bytes, human_duration, human_rate
+from kquota.measure import ByteRate, agreeing, human_bytes, human_duration, human_rate
 from kquota.reassign.port import Snapshot
 from kquota.reassign.progress import Progress, statuses
 from kquota.reassign.recovery import RunState, state
@@ -124,8 +124,8 @@ def run(options: MoveStatusOptions) -> OpenRuns:
     if writer is not None:
         notes.append(f"{writer} is writing")
     if held := [one.id for one in every if one.purpose is Purpose.THROTTLE]:
-        see = suggested("throttle show")
-        notes.append(f"runs without a move also hold throttles ({', '.join(held)}). See them with {see}")
+        runs_hold = agreeing(len(held), "run", "without a move holds a throttle", "without a move hold throttles")
+        notes.append(f"{runs_hold} ({', '.join(held)}). See the throttles with {suggested('throttle show')}")
     if runs.hidden and runs.alone is not None:
         notes.append(f"warning: runs of other hosts are unknown: {worded(runs.alone)}")
     return OpenRuns(

@@ -74,7 +74,7 @@ def rules(options: PaceOptions, connection: Connection) -> PaceRules | None:
     if len(given) > 1:
         raise Invalid(f"{' and '.join(given)} cannot be combined. Give one of them")
     if not (options.deadline or options.protect) and (options.min_rate or options.max_rate):
-        raise Invalid("--min-rate and --max-rate need --deadline or --protect. Give one of these two")
+        raise Invalid("--min-rate and --max-rate need --deadline or --protect. Give --deadline TIME or --protect")
     if options.metrics is not None and not options.protect:
         raise Invalid("--metrics needs --protect. Give both, or leave out --metrics")
     if options.max_latency is not None and not options.protect:

@@ -204,7 +204,7 @@ class ProtectedPace:
 
     def _say_baseline(self, run: Run, state: Protection) -> None:
         broker, slowest = max(state.baseline.items(), key=lambda one: one[1])
-        say(f"run {run.id}: without the load of the move, writes take up to {_shown(slowest)} (broker {broker})")
+        say(f"run {run.id}: under the lowest throttle, writes take up to {_shown(slowest)} (broker {broker})")
 
 
 def _why(step: ProtectionStep) -> str:

@@ -86,7 +86,7 @@ class DiffOptions:
 APPLY_EPILOG: Final = """\
 On a terminal, kquota shows the change and asks for confirmation. Without a terminal, give --yes, or
 --change with the hash that you reviewed. Exit codes: 0 done, or nothing to change; 1 refused, or some entities
-were not changed (stderr names them).
+were not changed (--output json lists all of them).
 
 Examples:
   kquota quota apply --bootstrap-server localhost:9092 quotas.yaml --yes

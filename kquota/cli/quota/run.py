@@ -89,8 +89,8 @@ def apply(options: ApplyOptions) -> Answer:
         warn_of(cluster, found)
         if found.changes and options.change not in (None, found.hash):
             raise Refused(
-                f"the change is now {found.hash}, not {options.change}: the document or the quotas were modified after"
-                f" the review. Nothing was written. Review the change again with {_diff_command(options)}"
+                f"the change is now {found.hash}, not {options.change}: the document, the options or the quotas have "
+                f"changed since the review. Nothing was written. Review the change again with {_diff_command(options)}"
             )
         if options.dry_run or not found.changes:
             return unsent(found)

@@ -138,8 +138,9 @@ def _why(answer: KeyAnswer, explained: Explanation) -> Iterator[str]:
     if answer.exceptions:
         yield from wrapped("except", _exceptions(answer.exceptions))
     if IPS in answer.row.entity_types and explained.unresolved:
-        names = ", ".join(map(repr, explained.unresolved[:_MOST_NAMED]))
-        yield from wrapped("unknown", f"whether {names} is this IP, because each broker resolves names itself")
+        names = few(list(map(repr, explained.unresolved)), _MOST_NAMED)
+        one_of = "one of " * (len(explained.unresolved) > 1)
+        yield from wrapped("unknown", f"whether {one_of}{names} is this IP, because each broker resolves names itself")
     width = max(len(level(rung, answer)) for rung in answer.rungs)
     head = "levels"
     for rung in answer.rungs:
@@ -160,7 +161,10 @@ def _reason(answer: KeyAnswer, client: Client | None) -> str:
         above = {2: "level 1", 3: "levels 1 and 2"}.get(won.level, f"levels 1 to {won.level - 1}")
         reason = f"no limit applies on {above}, which would take precedence"
     if shadowed := [str(rung.level) for rung in answer.rungs if rung.state is LevelState.SHADOWED]:
-        reason += f"; brokers ignore level{'s' * (len(shadowed) > 1)} {' and '.join(shadowed)}"
+        *first, last = shadowed
+        reason += (
+            f"; brokers ignore levels {', '.join(first)} and {last}" if first else f"; brokers ignore level {last}"
+        )
     return f"{reason}; {quirk}" if nameless else reason
 
 

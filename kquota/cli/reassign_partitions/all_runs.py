@@ -50,7 +50,9 @@ class RunVerified(Part):
             progress += f", begun by {self.owner}"
         if self.verified.verdict is not Progress.DONE:
             return f"{self.run}: {self.verified.verdict.value}: {progress}"
-        restored = "done" if self.code == DONE else "done, a throttle is not restored yet"
+        restored = "done, a throttle is not restored yet"
+        if self.verified.code == DONE:
+            restored = "done" if self.written else "done, but this check restored nothing"
         return f"{self.run}: {restored}: {progress}"
 
 
@@ -128,7 +130,7 @@ def _one(stage: move_stores.Stage, name: str, at: world.Where, *, writes: bool) 
         return RunVerified(run=name, owner=owner, verified=None, why=worded(error))
     if writes:
         past_moves.keep_look(stage, found, began)
-    shown = verified(found, tuple(remarks.of_verification(found)))
+    shown = verified(found, tuple(remarks.of_verification(found, undoing=latest.aborting)))
     return RunVerified(run=name, owner=owner, verified=shown, written=writes)
 
 
@@ -147,6 +149,9 @@ def _unknown(stage: move_stores.Stage) -> Iterator[str]:
     """Yield an error if recorded runs cannot be read, and an error if this host cannot see the runs of other hosts."""
     if stage.runs.unreadable:
         names = ", ".join(stage.runs.unreadable)
-        yield f"error: these recorded runs cannot be read, so their state is unknown: {names}"
+        what = f"recorded run {names} cannot be read, so its state is unknown"
+        if len(stage.runs.unreadable) > 1:
+            what = f"these recorded runs cannot be read, so their state is unknown: {names}"
+        yield f"error: {what}. Use the version of kquota that wrote the record"
     if stage.runs.hidden and stage.runs.alone is not None:
         yield f"error: runs of other hosts are unknown: {worded(stage.runs.alone)}"

@@ -106,7 +106,7 @@ class ReassignOptions(WritingOptions):
             "replica-alter-log-dirs-throttle",
             "RATE",
             "Throttle rate for copies between the log dirs of a broker. --throttle does not limit these copies. "
-            "[default: no throttle]",
+            "[default: the rate of the broker]",
         ),
     ] = None
     throttle_whole_topics: Annotated[

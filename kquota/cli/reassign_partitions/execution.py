@@ -189,13 +189,13 @@ def _announced(prepared: Prepared, asked: Asked, options: ReassignOptions) -> It
     if applied.throttle != asked.throttle:
         within = "To limit moves between log dirs, give --replica-alter-log-dirs-throttle RATE"
         more = f". {within}" if prepared.log_dirs and asked.log_dir_throttle is None else ""
-        yield f"note: --throttle is not set, because the plan copies nothing between brokers{more}"
+        yield f"note: --throttle has no effect, because the plan copies nothing between brokers{more}"
     if applied.log_dir_throttle != asked.log_dir_throttle:
-        yield ("note: --replica-alter-log-dirs-throttle is not set, because the plan moves nothing between log dirs")
+        yield "note: --replica-alter-log-dirs-throttle has no effect, because the plan moves nothing between log dirs"
     if options.unthrottled and run.rate is not None:
         raise Refused(
             f"run {run.id} of this plan is throttled ({human_rate(run.rate)}), and --unthrottled does not remove a "
-            "throttle. Leave out --unthrottled, or give a high --throttle RATE. Nothing was written"
+            "throttle. Leave out --unthrottled, or give a high --throttle RATE instead. Nothing was written"
         )
     if run.rate is None and any(move.destinations for move in prepared.moving) and not _explicit(options):
         yield (

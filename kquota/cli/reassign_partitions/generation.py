@@ -19,6 +19,7 @@ from kquota.cli.reassign_partitions.command import ReassignOptions
 from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, Refused, Unreachable
 from kquota.list_text import joined
+from kquota.measure import counted
 from kquota.pace.ratio import move_ratio
 from kquota.placement.generate import Proposal, proposal
 from kquota.reassign import strict_json, words
@@ -73,7 +74,7 @@ def run(at: world.Where, options: ReassignOptions) -> PlanProposed:
     ratio = move_ratio(moved, total)
     notes = (
         *(f"warning: {warning}" for warning in noted),
-        f"MoveRatio {ratio:.3f} = {moved} partitions to be moved / {total} partitions (KIP-73)",
+        f"MoveRatio {ratio:.3f} = {counted(moved, 'partition')} to be moved / {counted(total, 'partition')} (KIP-73)",
         f"--seed {seed} repeats this proposal, as long as brokers and partitions stay the same",
     )
     return PlanProposed(
@@ -106,14 +107,14 @@ def warnings(made: Proposal, moving: Sequence[TopicPartition]) -> Iterator[str]:
         counts = ", ".join(f"{count} with {factor}" for factor, count in sorted(factors.items()))
         yield (
             f"topic {topic} has partitions with different numbers of replicas ({counts}). The proposal gives each "
-            f"partition {len(made.current.targets[first[topic]])}, like {first[topic]}. "
+            f"partition {counted(len(made.current.targets[first[topic]]), 'replica')}, like {first[topic]}. "
             "Kafka's tool uses the number of an arbitrary partition"
         )
     moved, every = len(made.gaining), len(made.current.targets)
     if moved >= _NEARLY_ALL * every:
         yield (
-            f"{moved} of {every} partitions would be copied, because --generate ignores their current replicas. "
-            f"{suggested('move plan --balance')} moves as few replicas as possible"
+            f"{moved:,} of {counted(every, 'partition')} would be copied, because --generate ignores the current "
+            f"replicas. {suggested('move plan --balance')} moves as few replicas as possible"
         )
 
 

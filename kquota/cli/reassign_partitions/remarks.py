@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kquota.cli.contract import say
 from kquota.cli.suggestion import suggested
 from kquota.list_text import few, named_brokers
-from kquota.measure import counted
+from kquota.measure import agreeing, counted
 from kquota.reassign import log_dirs
 from kquota.reassign.progress import Progress
 from kquota.reassign.verification import Verification, named
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kquota.reassign.log_dir_actions import Started
 
 _SHOWN: Final = 10
+_AGAIN: Final = "Run --verify again"
 
 
 def of_execution(done: Execution, record: str | None) -> Iterator[str]:
@@ -29,7 +30,8 @@ def of_execution(done: Execution, record: str | None) -> Iterator[str]:
     else:
         yield f"run {done.run.id} is recorded, with every previous value and the rollback plan, in {record}"
     if done.running:
-        yield f"these partitions are already moving: {few(done.running, _SHOWN)}"
+        moving = agreeing(len(done.running), "partition", "is", "are")
+        yield f"{moving} already moving: {few(done.running, _SHOWN)}"
     yield from of_log_dirs(done.log_dirs)
 
 
@@ -52,24 +54,41 @@ def of_cancellation(done: Cancellation) -> Iterator[str]:
     """Yield the lines after --cancel."""
     found = done.verification
     yield from of_log_dirs(done.log_dirs, "cancelled", "Cancel the same plan again")
-    yield from _of_restored(found)
+    yield from _of_restored(found, "Run --verify")
     if ended := [status.partition for status in found.statuses if status.progress is Progress.DONE]:
+        were, them = ("was", "it") if len(ended) == 1 else ("were", "them")
         yield (
-            f"these moves had already ended, and were not undone: {few(ended, _SHOWN)}. To undo them, execute the "
-            "rollback plan that --execute printed"
+            f"{counted(len(ended), 'move')} had already ended and {were} not undone: {few(ended, _SHOWN)}. To undo "
+            f"{them}, execute the rollback plan that --execute printed"
         )
 
 
-def of_verification(found: Verification) -> Iterator[str]:
-    """Yield the lines after --verify: restored values, pending values and the next step."""
-    yield from _of_restored(found)
-    done = sum(status.progress is Progress.DONE for status in found.statuses)
-    count = f"{done} of {len(found.statuses)} partitions have the replicas of the plan"
+def in_place(found: Verification, *, undoing: bool) -> str:
+    """Return the number of partitions that have the wanted replicas, with a verb. `undoing` is as in
+    `of_verification`.
+    """
+    done, every = sum(status.progress is Progress.DONE for status in found.statuses), len(found.statuses)
+    verb, whose = "has" if 1 in (done, every) else "have", "from before the move" if undoing else "of the plan"
+    return f"{done} of {counted(every, 'partition')} {verb} the replicas {whose}"
+
+
+def of_verification(
+    found: Verification, *, again: str = _AGAIN, undoing: bool = False, preserved: bool = False
+) -> Iterator[str]:
+    """Yield the lines after --verify: restored values, pending values and the next step.
+
+    `again` tells the operator how to check again. With `undoing`, the verified plan is a rollback plan. With
+    `preserved`, the check did not read the runs, because --preserve-throttles restores nothing.
+    """
+    yield from _of_restored(found, again)
+    count = in_place(found, undoing=undoing)
     if found.waiting:
         run = "" if found.run is None else f" of run {found.run.id}"
+        has = "has" if len(found.waiting) == 1 else "have"
         yield (
-            f"error: {counted(len(found.waiting), 'move')}{run} never started, because kquota was interrupted. "
-            f"{suggested('move resume')} continues the run, and {suggested('move abort')} undoes it"
+            f"error: {counted(len(found.waiting), 'move')}{run} {has} not started, because kquota was interrupted or "
+            f"is not done yet. If kquota is no longer running, {suggested('move resume')} continues the run, and "
+            f"{suggested('move abort')} undoes it"
         )
     elif found.undone is not None:
         yield (
@@ -84,6 +103,9 @@ def of_verification(found: Verification) -> Iterator[str]:
                 f"error: the moves have ended, but only {count}. No run of this plan is recorded here, so another "
                 "host or client may have undone the plan. In that case, this plan needs no further --verify"
             )
+        elif undoing:
+            where = suggested("topics --describe")
+            yield f"error: the rollback has ended, but only {count}. See the replicas of the others with {where}"
         else:
             yield f"error: the moves have ended, but only {count}. Execute the plan again, or correct it"
     if found.verdict is Progress.IN_PROGRESS:
@@ -92,20 +114,25 @@ def of_verification(found: Verification) -> Iterator[str]:
             back = "it then ends the run"
         if found.run is None:
             back = "no run of this plan is recorded here, so --verify removes only list entries that this plan sets"
-        yield f"{count}. Run --verify again until it exits with 0: {back}"
+        if preserved:
+            yield f"{count}. Run --verify without --preserve-throttles until it exits with 0"
+        elif found.run is not None and found.run.aborting and not undoing:
+            yield f"run {found.run.id} of this plan is being undone: {count}. {again} until it exits with 1: {back}"
+        else:
+            yield f"{count}. {again} until it exits with 0: {back}"
         if found.run is not None and found.run.paused:
             continues = suggested(f"move adjust --continue --run {found.run.id}")
             yield f"run {found.run.id} is paused. Continue it: {continues}"
 
 
-def _of_restored(found: Verification) -> Iterator[str]:
+def _of_restored(found: Verification, again: str) -> Iterator[str]:
     for change in found.restored:
         if change.after is not None and not change.setting.is_list:
             yield f"{change.setting} is restored to {change.after!r}"
     yield from _of_others(found)
     yield from found.notes
     for setting, why in sorted(found.pending.items()):
-        yield f"warning: {setting} is not restored yet ({why}). Run --verify again"
+        yield f"warning: {setting} is not restored yet ({why}). {again}"
     if found.unread:
         yield (
             f"error: {named_brokers(found.unread)}: dead, so the throttle rates are unknown. No run of this plan is "
@@ -116,7 +143,9 @@ def _of_restored(found: Verification) -> Iterator[str]:
         why = "Over this connection kquota sees no shared record, so another host may have set the throttle"
         if found.unreadable:
             runs = ", ".join(found.unreadable)
-            why = f"These recorded runs cannot be read, so one of them may have set the throttle: {runs}"
+            why = f"Recorded run {runs} cannot be read, and may have set the throttle"
+            if len(found.unreadable) > 1:
+                why = f"These recorded runs cannot be read, and one of them may have set the throttle: {runs}"
         yield (
             f"error: a throttle is still set, and its run is unknown: {named(found.unknown)} ({values}). {why}. See "
             f"{suggested('throttle show')} and {suggested('throttle doctor')}"

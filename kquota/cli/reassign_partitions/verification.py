@@ -44,7 +44,7 @@ def run(at: world.Where, options: ReassignOptions, watch: MoveWatch | None = Non
                 began = stage.clock.now()
                 found = verify(*ports, preserve=options.preserve_throttles, clear_all=options.clear_all)
                 past_moves.keep_look(stage, found, began, watch)
-    return verified(found, tuple(remarks.of_verification(found)))
+    return verified(found, tuple(remarks.of_verification(found, preserved=options.preserve_throttles)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

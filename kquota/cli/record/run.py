@@ -197,13 +197,14 @@ class RecordUnshared(Answer):
             yield f"{removes} the topic from the state of this host"
 
 
-def _asked(topic: str, removal: Removal) -> str:
-    """Say what kquota deletes, before the question."""
+def _asked(topic: str, removal: Removal) -> tuple[str, str]:
+    """Return what kquota deletes, and the question."""
     if removal.topic:
-        return f"kquota deletes topic {topic}. Hosts then see only their own runs"
+        return f"kquota deletes topic {topic}. Hosts then see only their own runs", "delete the topic?"
+    missing = f"topic {topic} does not exist. kquota"
     if removal.marker:
-        return f"topic {topic} does not exist. kquota deletes the znode /kquota/record, which names it"
-    return f"topic {topic} does not exist. kquota removes it from the state of this host"
+        return f"{missing} deletes the znode /kquota/record, which names this topic", "delete the znode?"
+    return f"{missing} removes the topic from the state of this host", "remove the topic from this host?"
 
 
 def unshare(options: UnshareOptions) -> RecordUnshared:
@@ -219,8 +220,9 @@ def unshare(options: UnshareOptions) -> RecordUnshared:
         found = at.condition()
         removal = at.removal(found)
         if asks and (removal.topic or removal.marker or removal.memory):
-            say(_asked(at.topic, removal))
-            confirmation.must_agree("delete it?")
+            line, question = _asked(at.topic, removal)
+            say(line)
+            confirmation.must_agree(question)
         if not options.dry_run:
             removal = at.unshare()
     return RecordUnshared(

@@ -46,11 +46,13 @@ def value(setting: Setting, stored: str | None) -> str:
     return compact(setting, entries(stored)) if setting.is_list else written(stored)
 
 
-def remaining(released: Released) -> Iterator[str]:
-    """Yield notes about settings that kquota left unchanged or could not read, and warnings about pending settings."""
+def remaining(released: Released, done: str = "restored") -> Iterator[str]:
+    """Yield notes about settings that kquota left unchanged or could not read, and warnings about pending settings,
+    which are not yet `done`.
+    """
     yield from released.notes
     for setting, why in sorted(released.pending.items()):
-        yield f"warning: {setting} is not restored yet ({why}). Run the same command again"
+        yield f"warning: {setting} is not {done} yet ({why}). Run the same command again"
 
 
 def cleared_of(brokers: Iterable[BrokerId], released: Released) -> tuple[BrokerId, ...]:

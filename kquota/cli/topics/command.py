@@ -73,7 +73,7 @@ class TopicsOptions(WritingOptions):
         typer.Option(
             "--partitions",
             metavar="N",
-            help="Partitions of each topic. With --alter, the new total. [default: the brokers' default]",
+            help="Partitions of each topic. With --alter, the new total. [default with --create: the brokers' default]",
         ),
     ] = None
     replication_factor: Annotated[

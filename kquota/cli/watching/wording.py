@@ -105,7 +105,8 @@ def _what(symptom: Symptom) -> str:
                 f"{agreeing(symptom.partitions, 'partition', 'is', 'are')} not submitted yet (first: {symptom.first})"
             )
         case NotStarted():
-            what = f"broker {symptom.broker} has not created the log of {counted(symptom.copies, 'copy')} after "
+            logs = "log" if symptom.copies == 1 else "logs"
+            what = f"broker {symptom.broker} has not created the {logs} of {counted(symptom.copies, 'copy')} after "
             return f"{what}{human_duration(symptom.seconds)} (first: {symptom.first})"
         case LastPartition():
             what = f"{symptom.partition} has been the only unfinished partition for {human_duration(symptom.seconds)} "
@@ -137,21 +138,24 @@ def _do(symptom: Symptom, named: MoveNamed) -> str:
     """Return the next step: a command, and its purpose."""
     match symptom:
         case StarvedCopies():
-            return f"Raise the rate: {_raise(symptom, named)}"
-        case DestinationDown():
-            return f"Start the broker, or undo the move: {_undo(named)}"
+            return _raise(symptom, named)
+        case DestinationDown(why=why):
+            repair = "Start the broker" if why is None else "Check the broker"
+            if named.known:
+                return f"{repair}, or undo the move: {named.step('move abort')}"
+            return f"{repair}. See the open runs: {suggested('move status')}"
         case NoLeader():
             return f"Start one of these brokers. See {_of_topic('topics --describe', symptom.partitions[0])}"
         case NotStarted(first=first):
             return f"See the replicas of the topic: {_of_topic('topics --describe', first)}"
         case NotSubmitted(run=run):
-            return f"Submit the rest: {suggested('move resume' + _run(run))}"
+            return f"If kquota is no longer running, submit the rest: {suggested('move resume' + _run(run))}"
         case LastPartition(partition=partition):
             return f"See the throttle of the topic: {_of_topic('throttle show', partition)}"
         case CaughtReplica(partition=partition):
             return f"See the throttled replica lists: {_of_topic('throttle show', partition)}"
         case ThrottleLeft():
-            return f"Restore the throttle: {_verify(named)}"
+            return _verify(named)
         case IdleLogDir(broker=broker) | FullDisk(broker=broker):
             return f"See the log dirs: {suggested(f'log-dirs --describe --broker-list {broker}')}"
         case NothingArrives():
@@ -179,27 +183,25 @@ def _starved(symptom: StarvedCopies) -> str:
 def _raise(symptom: StarvedCopies, named: MoveNamed) -> str:
     """Return a command that doubles the rate, or sets twice the sum of follower traffic and writes if that is higher.
 
-    The new rate is rounded to two digits. For an unknown move, return `throttle show`.
+    The new rate is rounded to two digits. For an unknown move, return the command that shows the throttles.
     """
+    if not named.known:
+        return f"Raise the rate. See the throttles: {suggested('throttle show')}"
     enough = max(symptom.rate, symptom.followers + symptom.written) * 2
     rate = exact_rate(ByteRate(int(f"{enough:.1e}".partition("e")[0].replace(".", "")) * 10 ** max(0, _digits(enough))))
-    if not named.known:
-        return suggested("throttle show")
-    return named.step("throttle set", "--throttle", rate)
+    return f"Raise the rate: {named.step('throttle set', '--throttle', rate)}"
 
 
 def _digits(value: float) -> int:
     return int(f"{value:.1e}".partition("e")[2]) - 1
 
 
-def _undo(named: MoveNamed) -> str:
-    return named.step("move abort") if named.known else suggested("move status")
-
-
 def _verify(named: MoveNamed) -> str:
     if named.plan is not None:
-        return MoveNamed(run=None, plan=named.plan).step("reassign-partitions --verify")
-    return suggested(f"move resume --run {named.run}") if named.run is not None else suggested("throttle doctor")
+        return f"Restore the throttle: {MoveNamed(run=None, plan=named.plan).step('reassign-partitions --verify')}"
+    if named.run is not None:
+        return f"Restore the throttle: {suggested(f'move resume --run {named.run}')}"
+    return f"Examine the throttle: {suggested('throttle doctor')}"
 
 
 def _moves(run: str | None) -> str:

@@ -173,7 +173,7 @@ def test_protection(house: InMemory, copying: CopyingCluster, session: Transcrip
     ran = session.kquota(f"move adjust {BROKER} --protect --min-rate 2MB/s --max-rate 22MB/s --output json")
     assert ran.code == 8, "the throttle is still set"
     assert house.topics.topics(None) == (), "the scratch topic is removed"
-    assert "without the load of the move, writes take up to 4.0 ms" in ran.err
+    assert "under the lowest throttle, writes take up to 4.0 ms" in ran.err
     (shown,) = json.loads(session.kquota(f"move report {BROKER} --output json").out)["runs"]
     changes = json.loads(session.kquota(f"move report {shown['run']} {BROKER} --output json").out)["changes"]
     assert [change["to"] // MB for change in changes[:11]] == [2, 4, 8, 16, 8, 11, 12, 8, 10, 11, 11]

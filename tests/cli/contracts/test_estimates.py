@@ -100,13 +100,13 @@ CORDONS = {
     "all log dirs of the destination": (
         Cordon(broker=BrokerId(3), log_dirs=("/a", "/b"), whole=True),
         [
-            "broker 3: no log dir accepts new replicas (cordoned: /a, /b), so move plan places no replica there",
-            "warning: the plan places 1 replica in cordoned log dirs: broker 3",
+            "broker 3: no log dir accepts new replicas (cordoned: /a, /b), so `move plan` places no replica there",
+            "warning: the plan places 1 replica on broker 3, where all log dirs are cordoned",
         ],
     ),
     "one of several": (
         Cordon(broker=BrokerId(3), log_dirs=("/a",), whole=False),
-        ["broker 3: new replicas go to other log dirs, because these are cordoned: /a"],
+        ["broker 3: cordoned log dirs: /a. New replicas go to other log dirs, unless a plan names one of these"],
     ),
 }
 
@@ -123,7 +123,7 @@ def test_a_plan_that_names_a_cordoned_log_dir_is_warned_about() -> None:
     named = replace(measured, arrivals=tuple(replace(arrival, log_dir="/a") for arrival in measured.arrivals))
     cordon = Cordon(broker=BrokerId(3), log_dirs=("/a",), whole=False)
     assert list(cordon_remarks([cordon], named))[1:] == [
-        "warning: the plan places 1 replica in cordoned log dirs: /a of broker 3"
+        "warning: the plan places 1 replica in the cordoned log dir /a of broker 3"
     ]
 
 

@@ -36,8 +36,8 @@ destination fetches once, up to replica.fetch.response.max.bytes (10 MB) for eac
 for each pair of brokers. Replicas that are not part of the move are not delayed. --continue restores the rate from
 before the pause.
 
-Exit codes: as for `kquota throttle set`, and with --deadline, --between or --protect as for
-`kquota move watch`.
+Exit codes: 0 if the throttle is set; 75 if another kquota holds the lock. With --deadline, --between or --protect: as
+for `kquota move watch`.
 
 Examples:
   kquota move adjust 80MB/s --bootstrap-server localhost:9092 --broker 3 --follower

@@ -133,7 +133,10 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, runs):
         found = _open_run(ports.runs, options)
         if found.rate is None:
-            raise Refused(f"run {found.id} was started without a throttle, so there is no throttle to change")
+            execute = suggested("reassign-partitions --execute --reassignment-json-file PLAN --throttle RATE")
+            raise Refused(
+                f"run {found.id} has no throttle, so there is nothing to change. Set a throttle with {execute}"
+            )
         if found.paused:
             raise Refused(f"run {found.id} is paused. First continue it: {suggested('move adjust --continue')}")
         setter = RateSetter(
@@ -162,8 +165,11 @@ def _open_run(runs: Runs, options: AdjustOptions) -> Run:
         return found
     selected = [one for one in moving if options.run in (None, one.id)]
     if not selected:
-        which = "no run of a move is open" if options.run is None else f"run {options.run}: no run with this id is open"
-        raise Refused(f"{which}. See the running moves and the open runs with ", NextStep.SHOW_MOVES)
+        if options.run is not None:
+            raise Refused(
+                f"run {options.run}: no run with this id is open. See the open runs with ", NextStep.SHOW_MOVES
+            )
+        raise Refused(f"no run of a move is open. See all running moves with {suggested('move watch --once')}")
     if len(selected) > 1:
         there = ", ".join(one.id for one in selected)
         raise Invalid(f"several runs are open ({there}). Name one of them with --run")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kquota.spark.partitions import Health
 
 
-NOTHING_TO_MOVE: Final = "Nothing to move: every replica of the plan is where it should be."
+NOTHING_TO_MOVE: Final = "Nothing to copy: every replica of the plan is where it should be."
 ALL_EXIST: Final = "Nothing to move: every replica of the plan exists, but some are out of sync."
 NOTHING_TO_COPY: Final = "Nothing to copy: the running move only removes replicas."
 NOTHING_BETWEEN_BROKERS: Final = "Nothing to move between brokers: replicas only change their log dirs."

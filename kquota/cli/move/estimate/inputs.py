@@ -155,7 +155,7 @@ def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles,
     """
     live = is_live(asked, connection)
     if live and asked.log_dirs:
-        raise Invalid("two sources of sizes are given. Give --log-dirs or --bootstrap-server")
+        raise Invalid("two sources of sizes are given: --log-dirs and a live cluster. Give only one of them")
     if live:
         found = _live(world.where(connection), asked, plan, scratch)
     elif asked.log_dirs:
@@ -260,8 +260,8 @@ def _must_be_visible(moves: MoveCluster, described: Collection[LogDir], plan: Pl
         planned = missing & {name.topic for name in plan.targets} if isinstance(plan, Plan) else frozenset()
         if planned:
             raise Refused(
-                f"Kafka hides topics of the plan from this user: {few(sorted(planned), 5)}. An estimate needs Describe "
-                "on them"
+                f"Kafka hides {counted(len(planned), 'topic')} of the plan from this user ({few(sorted(planned), 5)}). "
+                "This user needs Describe on every topic of the plan"
             ) from error
         say(
             f"warning: Kafka hides {counted(len(missing), 'topic')} from this user ({few(sorted(missing), 5)}), so the "

@@ -197,9 +197,10 @@ def cordon_remarks(cordons: Iterable[Cordon], measured: Measured) -> Iterator[st
     for arrival in measured.arrivals:
         for cordon in cordons:
             if arrival.broker == cordon.broker and (cordon.whole or arrival.log_dir in cordon.log_dirs):
-                place = "" if arrival.log_dir is None else f"{arrival.log_dir} of "
-                copies = counted(arrival.copies, "replica")
-                yield f"warning: the plan places {copies} in cordoned log dirs: {place}broker {arrival.broker}"
+                where = f"in the cordoned log dir {arrival.log_dir} of broker {arrival.broker}"
+                if arrival.log_dir is None:
+                    where = f"on broker {arrival.broker}, where all log dirs are cordoned"
+                yield f"warning: the plan places {counted(arrival.copies, 'replica')} {where}"
 
 
 def remarks(measured: Measured, *, live: bool) -> Iterator[str]:

@@ -10,7 +10,7 @@ from kquota.cli.move.estimate.inputs import BYTES_IN, HISTORY, SAMPLE, RateSourc
 from kquota.cli.move.estimate.outlook import Outlook, disk_lines, wave_lines
 from kquota.cli.table import aligned
 from kquota.list_text import named_brokers
-from kquota.measure import ByteRate, human_bytes, human_duration, human_rate
+from kquota.measure import ByteRate, counted, human_bytes, human_duration, human_rate
 from kquota.pace.enforcement import Enforcement
 from kquota.pace.fetch import Fetch
 from kquota.pace.ratio import MoveTime
@@ -79,9 +79,9 @@ def fetch_line(fetch: Fetch, enforcement: Enforcement) -> str:
     kept = "holds" if fetch.holds else f"does not hold; set replica.fetch.response.max.bytes below {largest}"
     settings = "the brokers' settings" if enforcement.of_brokers else "Kafka's defaults"
     return (
-        f"Fetch size   {fetch.brokers} brokers x {human_bytes(fetch.response_max_bytes)} / {human_rate(fetch.rate)}"
-        f" = {human_duration(fetch.seconds)} < {human_duration(fetch.window_seconds)} window: {kept}"
-        f" (KIP-73, with {settings})"
+        f"Fetch size   {counted(fetch.brokers, 'broker')} x {human_bytes(fetch.response_max_bytes)}"
+        f" / {human_rate(fetch.rate)} = {human_duration(fetch.seconds)} < {human_duration(fetch.window_seconds)}"
+        f" window: {kept} (KIP-73, with {settings})"
     )
 
 
@@ -90,11 +90,12 @@ def kip_lines(kip: MoveTime) -> Iterator[str]:
     bytes_in, quota = rate_or_unknown(kip.max_bytes_in), human_rate(kip.replication_quota)
     time = "none" if kip.in_below_throttle is False else time_or_unknown(kip.seconds)
     yield (
-        f"MoveRatio    {kip.move_ratio:.3g} = {kip.partitions_to_be_moved} partitions to be moved"
-        f" / {kip.total_partition_count} partitions"
+        f"MoveRatio    {kip.move_ratio:.3g} = {counted(kip.partitions_to_be_moved, 'partition')} to be moved"
+        f" / {counted(kip.total_partition_count, 'partition')}"
     )
     yield f"MoveTime     {time} = {kip.move_ratio:.3g} MoveRatio"
-    yield f"               x {human_bytes(kip.log_size_per_broker)} TotalLogSizePerBroker x {kip.brokers} brokers"
+    size, brokers = human_bytes(kip.log_size_per_broker), counted(kip.brokers, "broker")
+    yield f"               x {size} TotalLogSizePerBroker x {brokers}"
     yield f"               / ({quota} replication-quota - {bytes_in} max BytesInPerSec)"
     kept = {True: "holds", False: "does not hold", None: "not checked"}[kip.in_below_throttle]
     yield f"IN < T       {bytes_in} < {quota}: {kept} (KIP-73, for the whole cluster; for this move see Window)"

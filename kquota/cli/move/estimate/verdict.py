@@ -9,7 +9,7 @@ from typing import Final
 from kquota.cli.amounts import UNKNOWN, rate_or_unknown
 from kquota.cli.move.estimate.outlook import Outlook, band_line, why_full
 from kquota.cli.why_never import named_wave, never_because, throttle_needed, why_never
-from kquota.measure import ByteRate, exact_rate, human_bytes, human_duration, human_rate
+from kquota.measure import ByteRate, counted, exact_rate, human_bytes, human_duration, human_rate
 from kquota.pace.deadline import shortest
 from kquota.pace.enforcement import START_SECONDS
 from kquota.pace.fair_rates import MOST_STREAMS
@@ -162,7 +162,8 @@ def time_lines(judged: Pace | Waves) -> Iterator[str]:
 def _terms(judged: Pace | Waves, share: Share) -> str:
     """Return the terms that add up to the expected time."""
     if isinstance(judged, Waves):
-        return f"the sum of {len(judged.each)} waves, each about {START_SECONDS:g} s to start and end + its copies"
+        waves = counted(len(judged.each), "wave")
+        return f"the sum of {waves}, each about {START_SECONDS:g} s to start and end + its copies"
     assert judged.run is not None
     assert share.seconds is not None
     copying, alone = judged.run.end, share.seconds

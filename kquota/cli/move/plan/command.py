@@ -86,7 +86,11 @@ class PlanOptions:
     ] = None
     disk_limit: Annotated[
         str,
-        typer.Option("--disk-limit", metavar="PERCENT", help="Highest disk usage of a broker that the plan may cause."),
+        typer.Option(
+            "--disk-limit",
+            metavar="PERCENT",
+            help="Highest disk usage that the plan may cause on a broker or log dir.",
+        ),
     ] = "85%"
     disk: Annotated[
         str | None,

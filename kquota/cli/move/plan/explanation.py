@@ -46,7 +46,7 @@ def explain(
     is the file that receives the plan from stdout, or None if `plan_file` found none.
     """
     most = sys.maxsize if everything else FIRST
-    for line in (*_answer(found), *_unknown(cluster, goal, found), *_remarks(cluster, goal, found, most)):
+    for line in (*_answer(goal, found), *_unknown(cluster, goal, found), *_remarks(cluster, goal, found, most)):
         say(line)
     say(f"sizes: {source}; the size of a partition is the size of its leader's log")
     if found.changes:
@@ -109,7 +109,7 @@ def _reasons(change: PartitionChange) -> Iterator[str]:
 def _leader(change: PartitionChange) -> str:
     if change.leader_before == change.leader_after:
         return f"{change.leader_after}"
-    return f"{change.leader_before} -> {change.leader_after}"
+    return f"{'none' if change.leader_before is None else change.leader_before} -> {change.leader_after}"
 
 
 def _brokers_table(brokers: dict[BrokerId, BrokerChange]) -> list[str]:
@@ -146,7 +146,7 @@ def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> I
     yield from cordon_notes(cluster.cordons)
     inside = {name.topic for name in cluster.partitions} & INTERNAL - goal.topics
     if inside and (goal.add or goal.balance or goal.repair_racks or goal.replication_factor):
-        drained = ", except for --drain" if goal.drain else ""
+        drained = ", except for --drain" if goal.drain and inside & goal.drained_topics else ""
         yield f"internal topics are left out{drained}: {', '.join(sorted(inside))}. To move them, name them in --topics"
     if any(copy.why is Why.BALANCE or copy.why is Why.ADD for change in found.changes for copy in change.copies):
         led = sum(change.leader_before != change.leader_after for change in found.changes)
@@ -191,13 +191,18 @@ def _outside(goal: Goal, found: Planned) -> Iterator[str]:
             "racks, disks or --topics"
         )
     else:
+        if not goal.balance and any(load[broker] > band.high for broker in looked_at):
+            wanted = f"at least {human_bytes(band.low)}"
         yield f"band: every {'' if goal.balance else 'added '}broker will hold {wanted}"
 
 
-def _answer(found: Planned) -> Iterator[str]:
+def _answer(goal: Goal, found: Planned) -> Iterator[str]:
     """Yield the cost of the plan, and the lower bound on the bytes that any plan must copy."""
     if not found.changes:
-        yield "nothing to do: no replica has to move for this goal, so there is no plan"
+        if found.left or any(line.startswith("warning: ") for line in _outside(goal, found)):
+            yield "no plan: kquota found no replica to move for this goal"
+        else:
+            yield "nothing to do: no replica has to move for this goal, so there is no plan"
         return
     copies = sum(len(change.copies) for change in found.changes)
     drops = sum(len(change.drops) for change in found.changes)

@@ -30,16 +30,8 @@ from kquota.sizes import snapshot
 from kquota.sizes.replica import LogDir, cordons, hidden, topics
 from kquota.terms import BrokerId
 
-_OF_BROKERS: Final = (
-    "drain",
-    "add",
-    "replication_factor",
-    "repair_racks",
-    "balance",
-    "brokers",
-    "disk",
-    "history",
-)
+_GOALS: Final = ("drain", "add", "replication_factor", "repair_racks", "balance")
+_OF_BROKERS: Final = (*_GOALS, "brokers", "disk", "history")
 """The options that cannot be combined with --balance-log-dirs, because they do not apply inside one broker."""
 
 
@@ -88,9 +80,9 @@ def run(options: PlanOptions) -> MovePlan | LogDirPlan:
 def _within_broker(options: PlanOptions, broker: BrokerId) -> LogDirPlan:
     """Plan moves between the log dirs of one broker, and explain the plan."""
     if others := [f"--{name.replace('_', '-')}" for name in _OF_BROKERS if getattr(options, name)]:
-        raise Invalid(
-            f"--balance-log-dirs cannot be combined with {', '.join(others)}. Make two plans, one after the other"
-        )
+        goals = any(getattr(options, name) for name in _GOALS)
+        step = "Make two plans, one after the other" if goals else f"Leave out {' and '.join(others)}"
+        raise Invalid(f"--balance-log-dirs cannot be combined with {', '.join(others)}. {step}")
     tolerance = percentage(options.tolerance, "--tolerance")
     disk_limit = percentage(options.disk_limit, "--disk-limit")
     throttle = rates.any_throttle(options.replica_alter_log_dirs_throttle, OPTION)

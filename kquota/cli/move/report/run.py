@@ -28,7 +28,7 @@ def run(options: ReportOptions) -> RunsListed | RunReport:
     unread = {name: why for name, why in found.unread.items() if options.run in (None, name)}
     notes = tuple(f"error: run {name} cannot be read: {why}" for name, why in sorted(unread.items()))
     if options.run is None:
-        empty = () if moves else ("no run is on record", *unseen)
+        empty = () if moves else ("no run of a move is on record", *unseen)
         return RunsListed(runs=tuple(map(listed, moves)), notes=(*notes, *empty), code=FAILED if unread else DONE)
     named = next((one for one in moves if one.id == options.run), None)
     if named is None:

@@ -71,16 +71,14 @@ class MoveRan(Answer):
 
     def text(self) -> Iterator[str]:
         found = self.outcome.found
-        done = sum(status.progress is Progress.DONE for status in found.statuses)
-        wanted = "of the plan" if self.aborted is None else "from before the move"
-        yield f"{done} of {agreeing(len(found.statuses), 'partition', 'has', 'have')} the replicas {wanted}"
+        yield remarks.in_place(found, undoing=self.aborted is not None)
         if self.run is not None:
             yield f"Run {self.run} took {human_duration(self.seconds)}"
             yield f"See its report with {suggested(f'move report {self.run}')}"
         if found.pending:
             yield f"{agreeing(len(found.pending), 'throttle setting', 'is', 'are')} not restored yet"
         elif self.throttle is not None:
-            yield f"The throttle settings from before the run are restored (the run began with {self.throttle})"
+            yield f"The throttle settings from before the run are restored (throttle at the start: {self.throttle})"
         if self.elections is not None:
             yield f"Preferred leaders elected: {len(self.elections.elected)}"
 
@@ -133,16 +131,20 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
         elections=elections,
         aborted=aborted,
         throttle=None if asked.throttle is None or started is None else human_rate(asked.throttle),
-        notes=(*_notes(found, elections), *([] if aborted is None else [f"error: the move was undone: {aborted}"])),
+        notes=(
+            *_notes(found, elections, undoing=aborted is not None),
+            *([] if aborted is None else [f"error: the move was undone: {aborted}"]),
+        ),
         code=FAILED if (failed or aborted is not None) and outcome.code == DONE else outcome.code,
     )
 
 
 def _asked(options: MoveRunOptions, throttle: ByteRate | None, followed: PaceRules | None) -> Asked:
     if followed is not None and options.unthrottled:
-        raise Invalid("--unthrottled: there is no throttle to change. Leave out --unthrottled")
+        way = next(name for name, given in options.pacing.ways.items() if given)
+        raise Invalid(f"--unthrottled: {way} needs a throttle that it can change. Leave out one of them")
     if followed is None and (options.throttle is None) != options.unthrottled:
-        raise Invalid("give --throttle RATE, or --unthrottled to copy without a throttle")
+        raise Invalid("give either --throttle RATE, or --unthrottled to copy without a throttle")
     size = None if options.max_in_flight is None else byte_size(options.max_in_flight, "--max-in-flight")
     return Asked(
         throttle=throttle if followed is None else followed.first(throttle),
@@ -339,8 +341,9 @@ def _elected(leaders: Elections, plan: Plan, size: int) -> LeadersElected:
     )
 
 
-def _notes(found: Verification, elections: LeadersElected | None) -> Iterator[str]:
-    yield from remarks.of_verification(found)
+def _notes(found: Verification, elections: LeadersElected | None, *, undoing: bool) -> Iterator[str]:
+    again = f"Run {suggested('reassign-partitions --verify --all-runs')}"
+    yield from remarks.of_verification(found, again=again, undoing=undoing)
     for what, names in (("failed", elections.failed), ("not requested", elections.not_sent)) if elections else ():
         if names:
             yield f"error: preferred leader elections {what}: {few(names, _SHOWN)}"

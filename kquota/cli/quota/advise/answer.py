@@ -157,7 +157,8 @@ def summary(found: Advised) -> Iterator[str]:
 
     Then yield at most `_SHOWN` clients that the proposed limits would have throttled, the longest throttle time first.
     """
-    later = "" if found.brokers_later is None else f", for {found.brokers_later} brokers instead of {found.brokers}"
+    future = found.brokers_later
+    later = "" if future is None else f", for {counted(future, 'broker')} instead of {found.brokers}"
     yield f"measured from {found.begin:%Y-%m-%d %H:%M} to {found.end:%Y-%m-%d %H:%M} UTC{later}"
     for one in found.totals:
         yield _total_line(one)

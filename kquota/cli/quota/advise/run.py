@@ -62,7 +62,10 @@ def run(options: AdviseOptions) -> Advised:
         engine=where,
     )
     if options.compact and not where.local:
-        raise Invalid("--compact works only with Spark on this machine. Leave out --spark-master and --spark-remote")
+        raise Invalid(
+            "--compact works only with Spark on this machine. Leave out --spark-master and --spark-remote, and unset "
+            "KQUOTA_SPARK_MASTER and KQUOTA_SPARK_REMOTE"
+        )
     at = world.where(options.connection)
     with world.quotas(at) as port, world.configs(at) as configs, local_files.workspace() as scratch:
         cluster_id, quotas = port.cluster_id(), port.everything()

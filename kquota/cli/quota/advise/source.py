@@ -162,7 +162,7 @@ def trace_keys(trace: TraceFiles, given: Sequence[str] | None) -> list[str]:
     absent = next((key for key in keys if key not in known), None)
     if absent is not None and (given or not known):
         name = trace.files.given_names()[0]
-        raise Invalid(f"--trace {name}: no column {QUOTA_KEYS[absent].counts}, which --key {absent} needs")
+        raise Invalid(f"--trace {name}: no column {QUOTA_KEYS[absent].counts}, which the key {absent} needs")
     return known
 
 
@@ -200,7 +200,7 @@ def _listed(folders: Sequence[Path], cluster_id: str, window: timedelta) -> tupl
     if cluster_id not in every.clusters():
         named = ", ".join(map(str, folders))
         raise Invalid(
-            f"{named}: contains no usage snapshot of cluster {cluster_id}. Take one with "
+            f"{named}: no usage snapshot of cluster {cluster_id}. Take one with "
             f"{suggested('quota top --metrics URL --snapshot DIR')}"
         )
     found = every.of(cluster_id)

@@ -77,13 +77,12 @@ class ClientJudged(Answer):
         one = self.of
         yield from wrapped("command", self.command)
         yield from wrapped("requests", f"{one.requests:,}")
-        throttled = (
-            f"{one.throttled:,} responses, {one.throttle_ms:,} ms in total, longest {one.longest_throttle_ms:,} ms"
-        )
+        responses = counted(one.throttled, "response")
+        throttled = f"{responses}, {one.throttle_ms:,} ms in total, longest {one.longest_throttle_ms:,} ms"
         yield from wrapped("throttle", throttled if one.throttled else "never")
         if one.throttled:
-            early = f"{one.early:,} requests, in {one.broken:,} of {one.judged:,} throttle times"
-            waits = f". They waited {one.waited_ms:,} ms in total, longest {one.longest_wait_ms:,} ms"
+            early = f"{counted(one.early, 'request')}, in {one.broken:,} of {counted(one.judged, 'throttle time')}"
+            waits = f". Waits: {one.waited_ms:,} ms in total, longest {one.longest_wait_ms:,} ms"
             yield from wrapped("during", early + (waits if one.early else ""))
         yield ""
         yield from wrapped("", _conclusion(self.of, self.client_exit_code), indent="")
@@ -132,7 +131,8 @@ def must_be_plain(protocol: str) -> None:
     if protocol != "PLAINTEXT":
         raise Refused(
             f"--client-command: only PLAINTEXT listeners are supported (security.protocol={protocol} in "
-            "--command-config). Give the address of a PLAINTEXT listener"
+            "--command-config). Give the address of a PLAINTEXT listener, and a --command-config without "
+            "security.protocol"
         )
 
 

@@ -101,9 +101,9 @@ class ProbeOptions(WritingOptions):
         typer.Option(
             "--seconds",
             metavar="N",
-            help="Time to measure after the first two quota windows. A byte rate is measured over whole windows "
-            f"({SAMPLES * SAMPLE_MS // 1_000} s by default). [default: two windows, or 3 s for each step "
-            f"of --find-limit, or 60 s for --client-command; at most {load.MOST_SECONDS:g}]",
+            help="Time to measure. A load on brokers is measured after its first two quota windows, and a byte rate "
+            f"over whole windows ({SAMPLES * SAMPLE_MS // 1_000} s by default). [default: two windows, or 3 s for each "
+            f"step of --find-limit, or 60 s for --client-command; at most {load.MOST_SECONDS:g}]",
         ),
     ] = None
     broker_list: Annotated[

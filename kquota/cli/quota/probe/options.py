@@ -104,7 +104,7 @@ def _option(name: str) -> str:
 _INSTEAD: Final[Mapping[type[KquotaError], str]] = {
     LimitedClient: ", or give --client-config or --client-id of a client without this quota",
     RejectedClient: ", or give --client-config with a login without this quota",
-    TooManyMutations: ". Give fewer --seconds",
+    TooManyMutations: ". Give fewer --seconds, or --client-id of a client with a lower quota",
 }
 
 
@@ -134,8 +134,7 @@ def worded(error: KquotaError) -> KquotaError:
         case TooManyBytes():
             return Refused(
                 f"the probe would write {human_bytes(error.written)}, and --most-bytes allows "
-                f"{human_bytes(error.allowed)}. Give a lower rate, fewer --seconds, fewer brokers "
-                "(--broker-list) or a higher --most-bytes"
+                f"{human_bytes(error.allowed)}. Give a lower rate, fewer --seconds or a higher --most-bytes"
             )
         case NotRemoved():
             return NotRemoved(f"{error}. Run {suggested('quota probe --clean-up')} later", error.done, error.undone)

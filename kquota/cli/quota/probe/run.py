@@ -21,6 +21,7 @@ from kquota.cli.quota.probe.limit import LimitPlanned
 from kquota.cli.quota.probe.options import asked, named_by_options, worded
 from kquota.cli.suggestion import suggested
 from kquota.errors import KquotaError
+from kquota.measure import counted
 from kquota.probe import actions, preparation, scratch
 from kquota.probe import run as probe
 from kquota.probe.actions import Found
@@ -208,7 +209,8 @@ def _remove_older(stage: ProbeCluster) -> Found:
     """
     found, names = probe.remove_older(stage)
     if names:
-        say(f"removed topics of an older probe: {', '.join(names[:5])}{' …' * (len(names) > 5)}")
+        shown = f"{', '.join(names[:5])}{' …' * (len(names) > 5)}"
+        say(f"removed {counted(len(names), 'topic')} of older probes: {shown}")
     for line in _foreign(found):
         world.warn(line)
     return found

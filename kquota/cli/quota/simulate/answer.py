@@ -12,7 +12,7 @@ from typing import Final
 from kquota.cli.formats import printable
 from kquota.cli.output import Answer, Part, hidden, key, spread
 from kquota.cli.table import aligned
-from kquota.measure import counted, human_bytes, human_duration, human_rate
+from kquota.measure import agreeing, counted, human_bytes, human_duration, human_rate
 from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.simulate.answer import Deploy, Flow
 from kquota.simulate.curve import MOST, Curve
@@ -218,7 +218,8 @@ def _flow_lines(flow: Flow) -> Iterator[str]:
     if flow.first_wait is None:
         yield "Throttled    never"
     else:
-        empty = f"; {flow.rejected:,} of the fetches got an empty answer and were sent again" if flow.rejected else ""
+        again = agreeing(flow.rejected, "fetch request", "was", "were")
+        empty = f"; {again} sent again after an empty answer" if flow.rejected else ""
         yield (
             f"Throttled    {counted(flow.delayed, 'time')} by its {' and its '.join(flow.by)}, first for "
             f"{flow.first_wait:,} ms, at most for {flow.worst_wait:,} ms{empty}"

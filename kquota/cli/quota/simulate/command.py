@@ -135,7 +135,7 @@ class SimulateOptions:
         bool,
         flag(
             "closed-loop",
-            "With --load and --trace: the client waits for each answer, so each delay also delays later requests.",
+            "With --load or --trace: the client waits for each answer, so each delay also delays later requests.",
         ),
     ] = False
 

@@ -218,8 +218,9 @@ def _incomplete(answered: Iterable[world.BrokerMetrics]) -> Iterator[str]:
     for one in answered:
         if not one.has_readings:
             yield (
-                f"note: broker {one.broker} reports no quota metric. If it has clients, check the rules of its "
-                "exporter. They must export the types Produce, Fetch, Request and ControllerMutation of kafka.server"
+                f"note: broker {one.broker} reports no quota metric. If quotas are set and the broker has "
+                "clients, check the rules of its exporter. They must export the types Produce, Fetch, Request and "
+                "ControllerMutation of kafka.server"
             )
         if one.unread:
             yield (
@@ -255,7 +256,7 @@ def _unread(live: Set[BrokerId], read: Set[str]) -> list[BrokerId]:
 def _throttling(one: BucketUse) -> str:
     if one.throttle_ms:
         return f"{one.throttle_ms:,.0f} ms"
-    return f"{-one.tokens:,.0f} tokens over" if one.tokens is not None and one.tokens < 0 else ""
+    return f"{counted(round(-one.tokens), 'token')} over" if one.tokens is not None and one.tokens < 0 else ""
 
 
 def _number(value: float | None) -> str | None:

@@ -48,7 +48,9 @@ def run(options: ClearOptions) -> Cleared:
     if options.everything and options.run is not None:
         raise Invalid("give --run or --all, not both")
     if options.everything and options.gone:
-        raise Invalid("--gone cannot be combined with --all, because --gone concerns only recorded runs")
+        raise Invalid(
+            "--gone cannot be combined with --all, because --gone concerns only recorded runs. Leave out --gone"
+        )
     asks = options.everything and not (options.yes or options.dry_run)
     if asks:
         confirmation.must_have_terminal()
@@ -72,7 +74,8 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
         alone, unknown = ports.alone, ports.hidden or bool(ports.runs.unreadable)
     notes = []
     if not ending:
-        notes = ["no run of `throttle set` is recorded here: there is nothing to restore", *world.unseen(alone)]
+        none = "no open run of `throttle set` is yours" if others else "no run of `throttle set` is recorded here"
+        notes = [f"{none}: there is nothing to restore", *world.unseen(alone)]
     notes += [
         f"note: run {other.id} of {other.owner} stays open. End it with {suggested(f'throttle clear --run {other.id}')}"
         for other in others
@@ -88,7 +91,7 @@ def _cleared(
         given_back=released.restored,
         pending=pending(released.pending),
         cleared_brokers=tuple(dead),
-        notes=(*notes, *remaining(released)),
+        notes=(*notes, *remaining(released, "removed" if options.everything else "restored")),
         code=code,
     )
 
@@ -110,7 +113,8 @@ def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[
         raise Refused(f"run {run} is a move. Restore its throttle with {verify}")
     there = ", ".join(one.id for one in throttles) or "none"
     raise Refused(
-        f"run {run}: no open throttle with this id is recorded here (open runs: {there}). Nothing was written"
+        f"run {run}: no open run of `throttle set` with this id is recorded here (open runs: {there}). Nothing was "
+        "written"
     )
 
 
@@ -165,5 +169,5 @@ def _ask(ports: Ports, changes: Sequence[Change], dead: Sequence[BrokerId]) -> N
     the meantime.
     """
     confirmation.show([*difference(changes), *(f"broker {broker}: every rate: unknown -> unset" for broker in dead)])
-    confirmation.must_agree("remove all of them, including those of other tools and users?")
+    confirmation.must_agree("remove all of these throttles, including those of other tools and users?")
     confirmation.must_still_be(tuple(changes), _every(actions.read(ports)), "the throttles")

@@ -210,7 +210,8 @@ def examination(
 
 def _hidden(topics: Sequence[str]) -> Iterator[str]:
     if topics:
+        its = "its" if len(topics) == 1 else "their"
         yield (
             f"warning: Kafka hides {counted(len(topics), 'topic')} from this user ({few(topics, _NAMED)}), so "
-            "their throttled replica lists are unknown. This user needs Describe and DescribeConfigs on every topic"
+            f"{its} throttled replica lists are unknown. This user needs Describe and DescribeConfigs on every topic"
         )

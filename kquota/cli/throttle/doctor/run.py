@@ -11,7 +11,7 @@ from kquota.cli.throttle.doctor.answer import Examination, examination
 from kquota.cli.throttle.doctor.command import DoctorOptions
 from kquota.cli.throttle.throughput import unread
 from kquota.errors import Invalid, Refused
-from kquota.measure import duration
+from kquota.measure import duration, human_duration
 from kquota.reassign.throttle_writes import clear_dead
 from kquota.settings.change import Change
 from kquota.terms import REPLICATION_RATES, BrokerId
@@ -100,7 +100,7 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
         f"warning: {setting} may still be set ({why}). Run the same command again" for setting, why in undone.items()
     ]
     if left.young:
-        notes.append(f"some leftovers stay, because doctor first saw them less than {older_than:g} s ago")
+        notes.append(f"some leftovers stay, because doctor first saw them less than {human_duration(older_than)} ago")
     return examination(
         found,
         sightings,
@@ -142,7 +142,7 @@ def _ask(changes: Sequence[Change], dead: Sequence[BrokerId], again: Callable[[]
     """
     for line in _proposal(changes, dead):
         say(line)
-    confirmation.must_agree("remove them?")
+    confirmation.must_agree("remove these throttles?")
     confirmation.must_still_be(tuple(changes), tuple(again()), "the throttles")
 
 

@@ -58,7 +58,9 @@ class SetOptions(WritingOptions):
     broker: Annotated[
         list[str] | None,
         typer.Option(
-            "--broker", metavar="ID,…", help="Set the rate on these brokers.  [default: all brokers that have replicas]"
+            "--broker",
+            metavar="ID,…",
+            help="Set the rate on these brokers.  [default: all brokers of the topics or of the move]",
         ),
     ] = None
     all_brokers: Annotated[bool, typer.Option("--all-brokers", help="Set the rate on every broker.")] = False

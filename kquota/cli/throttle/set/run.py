@@ -251,8 +251,10 @@ def _only(run: Run, asked: _Asked) -> tuple[Setting, ...]:
     found = [setting for setting in run.rates_held if setting.key in keys]
     missing = [broker for broker in asked.brokers if str(broker) not in {setting.name for setting in found}]
     if missing:
-        here = ", ".join(sorted({setting.name for setting in found}, key=int))
-        raise Refused(f"run {run.id} sets no such rate on broker {missing[0]} (it sets rates on brokers {here})")
+        sides = " or ".join(asked.sides or throttle_wanted.BOTH)
+        here = {int(setting.name) for setting in found}
+        where = f" It sets one on {named_brokers(here)}." if here else ""
+        raise Refused(f"run {run.id} sets no {sides} rate on broker {missing[0]}.{where} Correct --broker")
     return tuple(s for s in found if not asked.brokers or BrokerId(int(s.name)) in asked.brokers)
 
 

@@ -127,10 +127,13 @@ class ThrottlesShown(Answer):
             known = " that could be read" if self.unread_brokers or self.unread_topics else ""
             yield f"nothing{known}{' in this selection' if self.filtered else ''} is throttled"
             return
-        yield "rates" if limited else "rates: none, so nothing is throttled"
+        here = " in this selection" if self.filtered else ""
+        none = "none that could be read" if self.unread_brokers else f"none, so nothing{here} is throttled"
+        yield "rates" if limited else f"rates: {none}"
         for line in self._rate_lines():
             yield f"  {line}"
-        yield "lists" if self.lists else "lists: none, so the leader and follower rates throttle nothing"
+        none = "none, so the leader and follower rates throttle nothing"
+        yield "lists" if self.lists else f"lists: {'none that could be read' if self.unread_topics else none}"
         topic = None
         for one in self.lists:
             if one.topic != topic:

@@ -43,8 +43,8 @@ def commands(options: tuple[str, ...], plan: str, throttle: ByteRate) -> tuple[t
             ("kquota throttle set", *at, *of_plan, f"--throttle {rate}"),
         ),
         (
-            "Verify the move until the exit code is 0. Exit code 8: replicas are moving. Exit code 0: all replicas are "
-            "in sync, and the throttle is restored.",
+            "Verify the move until the exit code is 0. Exit code 8: replicas are moving, or a throttle is not restored "
+            "yet. Exit code 0: all replicas are in sync, and the throttle is restored.",
             ("kquota reassign-partitions", *at, *of_plan, "--verify"),
         ),
         (

@@ -156,4 +156,4 @@ def times(ticket: Ticket) -> Times:
 def sources(answer: Estimate) -> list[str]:
     """Return the source of the sizes: its kind, and the names of the first files."""
     more = len(answer.sizes.names) - _NAMES
-    return [answer.sizes.source, *answer.sizes.names[:_NAMES], *([f"{counted(more, 'file')} more"] if more > 0 else [])]
+    return [answer.sizes.source, *answer.sizes.names[:_NAMES], *([counted(more, "more file")] if more > 0 else [])]

@@ -55,7 +55,10 @@ def explain_log_dirs(
 def _answer(found: LogDirsPlanned) -> Iterator[str]:
     """Yield the cost of the plan, and the lower bound on the bytes that any plan must copy."""
     if not found.moves:
-        yield f"nothing to do: no replica of broker {found.broker} has to move, so there is no plan"
+        if found.left or _outside(found):
+            yield f"no plan: kquota found no replica of broker {found.broker} to move"
+        else:
+            yield f"nothing to do: no replica of broker {found.broker} has to move, so there is no plan"
     else:
         yield (
             f"plan: {counted(len(found.moves), 'replica')} of broker {found.broker} to copy to another log dir, "
@@ -76,14 +79,14 @@ def _remarks(found: LogDirsPlanned) -> Iterator[str]:
     """
     band = found.band
     wanted = f"{human_bytes(band.low)} to {human_bytes(band.high)}, around a mean of {human_bytes(band.mean)}"
-    outside = [change.path for change in found.dirs if change.closed is None and band.off(change.after)]
-    if outside:
+    if outside := _outside(found):
         yield (
             f"warning: {few(outside, _NAMED)}: outside the band ({wanted}): no single move helps, "
             "because of the sizes of replicas, the disks or --topics"
         )
     else:
-        yield f"band: every log dir will hold {wanted}"
+        used = "log dir that the plan uses" if any(change.closed for change in found.dirs) else "log dir"
+        yield f"band: every {used} will hold {wanted}"
     for left in found.left:
         yield f"warning: {left.partition} {left.why}"
     for change in found.dirs:
@@ -95,6 +98,11 @@ def _remarks(found: LogDirsPlanned) -> Iterator[str]:
             f"warning: {few(unknown, _NAMED)}: disk space is not checked, because the broker does not report the size "
             "of its volumes (before Kafka 3.3)"
         )
+
+
+def _outside(found: LogDirsPlanned) -> list[str]:
+    """Return the used log dirs that stay outside the band."""
+    return [change.path for change in found.dirs if change.closed is None and found.band.off(change.after)]
 
 
 def _show(lines: list[str]) -> None:
