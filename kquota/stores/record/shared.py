@@ -43,12 +43,12 @@ class Shared(Protocol):
         """
 
     def writer(self) -> Holder | None:
-        """Return the holder of the lock at the last reading, or None if it was free."""
+        """Return the holder of the lock at the last reading, or None if the lock was free or its holder has ended."""
 
     def must_hold(self) -> None:
         """Call this just before each write to the cluster.
 
-        Raises Busy if another kquota has taken over, or if the last beat is too old for a safe write.
+        Raises Busy if another kquota has taken over, or if the lease was last renewed too long ago for a safe write.
         """
 
     @property
@@ -65,8 +65,8 @@ class Shared(Protocol):
         """
 
     def put(self, run: Run) -> None:
-        """Write this version of a run. Raises Busy if another kquota has taken over, and Refused for a run that is too
-        large.
+        """Write this version of a run, at the latest when `flush` is called. Raises Busy if another kquota has taken
+        over, and Refused for a run that is too large.
         """
 
     def flush(self) -> None:
@@ -124,12 +124,13 @@ def joined(local: Mapping[str, Kept], shared: Mapping[str, Run], identity: str |
     """Return the current version of each run that this host or the record `identity` has.
 
     - A run that has ended in the record has ended.
-    - Otherwise the higher version is current, if it continues the other one. The journal is written first, so it can be
-      ahead by the lines of a command that died, or by all lines that were written without the record. The journal does
-      not continue the record if another process wrote the version in the record.
-    - A run that is no longer in the record has ended, and kquota has deleted it there.
-    - A run whose first version did not reach the record never began, because kquota writes nothing to a cluster before
-      the run is on record.
+    - Otherwise the higher version is current. The journal is written first, so it can be ahead by the versions of a
+      command that died, or by all versions that were written without the record. A journal does not count if it does
+      not continue the version in the record, because another process wrote that version.
+    - A run that began without the record, and has not reached it yet, is current.
+    - Any other open run that is not in the record is left out: either the run has ended, and kquota has deleted it
+      there, or its first version did not reach the record. In the second case the run never began, because kquota
+      writes nothing to a cluster before the run is on record.
     """
     runs: dict[str, Run] = dict(shared)
     ahead: list[str] = []
