@@ -39,8 +39,8 @@ def main() -> None:
 def _end_at_once(code: object) -> None:
     """End the process at once if `code` is a number and no other thread runs. A normal exit takes 30 ms longer.
 
-    The functions registered with atexit are called first, and Python prints their errors. Raises OSError if stdout or
-    stderr cannot be flushed.
+    The functions registered with `atexit` are called first. Their errors go to `sys.unraisablehook`. Raises OSError if
+    stdout or stderr cannot be flushed.
     """
     import atexit  # imported here, because the signal handlers must be set first
     import threading  # imported here, because the signal handlers must be set first

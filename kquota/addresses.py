@@ -21,7 +21,7 @@ def is_host(text: str) -> bool:
 
 
 def is_port(text: str) -> bool:
-    """True if the text is a number from 1 to 65,535. A socket would use a larger number modulo 65,536.
+    """True if the text is a number from 1 to 65,535. `socket.create_connection` uses a larger number modulo 65,536.
 
     >>> is_port("9092"), is_port("0"), is_port("65536"), is_port("\\u00b2")
     (True, False, False, False)
@@ -39,8 +39,8 @@ def host_and_port(host: str, port: int) -> str:
 
 
 def is_ip_or_host(name: str) -> bool:
-    """True if this machine can resolve the name. A broker of a ZooKeeper cluster fails to start if it cannot resolve an
-    ip entity.
+    """True if this machine can resolve the name. A broker of a ZooKeeper cluster fails to start if it cannot resolve
+    the name of an IP entity.
     """
     try:
         return bool(socket.getaddrinfo(name, None))

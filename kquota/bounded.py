@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 from kquota import counted_json
 
 SETTINGS: Final = 256 * 2**10
-"""The largest size, in bytes, of a file with the settings of a login or a cluster: properties, JAAS, config.toml, a
+"""The largest size, in bytes, of a file with the settings of a login or a cluster: properties, JAAS, `config.toml`, a
 token.
 """
 STORE: Final = 8 * 2**20
@@ -28,7 +28,9 @@ STATE: Final = 16 * 2**20
 JOURNAL: Final = 512 * 2**20
 """The largest size in bytes of a journal. The two plans of a million partitions take 200 MB."""
 LINE: Final = 100_000
-"""The largest size in bytes of a line in a snapshot. A row takes less than 2,000 bytes."""
+"""The largest size of a line: in bytes in a snapshot or in metrics, in characters in a trace. A row of a snapshot
+takes less than 2,000 bytes.
+"""
 _EXPANSION: Final = 200
 """The maximum number of bytes that one byte of gzip may become. A plan becomes 10 to 60 times as long, a bomb 1,000
 times.
@@ -164,4 +166,4 @@ def json_decoder(replaced: Callable[[dict[str, Any]], object] | None = None) -> 
 
 
 _JSON: Final = json_decoder()
-"""One decoder for all calls. `json.loads` with a `parse_constant` makes a new one for each call."""
+"""The default decoder, made once, because `json.loads` with a `parse_constant` makes a new one for each call."""

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias, cast
 _SMALL: Final = 2**20
 """The length in characters up to which the memory of the values is not counted."""
 _LONGEST_PART: Final = 512 * 2**10
-"""The maximum length of a part, in characters. A part is decoded before its memory is counted. A series from Prometheus
-has at most 330,000 characters.
+"""The maximum length in characters of a part that is not a single string or number. A part is decoded before its memory
+is counted. A series from Prometheus has at most 330,000 characters.
 """
 _DEPTH: Final = 4
 """The maximum depth of a list or an object that is decoded as a whole. A series has a list of lists."""
@@ -37,7 +37,7 @@ def decode(text: str, decoder: json.JSONDecoder, most: int) -> Any:
     """Return `decoder.decode(text)`. Raises TooMuchMemory if the values of a long text need more than `most` bytes, and
     the errors of the decoder.
 
-    If a hook of the decoder replaces an object with a value that is not an object, neither of the two counts.
+    If a hook of the decoder replaces an object with a value that JSON does not have, neither of the two counts.
     """
     return decoder.decode(text) if len(text) <= _SMALL else _Walk(text, decoder, most).document()
 

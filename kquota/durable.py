@@ -1,4 +1,4 @@
-"""Writes files completely or not at all, so that they survive a power failure."""
+"""Writes files completely or not at all, by default even if the power fails."""
 
 from __future__ import annotations
 

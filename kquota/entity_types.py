@@ -1,4 +1,4 @@
-"""The table of entity types that `kquota configs` knows, in Kafka's order. A new type is one row."""
+"""The table of entity types that `kquota configs` knows, in Kafka's order. Each type is one row."""
 
 from __future__ import annotations
 

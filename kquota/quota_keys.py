@@ -1,4 +1,4 @@
-"""The table of quota keys, which every command uses. A new key is one row."""
+"""The one table of quota keys for all commands. A new key is one row."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class Model(enum.Enum):
     """How a broker enforces a limit, and the burst that it accepts."""
 
     RATE = "rate"
-    """The mean rate over the samples of quota.window.num, on each broker (KIP-13).
+    """The mean rate over the samples of `quota.window.num`, on each broker (KIP-13, KIP-612).
 
     The burst is the limit times the duration of all samples except one.
     """
     SHARE = "share"
-    """The share of thread time, with a delay of at most one sample (KIP-124). Unused thread time does not accumulate,
-    so there is no burst.
+    """The share of thread time on each broker, with a delay of at most one sample (KIP-124). kquota does not calculate
+    the burst.
     """
     BUCKET = "bucket"
-    """A token bucket over the samples of controller.quota.window.num, in the controller (KIP-599)."""
+    """A token bucket over the samples of `controller.quota.window.num`, in the controller (KIP-599)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +32,11 @@ class QuotaKey:
     """One row: the properties of a key. `counts` is the quantity that the limit counts per second.
 
     A limit in bytes is a whole number, and is read and shown with units. Any other limit is finite and above 0, and
-    with `bits` a whole number up to 2^bits - 1. `unit` is the unit of a limit in words. `since` is the first release,
-    or () if all supported releases have it. `static` is the brokers' config for client-ids without any quota, which was
-    removed in Kafka 3.0. `simulated` is the help of the key's option of `quota simulate`, or None if no simulated load
-    uses the quota. If `simulated` is set, `counts` is a field of the simulated requests. With `fetches`, the response
-    to a throttled request is empty.
+    with `bits` a whole number up to 2^bits - 1. `unit` is the unit of a limit in words. `since` is the first release
+    that has the key, or () if all supported releases have it. `static` is the broker config that limits client-ids
+    without any quota, or None. Kafka 3.0 removed these configs. `simulated` is the help of the key's option of
+    `quota simulate`, or None if no simulated load uses the quota. If `simulated` is set, `counts` is a field of the
+    simulated requests. With `fetches`, the response to a throttled request is empty.
     """
 
     entity_types: tuple[str, ...] = (terms.USERS, terms.CLIENTS)
@@ -105,7 +105,7 @@ QUOTA_KEYS: Final = {
         since=(2, 7),
     ),
 }
-"""Every row by its name, in display order."""
+"""Every row by its quota key, in display order."""
 
 
 def quotas_of(entity_types: Collection[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Kafka's terms that all rooms share, in Kafka's spelling, with their order and their text forms."""
+"""Kafka's terms that all packages share, in Kafka's spelling, with their order and their text forms."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ USERS: Final = "users"
 CLIENTS: Final = "clients"
 IPS: Final = "ips"
 ENTITY_TYPES: Final = (USERS, CLIENTS, IPS)
-"""The entity types of quotas, as --entity-type names them."""
+"""The entity types of quotas, as `--entity-type` names them."""
 
 SAMPLES: Final = 11
-"""Kafka's default of quota.window.num, replication.quota.window.num and controller.quota.window.num."""
+"""Kafka's default of `quota.window.num`, `replication.quota.window.num` and `controller.quota.window.num`."""
 SAMPLE_MS: Final = 1_000
-"""Kafka's default of quota.window.size.seconds and of the two similar settings, in ms."""
+"""Kafka's default of `quota.window.size.seconds` and of the two similar settings, in ms."""
 FULL_SAMPLES_MS: Final = (SAMPLES - 1) * SAMPLE_MS
 """The duration in ms of all samples except the one that a broker still fills."""
 
@@ -114,7 +114,7 @@ REMOTE_RATES: Final = tuple(f"remote.log.manager.{what}.max.bytes.per.second" fo
 SKIPS_TIERED: Final = "follower.fetch.last.tiered.offset.enable"
 """Broker config, from Kafka 4.3: if true, a new replica copies only what remote storage does not have (KIP-1023)."""
 BYTE_RATES: Final = (*THROTTLE_RATES, *REMOTE_RATES)
-"""All broker configs that take a rate with a unit."""
+"""The broker configs for which kquota accepts a rate with a unit. Their values are in bytes per second."""
 
 DYNAMIC_TOPIC: Final = "DYNAMIC_TOPIC_CONFIG"
 DYNAMIC_BROKER: Final = "DYNAMIC_BROKER_CONFIG"
@@ -122,7 +122,7 @@ DYNAMIC_DEFAULT_BROKER: Final = "DYNAMIC_DEFAULT_BROKER_CONFIG"
 """Kafka's names for the sources of a value (KIP-226): this topic, this broker, the default of all brokers."""
 
 MAYBE_WRITTEN: Final = (-1, 7)
-"""Error codes after which the change may have been written: UNKNOWN_SERVER_ERROR and REQUEST_TIMED_OUT."""
+"""Error codes after which the change may have been written: `UNKNOWN_SERVER_ERROR` and `REQUEST_TIMED_OUT`."""
 
 MIN_IN_SYNC: Final = "min.insync.replicas"
 

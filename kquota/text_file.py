@@ -26,7 +26,7 @@ def read(path: Path, what: str) -> tuple[str, str]:
     messages.
 
     `what` describes the file, for example "a reassignment JSON file". Raises Invalid for a file that is unreadable,
-    empty, larger than LARGEST or not UTF-8.
+    empty, larger than `LARGEST` or not UTF-8.
     """
     piped = str(path) == "-"
     name = "stdin" if piped else str(path)

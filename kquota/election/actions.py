@@ -35,7 +35,7 @@ class ElectionResults:
     """The results of the elections so far. `outcomes` has None for each partition whose leader was elected, otherwise
     the failure.
 
-    `unknown` are the partitions of a request without an answer. `left` are the partitions whose election was not
+    `unknown` are the partitions of a request that returned no results. `left` are the partitions whose election was not
     requested. `unsettled` are the partitions that had become unhealthy, or still lacked their new leader, when the
     elections stopped.
     """

@@ -49,9 +49,9 @@ class MutationWork:
     """The progress of the requests. A caller can read it at any moment, even after an interrupt.
 
     `sent` counts the topics in all requests, including repeated ones. `throttle_time_ms` is the wait in the last answer
-    if that answer rejected topics, or the wait that made kquota hold topics back at the end. Otherwise it is 0. Nothing
-    may be sent before the monotonic time `muted` (KIP-219). `already` are the error codes that mean that there is
-    nothing to do.
+    if that answer rejected topics, or the wait that a broker would report if kquota held topics back at the end.
+    Otherwise it is 0. Nothing may be sent before the monotonic time `muted` (KIP-219). `already` are the error codes
+    that mean that there is nothing to do.
     """
 
     left: deque[Mutation]
@@ -107,12 +107,13 @@ def carry_out(
     retry: bool = True,
     on_wait: Callable[[MutationWork, float], None] = lambda _doing, _wait: None,
 ) -> list[TopicOutcome]:
-    """Send until every topic is accepted or has failed, or until `seconds` (default.api.timeout.ms) have passed.
+    """Send until every topic is accepted or has failed, or until the next request would be sent more than `seconds`
+    (default.api.timeout.ms) after the start.
 
     A request without an answer also ends the work. Without `retry`, so does the first rejection. `on_wait` receives
-    each wait, in seconds. Returns the outcome of every topic. A topic that is still rejected at the end, or that kquota
-    held back because of the quota, has a QuotaViolatedException. Source: KIP-599. Kafka's Admin client retries in the
-    same way.
+    `doing` and each wait, in seconds. Returns the outcome of every topic. A topic that is still rejected at the end, or
+    that kquota held back because of the quota, has a QuotaViolatedException. Source: KIP-599. Kafka's Admin client also
+    sends rejected topics again.
 
     Raises Unreachable, before anything is sent, if the cluster has no active controller.
     """

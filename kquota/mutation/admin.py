@@ -42,9 +42,9 @@ def create_topics(
     checks the request, and Kafka 4 counts the check against the quota.
 
     Raises QuotaViolatedException, with the time to wait and the `results` of all topics, if topics are still rejected
-    after `timeout`. Without `retry_quota_violated`, the first rejection raises it. Any other error concerns one topic
-    and is in the results. Raises Refused for a topic that is listed twice, Invalid for a `timeout` that is not above 0,
-    and Unreachable without an active controller. Source: KIP-599.
+    after `timeout`. Without `retry_quota_violated`, the first rejection raises it. Any other error of a topic is in the
+    results. Raises Refused for a topic that is listed twice, Invalid for a `timeout` that is not above 0, and
+    Unreachable without an active controller. Source: KIP-599.
 
         with kquota.connect("localhost:9092") as cluster:
             results = create_topics(cluster, [Creation(topic="orders", partitions=12, replication_factor=3)])
@@ -61,10 +61,12 @@ def create_partitions(
     validate_only: bool = False,
     on_wait: OnWait = _unheard,
 ) -> Results:
-    """Add partitions to topics up to their totals. Otherwise this is like `create_topics`.
+    """Add partitions until each topic has as many as `totals` says.
 
-    with kquota.connect("localhost:9092") as cluster:
-        results = create_partitions(cluster, {"orders": 24}, timeout=600)
+        with kquota.connect("localhost:9092") as cluster:
+            results = create_partitions(cluster, {"orders": 24}, timeout=600)
+
+    The other arguments, the results and the errors are those of `create_topics`.
     """
     now = _partitions(cluster, totals)
     growths = [Growth(topic=topic, partitions=total, now=now.get(topic, 0)) for topic, total in totals.items()]
@@ -79,10 +81,12 @@ def delete_topics(
     retry_quota_violated: bool = True,
     on_wait: OnWait = _unheard,
 ) -> Results:
-    """Delete topics. Otherwise this is like `create_topics`. Raises Invalid for a single name instead of a list.
+    """Delete topics. Raises Invalid for a single name instead of a list.
 
-    with kquota.connect("localhost:9092") as cluster:
-        results = delete_topics(cluster, ["orders"], retry_quota_violated=False)
+        with kquota.connect("localhost:9092") as cluster:
+            results = delete_topics(cluster, ["orders"], retry_quota_violated=False)
+
+    The other arguments, the results and the other errors are those of `create_topics`.
     """
     if isinstance(topics, str):
         raise Invalid(
@@ -121,7 +125,7 @@ def with_partitions(cluster: MutationCluster, creations: Iterable[Creation]) -> 
 
 def _partitions(cluster: MutationCluster, names: Iterable[str]) -> dict[str, int]:
     """Return the current number of partitions of each topic. A topic that does not exist is left out, because the
-    broker reports this error.
+    answer to its mutation reports this error.
     """
     return {topic.name: len(topic.partitions) for topic in cluster.topics.topics(set(names))}
 

@@ -38,7 +38,7 @@ def count(number: int | None, where: str, most: int = HIGHEST_ID) -> int | None:
 
 
 def lines(text: Iterable[str], where: str) -> Iterator[tuple[str, int | None, int | None]]:
-    """Parse lines of NAME [PARTITIONS [REPLICATION-FACTOR]]. `#` begins a comment.
+    """Parse lines of `NAME [PARTITIONS [REPLICATION-FACTOR]]`. Yields None for a missing number. `#` begins a comment.
 
     Raises Invalid with a message that begins with `where` and the number of the line.
     """

@@ -18,8 +18,8 @@ _FIRST: Final = 1
 """The number of topics in the first request. It is low, because the level of the bucket is unknown."""
 MOST_ITEMS: Final = 100
 _MOST_MUTATIONS: Final = 2_000
-"""The maximum number of mutations in one request, because a KRaft controller writes at most 10,000 records for a
-request.
+"""The maximum number of mutations in one request for several topics, because a KRaft controller writes at most 10,000
+records for a request.
 """
 _PERIOD: Final = 1.0
 """Topics that use less than this many seconds of the rate are sent together. Larger topics are sent one by one."""
@@ -30,10 +30,10 @@ controller.quota.window.size.seconds.
 HAIR: Final = 0.002
 """Seconds added to a throttle time, because a rounded-down time ends too early."""
 _DARE: Final = 1.1
-"""The factor by which a learned rate rises after a fully accepted request."""
+"""The factor by which a learned rate rises after each fully accepted request beyond the number in `_TRUST`."""
 _TRUST: Final = 8
 """The initial number of accepted requests in a row before a learned rate rises. The number doubles each time that a
-raised rate is rejected and the measured rate has stayed the same.
+raised rate is rejected and the measured rate has not fallen.
 """
 _SLOWEST: Final = 1e-9
 """A lower quota counts as this rate, one mutation in 30 years, so that every time is finite."""
@@ -51,9 +51,11 @@ _MEMORY: Final = 60.0
 clients now.
 """
 _BEHIND: Final = 40.0
-"""A client that had the whole bucket waits for the time of this many topics, so that other clients go first."""
+"""A client that had the whole bucket waits for the time of this many topics, so that other clients go first. The time
+of a topic is the number of its mutations divided by the rate.
+"""
 _MOST_BEHIND: Final = 0.5
-"""The maximum of the wait from `_BEHIND`, as a fraction of the time in which a bucket fills, because a full bucket
+"""The maximum of the mean wait from `_BEHIND`, as a fraction of the time in which a bucket fills, because a full bucket
 loses tokens.
 """
 _FAR: Final = 2
@@ -65,8 +67,8 @@ _MANY: Final = 6
 large share, and requests many topics at once.
 """
 _LATEST: Final = 0.9
-"""The latest moment at which a client sends, as a fraction of a topic's time. It applies to a client that had the whole
-bucket.
+"""The place of a client that had the whole bucket within the time of a topic, as a fraction of this time. The places of
+other clients are earlier.
 """
 _LEAST: Final = 0.0025
 """The smallest share of a bucket that is counted. With an even smaller share, a client does not let more topics go
@@ -80,7 +82,7 @@ were rejected at the same time.
 """
 _TELLING: Final = 4
 """Until this many prices are known, a second topic is sent with the first, because the rejection of the second reveals
-the price of the first.
+the price of the first: the throttle time of one mutation.
 """
 
 
@@ -88,7 +90,7 @@ def fitting(mutations: Sequence[int], tokens: float = math.inf) -> int:
     """Return how many of the topics fit into one request and into a bucket with this many tokens.
 
     The last topic may exceed the tokens, because a broker accepts a topic until the bucket is below 0 (KIP-599). The
-    result is therefore at least 1, unless `mutations` is empty.
+    result is at least 1, unless `mutations` is empty.
     """
     count, total = 0, 0
     for each in mutations[:MOST_ITEMS]:
@@ -100,10 +102,11 @@ def fitting(mutations: Sequence[int], tokens: float = math.inf) -> int:
 
 @dataclass(slots=True)
 class MutationPace:
-    """The pace of mutations. `quota` is the rate in mutations per second, or None if it cannot be read.
+    """The pace of mutations. `quota` is the rate in mutations per second. If it is None, only rejections determine the
+    pace.
 
-    Times are in seconds. A full bucket holds `burst_seconds` of its rate. The clients cannot see each other. If they
-    know the rate of the bucket, and answers are fast enough to show their order, the clients take turns: a client that
+    Times are in seconds. A full bucket holds `burst_seconds` of its rate. Clients that share a bucket cannot see each
+    other. If they know its rate, and answers are fast enough to show their order, the clients take turns: a client that
     recently had more of the bucket sends later within the time of one topic. Otherwise each client waits for a random
     time, which is longer for a client that recently had more of the bucket.
     """
@@ -111,8 +114,9 @@ class MutationPace:
     quota: float | None
     burst_seconds: float = BURST_SECONDS
     draw: random.Random = field(default_factory=random.Random)
-    # After the last rejection, the bucket has 0 tokens at `_zero`. Since then, `_spent` mutations were accepted, and
-    # `_unrejected` requests were accepted as a whole.
+    # The bucket has 0 tokens at `_zero`: at the end of the last throttle time, or `burst_seconds` before the first
+    # answer if nothing was rejected. Since the last rejection, `_spent` mutations were accepted, and `_unrejected`
+    # requests were accepted as a whole.
     _zero: float | None = field(init=False, default=None)
     _spent: int = field(init=False, default=0)
     _unrejected: int = field(init=False, default=0)
@@ -199,8 +203,8 @@ class MutationPace:
     def _rejected(self, now: float, admitted: int, throttle: float) -> None:
         zero = now + throttle
         if admitted:
-            # The price comes from one request, so it includes no mutations of other clients. The price is too low if
-            # the bucket had tokens, or if this client waited.
+            # The price comes from one request, so it includes no mutations of other clients. The highest price counts,
+            # because a price is too low if the bucket still had tokens before the request.
             self._price, self._prices = max(self._price, throttle / admitted), self._prices + 1
         if self._zero is None:
             # A client that knows the rate and has a full bucket to itself is not rejected, so others may share the
@@ -231,7 +235,7 @@ class MutationPace:
 
     @property
     def _whole_rate(self) -> float | None:
-        """The best estimate of the quota's rate. None if nothing has revealed it yet."""
+        """The best estimate of the quota's rate. None if neither the quota nor a price is known."""
         if self.quota is not None or not self._price:
             return self.quota
         most = 1 / self._price
@@ -247,7 +251,9 @@ class MutationPace:
         return wanted / (1 + wanted / (_MOST_BEHIND * self.burst_seconds))
 
     def _may_take_turns(self, behind: float, mutations: int) -> bool:
-        """True if answers are fast enough to show which client was first, and this client's wait is short enough."""
+        """True if the quota is known, answers are fast enough to show which client was first, and this client's wait is
+        short enough.
+        """
         if self.quota is None:
             return False
         time = mutations / self.quota
@@ -262,8 +268,8 @@ class MutationPace:
         clients, fewer requests are rejected. Example: twenty clients with a twentieth each are all at 0.2 of a topic's
         time, and let 0 to 4 topics go first. A client with a quarter of that share is at 0.1 and lets 0 to 8 go first.
 
-        If a topic takes longer than the bucket takes to fill, no client lets a topic of others go first, because a full
-        bucket loses tokens.
+        A client without a share lets no topic of others go first. If a topic takes longer than the bucket takes to
+        fill, no client does, because a full bucket loses tokens.
         """
         assert self.quota is not None
         share, time = self._share(now, self.quota), mutations / self.quota

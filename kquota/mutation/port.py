@@ -90,7 +90,7 @@ class MutationCluster(Protocol):
         ...
 
     def mutation_rate(self) -> float | None:
-        """The controller_mutation_rate that applies to this client. None if there is no quota or it is unknown."""
+        """The controller_mutation_rate that applies to this client. None if it is not set, is 0, or is unknown."""
         ...
 
     def mutation_burst(self) -> float:
@@ -99,7 +99,7 @@ class MutationCluster(Protocol):
 
     def default_partitions(self) -> int:
         """The number of partitions of a new topic that does not specify one: num.partitions of the brokers, or 1 if
-        unknown.
+        it is unknown or not the same on all brokers.
         """
         ...
 

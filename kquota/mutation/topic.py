@@ -12,7 +12,8 @@ Brokers = tuple[BrokerId, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """One partition. `leader` is None if there is no leader. `elr` and `last_known_elr` are None before Kafka 4.0.
+    """One partition. `leader` is None if there is no leader. `elr` and `last_known_elr` are None if they were not read,
+    as before Kafka 4.0.
 
     `elr` are the eligible leader replicas (KIP-966), and `last_known_elr` the replicas that were last in sync. During a
     reassignment, `replicas` has all old and new replicas, including those in `adding` and `removing`.
@@ -59,7 +60,8 @@ Assignment = Mapping[int, tuple[BrokerId, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creation:
-    """A topic to create. Partitions and replication factor are None for the broker's default (from Kafka 2.4).
+    """A topic to create. Partitions and replication factor are None with an `assignment`, and for the broker's default
+    (from Kafka 2.4).
 
     `default_partitions` is the number that the broker will then probably use. It is not sent.
     """

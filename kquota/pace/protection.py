@@ -195,7 +195,9 @@ class Protection:
         known = {broker: value for broker, value in found.items() if value is not None and math.isfinite(value)}
         if not known or len(known) < len(found):
             return replace(state, samples=(), at_lowest=self.settling), step
-        return replace(state, samples=(), recent=state.samples[1 - RECENT :], baseline=known, calm=BASELINE_SECONDS), step
+        return replace(
+            state, samples=(), recent=state.samples[1 - RECENT :], baseline=known, calm=BASELINE_SECONDS
+        ), step
 
     def _worst(self, window: ClientWindow, high: HighTime | None) -> ProtectionStep:
         """Return the step that keeps the throttle, with the pressure of the window."""

@@ -1,9 +1,9 @@
-"""Moves replicas from full brokers to empty ones until each broker is in a band around the mean, and copies few bytes.
+"""Moves replicas from full to empty brokers, to bring each broker into a band around the mean with few copied bytes.
 
 The algorithm makes only moves that bring the brokers as a whole closer to the band, and undoes a move that no longer
-helps. It therefore ends, and a second run on its result changes nothing. Followers move before leaders, and large
-partitions before small ones. Moves that push no broker out of the band come first. If no move helps, the algorithm
-exchanges two replicas.
+helps. It therefore ends, and a second run on its result changes nothing. Moves that push no broker out of the band come
+first, then followers before leaders, then the largest partitions that are not too large. If no move helps, the
+algorithm exchanges two replicas.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class _Search:
             self.room[gains] = room - each.size if gains == destination else room + each.size
 
     def _missing(self) -> int:
-        """Return the minimum number of bytes that must still move.
+        """Return a lower bound for the bytes that must still move.
 
         It is the total lack below the band or the total excess above the band, whichever is larger.
         """

@@ -17,8 +17,8 @@ INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 """Topics that Kafka creates for itself. `__remote_log_metadata` (KIP-405) is not one of them here."""
 
 _Pending: TypeAlias = tuple[Figures | None, int]
-"""The bytes that a running copy still has to write, and its volume. The volume is None if the broker has not chosen a
-log dir yet.
+"""The volume of a running copy, and the bytes that the copy still has to write. The volume is None if the broker has
+not chosen a log dir yet.
 """
 
 
@@ -52,7 +52,7 @@ class Broker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterLayout:
-    """One reading of a cluster. The size of a partition is the size of its leader's log, which new replicas must copy.
+    """One reading of a cluster. The size of a partition is the number of bytes that a new replica must copy.
 
     A partition without an entry in `sizes` has an unknown size. `brokers` are sorted by id, `partitions` by topic and
     number.

@@ -43,7 +43,7 @@ class PlacementDraft:
     `copies[p]` maps each broker that gets a replica to a source and a goal. The source is the broker that loses its
     replica in return, or None for an additional replica. The keys are always exactly the brokers of `replicas[p]` that
     do not hold the partition now. `drops[p]` are replicas that are removed without a replacement. `incoming` has the
-    bytes that each broker must receive. `pending` has the bytes that moves which are already running still copy there.
+    bytes that each broker must receive. `pending` has the bytes that running moves still copy to each broker.
     """
 
     def __init__(self, cluster: ClusterLayout, goal: Goal) -> None:
@@ -61,8 +61,8 @@ class PlacementDraft:
         disks = {broker: _new_disk(cluster, broker) for broker in cluster.brokers}
         self.pending = {broker: 0 if disk is None else disk.pending for broker, disk in disks.items()}
         self.room = {broker: _room(disk, goal.disk_limit) for broker, disk in disks.items()}
-        # An empty replica counts as a tenth of an average replica, because all empty replicas would otherwise go to the
-        # emptiest broker.
+        # Each replica counts as at least a tenth of an average one, because otherwise all empty replicas would go to
+        # the emptiest broker.
         held = sum(map(len, self.replicas))
         every = sum(size * len(replicas) for size, replicas in zip(self.sizes, self.replicas, strict=True))
         self.least_weight = max(1, every // (10 * held)) if held else 1

@@ -1,4 +1,4 @@
-"""Kafka's own rule for a random placement: the proposal of kafka-reassign-partitions --generate, but repeatable.
+"""The proposal of kafka-reassign-partitions --generate, by the rule of Kafka's older tools, but repeatable.
 
 The rule is AdminUtils.assignReplicasToBrokers (KIP-36). In Kafka 4.3, the tool uses KRaft's StripedReplicaPlacer
 instead.
@@ -40,7 +40,7 @@ def proposal(
     """Return a proposal of replicas on the brokers of `racks` for the partitions of some topics.
 
     The proposed replicas do not depend on the current brokers. A topic gets the replication factor of its first
-    partition (Kafka: of any partition). A moving partition counts with its target replicas. The same seed, brokers,
+    partition (Kafka: of an arbitrary one). A moving partition counts with its target replicas. The same seed, brokers,
     racks and partitions of a topic give the same result, even if the other topics differ. Raises Refused if a topic
     needs more brokers than there are, or if only some brokers have a rack.
     """

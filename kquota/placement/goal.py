@@ -17,9 +17,9 @@ DISK_LIMIT: Final = Fraction(85, 100)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """The goals of one plan. The plan must reach all of them at the same time.
+    """The goals of one plan. The planner tries to reach all of them at the same time.
 
-    `drain` applies to `drained_topics`. Every other goal applies to `topics`. New replicas go only to `brokers`.
+    `drain` applies to `drained_topics`. Every other goal applies to `topics`. New replicas go only to `destinations`.
     `tolerance` is the largest distance of a broker's bytes from the mean, as a fraction of the mean. `disk_limit` is
     the largest used fraction of a broker's volumes when all copies are complete and no old replica is deleted yet.
     """
@@ -42,7 +42,8 @@ class Goal:
 
 
 def check(goal: Goal, cluster: ClusterLayout) -> None:
-    """Raise Refused for brokers that do not exist, are dead or accept no replicas.
+    """Raise Refused if a broker to drain does not exist, or if another broker of the goal is dead or accepts no
+    replicas.
 
     Raise Invalid for conflicting goals, or if no broker is left for replicas.
     """

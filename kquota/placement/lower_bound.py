@@ -1,4 +1,4 @@
-"""The minimum number of bytes that any plan for the goal must copy."""
+"""A lower bound for the number of bytes that any plan for the goal must copy."""
 
 from __future__ import annotations
 

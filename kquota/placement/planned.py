@@ -46,7 +46,7 @@ class PartitionChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """A partition that does not move, or does not reach the goal, and the reason."""
+    """A partition that must stay although a goal applies to it, or that does not reach a goal, and the reason."""
 
     partition: TopicPartition
     why: str

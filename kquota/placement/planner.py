@@ -1,7 +1,7 @@
-"""Plans moves that reach the goals: first replication factors, drains and racks, then the balance of bytes.
+"""Plans moves towards the goals: first replication factors, drains and racks, then the balance of bytes.
 
-Large partitions come first, and small ones then even out the differences. Each new replica goes to the emptiest broker
-that racks and disks allow. The same input always gives the same plan.
+For the first goals, large partitions come first, and small ones then even out the differences. Each of their new
+replicas goes to the emptiest broker that racks and disks allow. The same input always gives the same plan.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def plan(cluster: ClusterLayout, goal: Goal) -> Planned:
     """Return the plan with the fewest bytes to copy that this planner finds.
 
     A partition is not changed if no goal applies to it, if it is already moving, or if it has no leader to copy from.
-    `left` names the partitions that do not move or do not reach a goal. Raises the errors of `check`, and Refused if
-    there are too few brokers or there is too little disk space.
+    `left` has the partitions that must stay although a goal applies to them, or that do not reach a goal. Raises the
+    errors of `check`, and Refused if a drain or a replication factor needs more brokers or more disk space.
     """
     check(goal, cluster)
     draft = PlacementDraft(cluster, goal)
@@ -166,7 +166,9 @@ def _dispensable(draft: PlacementDraft, p: int, leaving: frozenset[BrokerId]) ->
 
 
 def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
-    """Move replicas that share a rack into racks without a replica, as long as both exist."""
+    """Move replicas that share a rack into racks without a replica, as long as both exist. Yield the reason if no
+    broker has room.
+    """
     replicas, racks = draft.replicas[p], draft.racks
     reachable = {racks[broker] for broker in goal.destinations if broker in racks}
     while True:

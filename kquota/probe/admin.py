@@ -32,7 +32,7 @@ class Result:
 
     @property
     def as_explained(self) -> bool:
-        """True if the client got what it requested or what its quota allows, within a tenth."""
+        """True if the throughput and the throttle times match the quotas that apply, within a tenth."""
         return self.verdict in GOOD
 
 
@@ -53,18 +53,19 @@ def probe(
     most_bytes: int = MOST_BYTES,
     on_progress: Callable[[float], None] = _unheard,
 ) -> Result:
-    """Run a real client on a scratch topic, and measure its rate.
+    """Run a real client on scratch topics, and measure its rate.
 
     The measurement begins after two quota windows, and takes `seconds` (default: two more windows). A byte rate is
-    measured over whole windows, which can take up to one window longer.
+    measured over whole windows, which can take up to one window longer. A mutation rate is measured for `seconds` after
+    the first rejection, or over the whole time without one.
 
     `rate` is the rate to produce, in bytes per second over all `brokers`. For other kinds of load, kquota chooses a
-    rate above the quota. The client uses the login in `client_config`, a file of Java properties, or else the login of
-    the connected cluster. It sends `client_id`, or else the client-id of the login. `user` is for logins whose user
-    only the brokers know.
+    rate above the quota, if the bounds of a probe allow it. The client uses the login in `client_config`, a file of
+    Java properties, or else the login of the connected cluster. It sends `client_id`, or else the client-id of the
+    login. `user` is for logins whose user only the brokers know.
 
-    Leftover topics of older probes are removed first. The scratch topic is always removed, even after an interrupt.
-    `on_progress` receives the elapsed seconds.
+    Leftover topics of older probes are removed first. The scratch topics are removed at the end, even after an
+    interrupt. `on_progress` receives the elapsed seconds.
 
     Raises Refused for a load beyond the bounds of a probe (the same bounds as in `kquota quota probe`) or if brokers
     reject a request, Invalid for invalid arguments or an unsupported login, Unknown if a broker does not show the topic

@@ -31,11 +31,11 @@ class Honors(enum.Enum):
 class ClientBehavior:
     """The figures of one client on all its connections. Times are in ms.
 
-    `throttled` counts the responses with a throttle time, and `throttle_ms` is their sum. `judged` counts the throttle
-    times that can be judged, because the client sent another request during or after them. In `broken` of these, the
-    client sent early requests, which `early` counts. The broker reads these requests only at the end of the throttle
-    time, and `waited_ms` is the sum of these waits. `unread` counts the responses whose throttle time could not be
-    read.
+    `throttled` counts the responses with a throttle time, and `throttle_ms` is the sum of these times. `judged` counts
+    the throttle times that can be judged, because the client sent another request during or after them. `broken` counts
+    the judged throttle times during which the client sent early requests, and `early` counts these requests. The broker
+    reads an early request only at the end of the throttle time, and `waited_ms` is the sum of these waits. `unread`
+    counts the responses whose throttle time could not be read.
     """
 
     requests: int
@@ -105,7 +105,7 @@ class BehaviorRecord:
 
 @dataclass(slots=True)
 class ClientConnection:
-    """One connection of the client. Responses whose throttle times overlap count as one throttle time."""
+    """One connection of the client. Overlapping throttle times of several responses are judged as one."""
 
     _record: BehaviorRecord
     _begin: float = 0.0
@@ -144,7 +144,7 @@ class ClientConnection:
         self._begin, self._end = at, end
 
     def closed(self) -> None:
-        """Record the end of the connection. A throttle time without a later request cannot be judged."""
+        """Record the end of the connection. A throttle time without a request during or after it cannot be judged."""
         if self._broken:
             self._over()
 

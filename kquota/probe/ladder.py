@@ -20,7 +20,9 @@ SIZES: Final = (1, 10, 50)
 controller.
 """
 SECONDS: Final = 3.0
-"""The duration of each operation of a rung, in seconds. Deleting takes twice as long, because the topics have grown."""
+"""The default duration of each operation of a rung, in seconds. Deleting takes twice as long, because the topics have
+grown.
+"""
 LATENCY: Final = 1.0
 """The maximum response time in seconds of 95 % of the requests. A controller that keeps up answers within tens of
 milliseconds.
@@ -151,7 +153,7 @@ def _held(size: int, steps: Sequence[Step]) -> Held:
 
 
 def suggested(found: Sequence[Held]) -> float | None:
-    """Return the controller_mutation_rate for all clients together, or None if there is no suggestion.
+    """Return the `controller_mutation_rate` for all clients together, or None if there is no suggestion.
 
     The result is the lowest rate in `found`, less a reserve, rounded down to two significant figures. It is None if not
     even the lowest rung held for one of the sizes, or if nothing was measured.
@@ -194,12 +196,12 @@ class Limit:
 
     @property
     def suggested(self) -> float | None:
-        """A controller_mutation_rate for all clients together. None if there is no suggestion."""
+        """A `controller_mutation_rate` for all clients together. None if there is no suggestion."""
         return suggested(self.held)
 
     @property
     def suggested_per_tenant(self) -> float | None:
-        """A controller_mutation_rate for each tenant. None if there is no suggestion."""
+        """A `controller_mutation_rate` for each tenant. None if there is no suggestion."""
         return None if self.suggested is None else divided(self.suggested, self.tenants, self.overcommit)
 
 

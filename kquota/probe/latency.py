@@ -33,13 +33,13 @@ _FIRST_SECONDS: Final = 30.0
 
 @contextmanager
 def measuring(who: ProbeLogins, clock: Clock, removing: Callable[[], None]) -> Iterator[LatencyProbe]:
-    """Create a scratch topic, open a client that writes to it, and always remove the topic at the end.
+    """Create a scratch topic, open a client that writes to it, and remove the topic at the end, even after an error.
 
     Leftover topics of older probes are removed first. `removing` is called before the removal at the end if the
     measurement ended early.
 
     Raises Refused if the cluster does not allow the topic, Invalid for a login that the client does not support,
-    Unknown if a broker acknowledges no write, and NotRemoved if the topic could not be removed.
+    Unknown if a broker acknowledges no write in time, and NotRemoved if the topic could not be removed.
     """
     with who.stage() as stage:
         remove_older(stage)
@@ -90,7 +90,8 @@ class LatencyProbe:
     def latencies(self) -> Mapping[BrokerId, Sequence[float]]:
         """Return the latencies since the last call, as in `SmallWrites`, by the preferred leader of each partition.
 
-        The method also replaces a topic that has expired or was deleted. If this fails, it tries again after a minute.
+        The method also replaces a topic that has expired or was deleted. If this fails, it tries again in a call at
+        least a minute later.
         """
         assert self._writes is not None
         found = self._writes.latencies()

@@ -1,4 +1,4 @@
-"""The load of a probe: the requests of its client, its limits, and the errors of a probe that exceeds them."""
+"""The load of a probe: the requests of its client, the bounds of a load, and the errors of a probe."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ BYTES: Final = (Kind.PRODUCE, Kind.CONSUME)
 
 MOST_SECONDS: Final = 300.0
 MOST_BYTES: Final = 2 * 10**9
-"""The maximum number of bytes that a probe writes, unless the caller allows more."""
+"""The default for the maximum number of bytes that a probe writes."""
 MOST_RATE: Final = 100_000_000.0
 """The maximum bytes per second, over all brokers, of a client that reads."""
 UNLIMITED_RATE: Final = 10_000_000.0
@@ -124,9 +124,9 @@ _MOST_PARTITIONS: Final = 50
 class Load:
     """A load on every broker in `leaders`, which maps each partition to its leader.
 
-    The load lasts `warm` seconds, and then the `seconds` that are measured. `rate` is the requested rate per second:
-    bytes on each broker, or mutations of the controller. For requests, which have no rate, it is the number of
-    connections. `limit` is the value of the quota in the unit of its key, or None without a quota.
+    The load lasts `warm` seconds, and then the `seconds` that are measured, except in `mutate`. `rate` is the requested
+    rate per second: bytes on each broker, or mutations of the controller. For requests, which have no rate, it is the
+    number of connections. `limit` is the value of the quota in the unit of its key, or None without a quota.
     """
 
     kind: Kind
@@ -163,8 +163,8 @@ class Load:
 
     @property
     def batch(self) -> int:
-        """The size of one request in bytes. It is small compared with the quota, because a large request would be
-        throttled for seconds.
+        """The size of one request in bytes: a tenth of the expected bytes per second, but at least 4,000 and at most
+        500,000, because a large request would be throttled for seconds.
         """
         return int(min(_MOST_BATCH, max(_LEAST_BATCH, self.expected * _BATCH_SECONDS)))
 
@@ -203,7 +203,7 @@ def whole(seconds: float, warm: float) -> float:
 
 
 def pushing(limit: float | None, brokers: int) -> float:
-    """Return the rate to read from each broker, in bytes per second: more than the quota, within bounds."""
+    """Return the rate to read from each broker, in bytes per second: more than the quota, if the bounds allow it."""
     wanted = UNLIMITED_RATE / brokers if limit is None else _OVER * limit
     return min(wanted, MOST_RATE / brokers)
 

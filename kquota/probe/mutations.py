@@ -58,7 +58,7 @@ def mutate(
     it ends after `load.lasting` seconds, or after `load.seconds` if no quota applies.
 
     `tell` receives the name of each topic before it is created, so that the caller can always remove it. Raises Refused
-    for any error except a rejection by the quota.
+    if a topic fails for another reason than the quota, and Unreachable if no answer came.
     """
     began = clock.monotonic()
     tally, give_up = Tally(), began + (load.lasting if load.limit is not None else load.seconds)
@@ -109,10 +109,10 @@ def climb(
     replication_factor: int,
 ) -> Iterator[Step]:
     """Run the rungs in order, and yield each step when it is completed. After a rung that does not hold, no further
-    rung is tried.
+    rung is tried. A step that brokers do not show in time also ends its rung.
 
     Raises Refused if the cluster does not allow an operation, or if a quota rejects this client, because the probe
-    would then measure the quota instead.
+    would then measure the quota instead. Raises Unreachable if no answer came.
     """
     for rung in rungs:
         names = list(islice(scratch_names, rung.topics))

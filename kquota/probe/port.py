@@ -24,7 +24,10 @@ class ProbeClient(Protocol):
     """
 
     def produce(self, load: Load, meter: Meter, on_progress: Callable[[float], None]) -> None:
-        """Write at the load's rate until the meter ends. `on_progress` receives the elapsed seconds."""
+        """Write at the load's rate until the meter ends. `on_progress` receives the elapsed seconds.
+
+        Raises Refused if the client has sent more than the load's `most_bytes`.
+        """
         ...
 
     def fill(self, load: Load) -> None:
@@ -32,11 +35,11 @@ class ProbeClient(Protocol):
         ...
 
     def consume(self, load: Load, meter: Meter, on_progress: Callable[[float], None]) -> None:
-        """Read the data of `fill` repeatedly, at the load's rate."""
+        """Read the data of `fill` repeatedly, at the load's rate, until the meter ends."""
         ...
 
     def request(self, load: Load, meter: Meter, on_progress: Callable[[float], None]) -> None:
-        """Send empty requests one after another. Each request counts as 1."""
+        """Send empty requests one after another, until the meter ends. Each request counts as 1."""
         ...
 
 
@@ -50,11 +53,13 @@ class SmallWrites(Protocol):
     def write(self, seconds: float) -> None:
         """Send one record to each partition, and wait this many seconds for acknowledgements. Raises Refused if brokers
         reject the login.
+
+        A partition with too many unanswered writes gets no record.
         """
         ...
 
     def latencies(self) -> Mapping[int, Sequence[float]]:
-        """Return the seconds of each write that was answered since the last call, by partition.
+        """Return the seconds of each write that was answered or failed since the last call, by partition.
 
         The time of a failed write is infinite. A write that has had no answer for a second counts as infinite in each
         call.

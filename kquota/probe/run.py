@@ -1,4 +1,4 @@
-"""Runs a probe. Its topics exist only during the probe, however the probe ends."""
+"""Runs a probe, and removes its topics at the end, even after an error or an interrupt."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def readings(
 def steps(
     who: ProbeLogins, client_id: str, ladder: Ladder, made: list[str], on_step: Callable[[Step], None]
 ) -> tuple[Step, ...]:
-    """Return the steps of each size until a rung does not hold. `made` is the same as in `readings`."""
+    """Return the steps of each size until a rung does not hold. `made` is the same as in `readings`, and `on_step`
+    receives each step. Raises the errors of `climb`.
+    """
     names = _names(scratch.name(datetime.now(UTC), 2 * ladder.lasting, secrets.token_hex(4)), made)
     found: list[Step] = []
     with who.stage_as(client_id) as stage:

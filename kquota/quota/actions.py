@@ -26,7 +26,7 @@ def describe_users(principals: Principals, name: Name | Every) -> tuple[dict[Ent
 
 
 def must_take_effect(principals: Principals, change: QuotaChange) -> tuple[str, ...]:
-    """Return warnings about keys that the brokers may be too old for.
+    """Return warnings about the keys to set that the brokers may be too old for.
 
     Raises Refused if the brokers are known to be too old.
     """
@@ -49,10 +49,10 @@ def _in_order(found: Mapping[Entity, Limits]) -> dict[Entity, Limits]:
 
 
 def alter(quotas: ClusterQuotas, change: QuotaChange, attempts: Iterator[object]) -> tuple[str, ...]:
-    """Write `change`, then read until it is visible, because on KRaft a read right after a write is often stale.
+    """Write `change`, then read until it is visible, at most once for each item of `attempts`.
 
-    Each item of `attempts` allows one more read. Returns the keys to delete that were not set before. Raises Unseen if
-    the change was sent but never became visible.
+    On KRaft, a read right after a write is often stale. Returns the keys to delete that were not set before. Raises
+    Unseen if the change was sent but no read showed it.
     """
     wanted = Filter.of(change.entity)
     before = _limits(quotas, wanted, change.entity) if change.delete else {}
@@ -64,10 +64,10 @@ def alter(quotas: ClusterQuotas, change: QuotaChange, attempts: Iterator[object]
 
 
 def alter_credentials(principals: Principals, change: ScramChange, attempts: Iterator[object]) -> tuple[str, ...]:
-    """Write SCRAM credentials, then read until they are visible. Each item of `attempts` allows one more read.
+    """Write SCRAM credentials, then read until they are visible, at most once for each item of `attempts`.
 
     Returns the mechanisms to delete that were not set before. Raises Refused if this connection cannot write
-    credentials, and Unseen if the change was sent but never became visible.
+    credentials, and Unseen if the change was sent but no read showed it.
     """
     principals.must_accept_credentials()
     absent = principals.alter_credentials(change)
@@ -102,13 +102,14 @@ class Outcome:
 def apply(
     quotas: ClusterQuotas, every: Sequence[Replacement], attempts: Iterator[object], on_sent: Callable[[int], None]
 ) -> Outcome:
-    """Write the replacements in batches, then read until all of them are visible.
+    """Write the replacements in batches, then read until all of them are visible, at most once for each item of
+    `attempts`.
 
     Entities are independent: a failed entity does not stop the other entities. Only a lost connection or a refused
     batch stops the work. The remaining entities are then reported as undone, and the caller can safely apply the
-    document again. `on_sent` receives the number of entities of each batch that was answered. Each item of `attempts`
-    allows one more read. Raises Invalid, before any write, for a name that the connection cannot carry. Raises the
-    error of a refused first batch, because nothing was written.
+    document again. `on_sent` receives the number of entities of each batch that was answered. Raises Invalid, before
+    any write, for a name that the connection cannot carry. Raises the error of a refused first batch, because nothing
+    was written.
     """
     quotas.must_carry(replacement.entity for replacement in every)
     undone: dict[Entity, str] = {}
@@ -133,9 +134,8 @@ def apply(
 
 
 def _unseen(quotas: ClusterQuotas, sent: list[Replacement], attempts: Iterator[object]) -> dict[Entity, str]:
-    """Read until all sent replacements are visible. Return the reason for each entity whose replacement is not visible.
-
-    On KRaft, a read right after a write is often stale.
+    """Read until all sent replacements are visible, at most once for each item of `attempts`, because on KRaft a read
+    right after a write is often stale. Return the reason for each entity whose replacement is not visible.
     """
     left = sent
     for _ in attempts:

@@ -42,7 +42,7 @@ class BucketStatistics:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
     """The rules of a proposal: `head_room` multiplies the measured use, and `brokers` and `later` are the numbers of
-    brokers now and in the future.
+    brokers now (None: unknown) and in the future (None: the same).
     """
 
     head_room: float
@@ -60,7 +60,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedLimit:
-    """The proposed `limit` of a client, and the current limit `now`, which is None if the client is unlimited.
+    """The proposed `limit` of a client, and its current limit `now`, or None if no quota applies to the client.
 
     `spread` is the factor by which the client's use of each broker changes with the number of brokers.
     """
@@ -73,7 +73,7 @@ class ProposedLimit:
 
     @property
     def tighter(self) -> bool:
-        """True if the limit is lower than the current one times `spread`, or is the client's first limit."""
+        """True if the limit is lower than the current one times `spread`, or if no quota applies now."""
         return self.now is None or self.limit < self.now * self.spread
 
     @property
@@ -106,7 +106,7 @@ def proposals(uses: Iterable[BucketStatistics], quotas: Quotas, wish: Wish) -> l
             ProposedLimit(
                 use=use,
                 entity=Entity(user=bucket.user, client_id=bucket.client_id),
-                # A limit near the maximum is not rounded up, because the result could exceed the maximum.
+                # From half of the maximum on, propose the maximum, because rounding up could exceed it.
                 limit=rounded_up(wanted, whole=key.whole) if wanted < key.most / 2 else key.most,
                 now=now(client, bucket.key),
                 spread=factor,
@@ -134,10 +134,10 @@ def rounded_up(value: float, *, whole: bool) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyTotal:
-    """One key on one broker: the use of all clients at their percentiles, their proposed limits, and the capacity.
+    """The sums of one key: the use of all clients at their percentiles, and their proposed limits, with the capacity.
 
-    Both sums assume that all clients reach their values at the same time on one broker. The capacity is None if it is
-    unknown.
+    The sums assume that all clients reach their values at the same time on one broker, or for
+    `controller_mutation_rate` in the cluster. The capacity is None if it is unknown.
     """
 
     key: str
@@ -182,8 +182,8 @@ class Resized:
 
 
 def resized(quotas: Quotas, found: Sequence[ProposedLimit], wish: Wish) -> tuple[Resized, ...]:
-    """Return the existing limits that have no proposal, but change with the number of brokers (KIP-124: a quota is per
-    broker). A limit that limits nothing or that is not valid does not change.
+    """Return the existing limits that have no proposal, but change with the number of brokers, because each broker
+    enforces them separately. A limit that limits nothing or that is not valid does not change.
     """
     proposed = {(one.entity, one.use.bucket.key) for one in found}
     changed = []

@@ -40,8 +40,9 @@ AS_SHIPPED: Final = QuotaWindow(samples=SAMPLES, seconds=SAMPLE_MS // 1_000)
 class BrokerCapacity:
     """The settings of one live broker that affect quotas. None means unknown.
 
-    `listeners` counts the listeners, without controller listeners. `largest_batch` is message.max.bytes. `callback` is
-    client.quota.callback.class, and is also None if the config is not set. `static` has the static limits by quota key.
+    `listeners` counts the listeners, without controller listeners. `largest_batch` is `message.max.bytes`. `callback`
+    is `client.quota.callback.class`, and is also None if the config is not set. `static` has the static limits by quota
+    key.
     """
 
     id: BrokerId
@@ -58,14 +59,16 @@ class BrokerCapacity:
 
     @property
     def request_capacity(self) -> int | None:
-        """(num.io.threads + num.network.threads) x 100, in percent of one thread (KIP-124). None if it is unknown."""
+        """(`num.io.threads` + `num.network.threads`) x 100, in percent of one thread (KIP-124). None if it is
+        unknown.
+        """
         if self.io_threads is None or self.network_threads is None:
             return None
         return (self.io_threads + self.network_threads) * 100
 
     @property
     def request_most(self) -> int | None:
-        """The highest request_percentage that can limit a client, with the network threads of every listener. None if
+        """The highest `request_percentage` that can limit a client, with the network threads of every listener. None if
         it is unknown.
         """
         if self.io_threads is None or self.network_threads is None or self.listeners is None:
@@ -122,13 +125,15 @@ class Capacity:
 
     @property
     def window(self) -> QuotaWindow | None:
-        """The quota window of byte rates. None if it is unknown or not the same on all brokers."""
+        """The quota window of all keys except `controller_mutation_rate`. None if it is unknown or not the same on all
+        brokers.
+        """
         return _same(broker.window for broker in self.brokers or ())
 
     @property
     def mutation_window(self) -> QuotaWindow | None:
-        """The quota window of controller_mutation_rate. None if it is unknown or not the same on all nodes that can be
-        the controller.
+        """The quota window of `controller_mutation_rate`. None if it is unknown or not the same on all nodes that can
+        be the controller.
         """
         brokers = self.brokers or ()
         controllers = _same(broker.controllers for broker in brokers)
@@ -140,18 +145,18 @@ class Capacity:
 
     @property
     def default_partitions(self) -> int | None:
-        """num.partitions, the default for new topics. None if it is unknown or not the same on all brokers."""
+        """`num.partitions`, the default for new topics. None if it is unknown or not the same on all brokers."""
         return _same(broker.default_partitions for broker in self.brokers or ())
 
     @property
     def largest_batch(self) -> int | None:
-        """The largest message.max.bytes that a broker reports. None if no broker reports it."""
+        """The largest `message.max.bytes` that a broker reports. None if no broker reports it."""
         known = [broker.largest_batch for broker in self.brokers or () if broker.largest_batch is not None]
         return max(known, default=None)
 
     @property
     def callback(self) -> str | None:
-        """The client.quota.callback.class, which decides about quotas instead of Kafka (KIP-257). None if no broker
+        """The `client.quota.callback.class`, which decides about quotas instead of Kafka (KIP-257). None if no broker
         reports one.
         """
         return next((broker.callback for broker in self.brokers or () if broker.callback is not None), None)

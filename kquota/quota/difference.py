@@ -24,7 +24,9 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttling:
-    """The throttles of one broker or topic before and after a document is applied. They are never pruned."""
+    """The throttles of a broker, the default broker or a topic, before and after a document is applied. They are never
+    pruned.
+    """
 
     entity: Resource
     before: Mapping[str, str]
@@ -80,7 +82,7 @@ class Difference:
 def difference(
     document: Document, standing: Mapping[Entity, Limits], *, prune: bool, throttles: Throttles | None = None
 ) -> Difference:
-    """Return the changes that a document makes to the current limits, which are in `standing`.
+    """Return the changes that a document makes to the current limits, which are in `standing`, and to `throttles`.
 
     A named entity gets exactly the limits in the document, and its other limits are removed. With `prune`, an entity
     that is not named loses all limits if `owns` covers it and `protect` does not. Otherwise it stays unchanged.

@@ -217,7 +217,7 @@ class _Reading:
 
 
 def written(key: str, limit: float) -> str:
-    """Format a limit without loss. Byte rates have a unit if that is shorter.
+    """Format a limit without loss. Byte rates have a unit if the number then has fewer digits.
 
     >>> written("producer_byte_rate", 52428800.0), written("request_percentage", 12.5)
     ('50MiB/s', '12.5')
@@ -252,8 +252,8 @@ def text(document: Document) -> str:
 
 
 def as_json(document: Document) -> str:
-    """Return the document as JSON with the same keys. `read` also accepts it. Limits are numbers in Kafka's units, or
-    text for NaN and infinity.
+    """Return the document as JSON with the same keys. `read` also accepts it if no limit is `unfit`. Limits are numbers
+    in Kafka's units, or text for NaN and infinity.
     """
     top: dict[str, object] = {"version": int(VERSION)}
     if document.owns is not None:

@@ -17,8 +17,8 @@ _LONGEST: Final = 32_767
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """One quota entity. Each part is a name, DEFAULT, or None if absent. All names that a broker accepts are valid,
-    including `<default>` and NUL.
+    """One quota entity. Each part is a name, `DEFAULT`, or None if absent. All names that a broker accepts are valid,
+    including `<default>` and names with the character NUL.
 
     Raises Invalid if all parts are None, if a name is empty, too long or not valid UTF-8, or if an IP is combined with
     a user or a client-id (KIP-612).
@@ -37,7 +37,7 @@ class Entity:
             _must_be_a_name(entity_type, name)
 
     def parts(self) -> Iterator[tuple[str, Name]]:
-        """Yield (entity type, name) for each part that is present, in the order of ENTITY_TYPES."""
+        """Yield (entity type, name) for each part that is present, in the order of `ENTITY_TYPES`."""
         for entity_type, name in ((USERS, self.user), (CLIENTS, self.client_id), (IPS, self.ip)):
             if name is not None:
                 yield entity_type, name

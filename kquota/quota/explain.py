@@ -19,13 +19,14 @@ NOTHING_KNOWN: Final = Capacity(brokers=None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyAnswer:
-    """The answer for one key. `limit` is None if unlimited. `cluster` and `burst` are None if unlimited or unknown.
+    """The answer for one key. `limit` is None if no quota and no reported static limit applies.
 
     `static` names the broker config that sets the limit if no level does. `per` is the identity that has the bucket,
-    and `shared` describes the clients that use the bucket. Both are None if unlimited. `exceptions` are the entities
-    that take precedence for some names of a client whose user or client-id is unknown. `cluster` is the total that all
-    live brokers allow. `burst` is the amount that can pass at once: `limit` times `burst_seconds`. `burst_seconds` is
-    None if it is unknown, and for request_percentage. A token bucket takes `burst_seconds` to fill.
+    and `shared` describes the clients that use the bucket. Both are None if `limit` is None. `exceptions` are the
+    entities that take precedence for some names of a client whose user or client-id is unknown. `cluster` is the total
+    that all live brokers allow. `burst` is the amount that can pass at once: `limit` times `burst_seconds`. `cluster`
+    and `burst` are None if `limit` is None or if they are unknown. `burst_seconds` is None if it is unknown, and for
+    `request_percentage`. A token bucket takes `burst_seconds` to fill.
     """
 
     key: str
@@ -41,7 +42,7 @@ class KeyAnswer:
 
     @property
     def row(self) -> QuotaKey:
-        """The row of this key in QUOTA_KEYS."""
+        """The row of this key in `QUOTA_KEYS`."""
         return QUOTA_KEYS[self.key]
 
     @property
@@ -84,8 +85,7 @@ def explain(quotas: Quotas, cluster: Capacity, *, client: Client | None, ip: str
 def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """Parse an IP address. Return None for a host name. An IPv4 address in IPv6 form is returned as IPv4.
 
-    A scoped address (`fe80::1%eth0`) is valid only on one machine, so a broker can never see it, and the result is
-    None.
+    The result is also None for a scoped address (`fe80::1%eth0`), because its scope is valid only on one machine.
     """
     try:
         found = ipaddress.ip_address(text if "%" not in text else "")

@@ -142,7 +142,7 @@ def _same_address(quotas: Quotas) -> Iterator[QuotaFinding]:
 
 
 def _decoded(name: str) -> str | Default | None:
-    """Return the name that an encoded znode name represents, or DEFAULT. None if the name does not look encoded.
+    """Return the name that an encoded znode name represents, or `DEFAULT`. None if the name does not look encoded.
 
     A migration to KRaft used the znode names of users as user names (KAFKA-16222), and the znode name of the default
     entity as a user name (KAFKA-16411).

@@ -37,14 +37,14 @@ LEVELS: Final[tuple[tuple[LevelPart, LevelPart], ...]] = (
     (LevelPart.ABSENT, LevelPart.NAMED),
     (LevelPart.ABSENT, LevelPart.DEFAULT),
 )
-"""(user, client-id) of each level in order of precedence: level 1 is LEVELS[0]."""
+"""(user, client-id) of each level in order of precedence: level 1 is `LEVELS[0]`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
     """One client as a broker sees it. None means any name that no quota names.
 
-    A client without a client-id has client_id "", and a client that does not authenticate has user `ANONYMOUS`.
+    A client without a client-id has `client_id` "", and a client that does not authenticate has user `ANONYMOUS`.
     """
 
     user: str | None
@@ -78,8 +78,8 @@ def level_of(entity: Entity) -> int:
 
 
 def rungs(quotas: Quotas, client: Client, key: str) -> tuple[Rung, ...]:
-    """Return all eight levels for this client and key, level 1 first. At most one level wins. Without a winner, the
-    client is unlimited.
+    """Return all eight levels for this client and key, level 1 first. At most one level wins. Without a winner, only a
+    static limit in the brokers' configs can apply.
 
     A level with a client-id, even the default one, never applies to a client that sends no client-id. For this
     client, brokers look up the limit under the user alone (ClientQuotaManager.DefaultQuotaCallback).
@@ -97,8 +97,8 @@ def by_level(quotas: Quotas) -> QuotasByLevel:
 
 
 def limiting(quotas: QuotasByLevel, client: Client, key: str, by: Per) -> tuple[int, Entity, float] | None:
-    """Return the level, entity and limit of the quota that limits the bucket of this client and key, or None if the
-    bucket is unlimited. `by` is the identity that has the bucket.
+    """Return the level, entity and limit of the quota that limits the bucket of this client and key, or None if no
+    quota does. `by` is the identity that has the bucket.
 
     The result is the first of `rungs` with a limit among the levels of `by`, but this function is fast enough for
     100,000 clients.
@@ -120,7 +120,7 @@ def ip_rungs(quotas: Quotas, own: Entity | None, key: str) -> tuple[Rung, ...]:
 
 
 def winner(found: Iterable[Rung]) -> Rung | None:
-    """Return the level that applies. None means unlimited."""
+    """Return the level that applies, or None if no level does."""
     return next((rung for rung in found if rung.state is LevelState.WINS), None)
 
 
@@ -138,8 +138,8 @@ class Reach:
 def reach(quotas: Quotas, entity: Entity, key: str) -> Reach:
     """Return whether the quota of this entity can apply to any client.
 
-    The test uses a client that no other quota names. An entity that takes precedence for this client takes precedence
-    for every client that `entity` covers.
+    The test uses a client with the names of `entity`, and otherwise with names that have no quota. An entity that takes
+    precedence for this client takes precedence for every client that `entity` covers and that sends a client-id.
     """
     client = Client(user=_name(entity.user), client_id=_name(entity.client_id))
     first = winner(rungs(quotas, client, key))

@@ -21,7 +21,9 @@ FIELDS: Final = {
     REQUEST_PERCENTAGE: "requestPercentage",
     CONTROLLER_MUTATION_RATE: "controllerMutationRate",
 }
-"""The field of each quota key. All fields except the last one are 32-bit integers in Strimzi's Java classes."""
+"""The field of each quota key that Strimzi supports. All fields except the last one are 32-bit integers in Strimzi's
+Java classes.
+"""
 _KEYS: Final = {field: key for key, field in FIELDS.items()}
 _INTEGERS: Final = tuple(key for key in FIELDS if key != CONTROLLER_MUTATION_RATE)
 _LARGEST: Final = 2**31 - 1
@@ -39,8 +41,8 @@ _TLS: Final = ("tls", "tls-external")
 
 
 def write(document: Document) -> ForeignText:
-    """Return one KafkaUser for each user. It has no authorization, and authentication only if the user name begins with
-    CN=.
+    """Return one KafkaUser for each user whose quotas it can hold. It has no authorization, and authentication only if
+    the user name begins with `CN=`.
     """
     held, losses = divided(document, _wrong)
     names = {_resource_name(str(entity.user)) for entity in held}

@@ -29,8 +29,8 @@ _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"
 
 
 def write(document: Document) -> ForeignText:
-    """Return a resource and an `import` block for each entity, in the layout of `terraform fmt`. The labels of the
-    resources are unique.
+    """Return a resource and an `import` block for each entity that the provider can hold, in the layout of
+    `terraform fmt`. The labels of the resources are unique.
     """
     held, losses = divided(document, _wrong)
     labels: dict[str, int] = {}

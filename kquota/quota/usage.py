@@ -108,7 +108,9 @@ class Usage:
 
 
 def share(reading: BucketUse, limit: float | None) -> float | None:
-    """Return the use as a share of the limit. None without a limit above 0 or a reported use, or if not finite."""
+    """Return the use as a share of the limit. None without a limit above 0 or a reported use, and for a share that is
+    not finite.
+    """
     if limit is None or not limit > 0 or reading.used is None:
         return None
     found = reading.used / limit

@@ -21,7 +21,7 @@ LARGEST: Final = 16 * 2**20
 
 _DEEPEST: Final = 50
 _MOST_VALUES: Final = 100_000
-"""The maximum number of values that are read at once: of a document, or of one item. They take 20 MB of memory."""
+"""The maximum number of values in memory at once: of a document, or of one item of its list. They take 20 MB."""
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
@@ -84,7 +84,7 @@ class Source:
     """
 
     def __init__(self, text: str, name: str) -> None:
-        """Raise Invalid for a character that YAML does not allow, and for text longer than LARGEST."""
+        """Raise Invalid for a character that YAML does not allow, and for text longer than `LARGEST`."""
         self._name = name
         if len(text) > LARGEST:
             raise Invalid(f"{name}: more than {LARGEST // 2**20} MiB, which is too large for a document of quotas")

@@ -21,8 +21,8 @@ from kquota.terms import SEEN_SECONDS, TopicPartition
 class Cancellable:
     """The running moves of a plan, and the replicas to submit for each of them.
 
-    `targets` has the replicas before each move. None means that they are unknown, so the cluster restores them
-    (KIP-455).
+    `targets` has the replicas before each move. None means that no record has them in their order, so the cluster
+    restores them (KIP-455).
     """
 
     plan: Plan
@@ -45,7 +45,7 @@ class Cancellation:
 
 
 def cancellable(cluster: MoveCluster, runs: Runs, plan: Plan, *, force: bool) -> Cancellable:
-    """Return the running moves of the plan, after a check that they can be cancelled.
+    """Return the running moves of the plan's partitions, to any replicas, after a check that they can be cancelled.
 
     The result includes moves that only add replicas, which Kafka's tool from 3.7 to 4.0 does not cancel. Raises Refused
     if the cancellation would leave too few replicas in sync, unless `force` is set.

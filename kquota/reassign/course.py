@@ -1,7 +1,7 @@
-"""The course of a run for its report: expected values, readings during the move, and each change of its throttle.
+"""The course of a run for its report: expected values, readings during the move, and changes of its throttle.
 
-The run records its course, so every host that shares the record can read it. The course only informs people: nothing
-that kquota writes to a cluster depends on it.
+The run records its course, so every host that shares the record can read it. The course only informs people: no move
+and no throttle depends on it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kquota.settings.resource import Setting
 from kquota.terms import BrokerId
 
 MOST_READINGS: Final = 200
-"""The maximum number of readings that a run keeps. More readings are thinned evenly over the time of the run."""
+"""The maximum number of readings that a run keeps. `thinned` spreads them evenly over the time of the run."""
 MOST_CHANGES: Final = 100
 """The maximum number of throttle changes that a run keeps. Older changes are dropped."""
 
@@ -36,7 +36,7 @@ class BrokerCourse:
     """The copies to one broker: their bytes, and when the last copy ended. None means unknown.
 
     `expected` is the expected end, in seconds from the start of the run. `ended` is the time of the first reading in
-    which all copies to the broker were complete.
+    which all copies to the broker were complete, or None if they are not known to be complete.
     """
 
     broker: BrokerId
@@ -63,8 +63,8 @@ class RateChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """The course of one run. `expected` is in seconds from the start, and `verdict` is the state at the end. None means
-    unknown.
+    """The course of one run. `expected` is the expected end, in seconds from the start, and `verdict` is the state at
+    the end. None means unknown.
     """
 
     expected: float | None = None
@@ -90,7 +90,10 @@ class Course:
         return sum(known) if known and len(known) == len(found) else None
 
     def changed(self, change: RateChange) -> Course:
-        """Return the course with one more change of the throttle. A change that keeps the rate is not added."""
+        """Return the course with one more change of the throttle. A change that keeps the rate is not added.
+
+        Only the last `MOST_CHANGES` changes are kept.
+        """
         if change.before == change.rate:
             return self
         return replace(self, changes=(*self.changes, change)[-MOST_CHANGES:])

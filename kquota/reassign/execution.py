@@ -66,15 +66,16 @@ def carry_out(
 
     Returns when all moves are submitted, or when another process has ended the run. `report` receives messages about
     waiting partitions and the reasons to wait. While `hold_back` returns a reason, no further wave is submitted. A move
-    of a later wave that the checks of the first wave would refuse waits until they would not. `noted` adds readings to
-    the record before a wave. Each wait for the next wave is inside a `between` block, in which other processes may
-    change the run. `wait` replaces the clock's sleep in this block. Moves between log dirs start last, because a broker
-    creates a submitted replica only after a while. kquota waits at most `timeout` seconds until they begin. A second
-    call changes nothing except a rate that differs.
+    of a later wave waits while it has a `guard.obstacle`. `noted` adds readings to the record before a wave. Each wait
+    for the next wave is inside a `between` block, in which other processes may change the run. `wait` replaces the
+    clock's sleep in this block. Moves between log dirs start last, because a broker creates a submitted replica only
+    after a while. kquota waits at most `timeout` seconds until they begin. If --execute is repeated, moves that are
+    running are not submitted again.
 
-    Raises Refused, Conflict or Unreachable if a step failed and every write was undone. Raises Incomplete if the run
-    stays open after an error, and Unknown if a write did not become visible. Raises Refused if another kquota has begun
-    or stopped undoing the run, and Busy if another process has taken over the lock.
+    Raises Refused, Conflict or Unreachable if a step of the first wave failed and its throttle was restored. Raises
+    Incomplete if the run stays open after an error, and Unknown if a write did not become visible. After the first
+    wave, the run also stays open if the record raises Unreachable, or `between` raises an error. Raises Refused if
+    another kquota has begun or stopped undoing the run, and Busy if another process has taken over the lock.
     """
     run, world = prepared.run, prepared.world
     if run is None:
@@ -140,7 +141,7 @@ def _later_waves(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Obstacles:
-    """Holds back moves of later waves that the checks of the first wave would refuse, and reports each of them once."""
+    """Holds back moves of later waves that have a `guard.obstacle`, and reports each obstacle of a move once."""
 
     report: Callable[[str], None]
     force: bool
@@ -165,7 +166,7 @@ class _Obstacles:
 
 
 def _held_back(hold_back: Callable[[], str | None], before: str | None, report: Callable[[str], None]) -> str | None:
-    """Return why no further wave may start, and report when the reason begins and ends."""
+    """Return why no further wave may start, or None, and report when a reason begins and when it ends."""
     reason = hold_back()
     if reason is not None and before is None:
         report(f"no further wave starts: {reason}")
@@ -217,8 +218,8 @@ def _stays_open(world: World, run: Run) -> tuple[str, ...]:
 def _next(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
     """Restore the throttle of ended moves, and submit moves that now fit and have no obstacle.
 
-    Raises Refused if no move of the run is under way and no such move fits, and the errors of `_submit` and
-    `_handed_over`.
+    Raises Refused if no move of the run is under way and a list has no room for a move, and the errors of `enforce`,
+    `_submit` and `_handed_over`.
     """
     found = world.cluster.snapshot(run.goal.topics)
     again = recreated(run, found.topic_ids)
@@ -293,7 +294,10 @@ def _handed_over(
 
 
 def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
-    """Submit the moves, and return the refusals. Raises Unknown if the accepted moves do not become visible in time."""
+    """Submit the moves, and return the refusals.
+
+    Raises Unknown if the accepted moves do not become visible in time, and Refused or Conflict if none was accepted.
+    """
     if not todo:
         return {}
     lost: KquotaError | None = None

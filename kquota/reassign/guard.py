@@ -1,4 +1,4 @@
-"""The checks before the first write, which refuse a move that cannot work."""
+"""The checks that refuse a move before the first write, or hold it back in a later wave."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_running(moving: Sequence[Move], found: Snapshot, *, resumed: bool, add
     """Raise Refused while other moves run, unless the caller allows `additional` moves.
 
     If `resumed` is true, an open run of this plan is recorded, and the running moves of this run do not count. If this
-    run has nothing left to submit, other moves are also accepted, because only rates can change.
+    run has nothing left to submit, other moves are also accepted, for example to change its rate.
     """
     submitted = {move.partition for move in moving if move.submitted}
     foreign = found.running.keys() - submitted if resumed else found.running.keys()
@@ -53,7 +53,7 @@ def check_running(moving: Sequence[Move], found: Snapshot, *, resumed: bool, add
 
 
 def check_overridden(moving: Sequence[Move], found: Snapshot, own: Mapping[TopicPartition, Sequence[int]]) -> None:
-    """Raise Refused for a partition that is already moving to another target, unless `own` lists this target."""
+    """Raise Refused for a partition that is already moving to another target, unless `own` has that other target."""
     for move in moving:
         now = found.partitions[move.partition]
         if now.moving and not move.submitted and now.target != own.get(move.partition):
@@ -75,7 +75,9 @@ def check_leaders(moving: Sequence[Move], found: Snapshot) -> None:
 
 
 def obstacle(move: Move, found: Snapshot, own: Collection[Sequence[int]], *, force: bool) -> str | None:
-    """Return the reason why a move of a later wave must wait, or None. The checks are those of the first wave.
+    """Return the reason why a move of a later wave must wait, or None.
+
+    The checks are the same as in `check_overridden`, `check_brokers` and `check_leaders`.
 
     `own` are the targets of the run for this partition, in both directions. With `force`, the move overrides a move to
     another target.

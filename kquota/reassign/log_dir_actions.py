@@ -22,7 +22,7 @@ _STEP: Final = 0.1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
     """The replicas that have `begun` to move now, those that brokers `refused` (with the errors), and those that are
-    still `waiting` at the timeout (with the reasons).
+    still `waiting` at the end (with the reasons).
 
     Replicas that were already in their log dir, or already moving there, are in none of these groups.
     """
@@ -50,11 +50,12 @@ def check(dirs: ReplicaDirs, wanted: Wanted, others: Collection[ReplicaId] = ())
 
 
 def announce(dirs: ReplicaDirs, wanted: Wanted, reading: LogDirReading) -> None:
-    """Request the log dirs of new replicas before the reassignment is submitted, so that brokers create them there.
+    """Request the log dirs of new replicas before the reassignment is submitted, so that brokers create the replicas
+    there.
 
     Kafka's tools before 2.6 did this. Later tools send the request only after the submission. The replica may then
-    already exist in another log dir, and the broker copies it twice (3 of 3 times on 4.3.1). Errors are ignored,
-    because `start` repeats the request.
+    already exist in another log dir, and the broker copies it twice (3 of 3 times on 4.3.1). Errors of brokers are
+    ignored, because `start` repeats the request.
     """
     new = {replica: path for replica, path in wanted.items() if reading.place(replica).current is None}
     if new:

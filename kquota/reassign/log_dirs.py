@@ -44,7 +44,7 @@ class LogDirReading:
     """The log dirs and the requested replicas that brokers reported.
 
     `dirs` has, for each log dir, the reason why it accepts no replica, or None if it accepts replicas. A broker that
-    did not answer is only in `silent`, with the reason.
+    did not answer the last request is in `silent`, with the reason.
     """
 
     dirs: Mapping[BrokerId, Mapping[str, str | None]] = field(default_factory=dict)
@@ -144,8 +144,8 @@ def back(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
 
 
 def check(wanted: Wanted, reading: LogDirReading) -> None:
-    """Raise Refused for a log dir that its broker does not have, or that accepts no replica. Call this before any
-    write.
+    """Raise Refused for a log dir that its broker does not have, or that accepts no replica. Log dirs of silent brokers
+    are not checked. Call this before any write.
     """
     for (partition, broker), path in unasked(wanted, reading).items():
         if broker not in reading.dirs:
@@ -165,7 +165,7 @@ def check(wanted: Wanted, reading: LogDirReading) -> None:
 
 
 def brokers(those: Iterable[ReplicaId]) -> tuple[BrokerId, ...]:
-    """Return the brokers of the replicas, sorted. A throttle sets LOG_DIR_RATE on these brokers.
+    """Return the brokers of the replicas, sorted. A throttle sets `LOG_DIR_RATE` on these brokers.
 
     Kafka's tool sets the rate on every broker with a named log dir.
     """
@@ -253,7 +253,7 @@ def started_lines(moves: Wanted) -> str:
 
 
 def timed_out(waiting: Collection[ReplicaId], what: str = "started") -> str:
-    """Return the line for moves that were not `what` (`started` as in Kafka, or `cancelled`) in time."""
+    """Return the line for moves that timed out. `what` is "started", as in Kafka, or "cancelled"."""
     plural = "" if len(waiting) == 1 else "s"
     names = ",".join(map(_name, sorted(waiting, key=_in_order)))
     return f"Timed out before log directory move{plural} could be {what} for: {names}"

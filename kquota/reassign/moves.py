@@ -21,7 +21,7 @@ Replicas = tuple[BrokerId, ...]
 class PartitionReplicas:
     """The replicas of a partition. During a move, `replicas` has the old and the new replicas (KIP-455).
 
-    `leader` is None if the partition has no leader.
+    `leader` is None if the partition has no leader or the leader is unknown. An unknown `isr` is empty.
     """
 
     replicas: Replicas
@@ -32,12 +32,12 @@ class PartitionReplicas:
 
     @property
     def moving(self) -> bool:
-        """True if the controller is moving the partition."""
+        """True if a running move adds or removes replicas."""
         return bool(self.adding or self.removing)
 
     @property
     def before(self) -> Replicas:
-        """The replicas before the running move, or the current replicas without a move."""
+        """The replicas before the running move, possibly in another order, or the current replicas without a move."""
         return tuple([b for b in self.replicas if b not in self.adding]) if self.adding else self.replicas
 
     @property

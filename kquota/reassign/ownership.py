@@ -1,4 +1,4 @@
-"""Recognizes the list entries that the moves of a plan have set, on a host without a record of the run."""
+"""Recognizes the list entries that were set for the moves of a plan, on a host without an open run of this plan."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def proven_removals(
     now: Mapping[Setting, str | None],
     cancelled: Mapping[TopicPartition, Move],
 ) -> tuple[Change, ...]:
-    """Return the changes that remove list entries which only the moves of this plan can have set.
+    """Return the changes that remove list entries which can only have been set for the moves of this plan.
 
     A move from S to T leaves `p:b` for every b of S on the leader list and for every b of T - S on the follower list
-    (KIP-73). The entries of p belong to the move if followers and leaders are disjoint and not empty, the followers are
-    in T, and all other brokers of T are leaders. A throttle of whole topics has `*` or the same replicas on both
-    lists, so it never matches.
+    (KIP-73). `done` has T for each partition whose move ended as planned. The entries of p belong to the move if
+    followers and leaders are disjoint and not empty, the followers are in T, and all other brokers of T are leaders. A
+    throttle of whole topics has `*` or the same replicas on both lists, so it never matches.
 
     For a `cancelled` move, S is also known, and the entries must be exactly those of this move. Other entries stay set,
     because they may belong to a move that is about to be submitted. A list that becomes empty is unset, because its

@@ -32,7 +32,7 @@ _PROPOSED: Final = "Proposed partition reassignment configuration"
 class Plan:
     """The target replicas of each partition, the preferred leader first, ordered by topic and partition.
 
-    `log_dirs` has the log dirs that the file names for replicas.
+    `log_dirs` has the log dir of each replica for which the plan names one.
     """
 
     targets: Mapping[TopicPartition, tuple[BrokerId, ...]]
@@ -90,8 +90,8 @@ def plan_hash(plan: Plan) -> str:
 def of_record(document: Any) -> Plan:
     """Return the plan from the JSON object of `Plan.text`, also if `plain_entry` has already read its entries.
 
-    The plan may be empty. Raises Invalid for an entry that is not valid or is repeated, and KeyError if `partitions` is
-    missing.
+    The plan may be empty. Raises Invalid for an object that is not a valid entry, and for a repeated entry. Raises
+    KeyError, TypeError or AttributeError for JSON of another form.
     """
     topics: dict[str, str] = {}
     targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
@@ -118,7 +118,8 @@ def read(path: Path, warn: Callable[[str], None] = lambda _: None) -> Plan:
 def parse(text: str, where: str, warn: Callable[[str], None] = lambda _: None) -> Plan:
     """Parse a plan. As in Kafka, a missing version means 1, and missing log_dirs mean "any".
 
-    Raises Invalid with a message that begins with `where` (the file name), then line and column or the JSON path.
+    Raises Invalid with a message that begins with `where` (the file name or `stdin`). If the error has a position, line
+    and column or the JSON path follow. `warn` is the same as for `read`.
     """
     unread: set[str] = set()
     found = _load(text, where, unread)
@@ -215,8 +216,8 @@ def plain_entry(entry: dict[str, Any], topics: dict[str, str]) -> _Target | dict
 
 
 def _target(entry: Value, unread: set[str]) -> _Target:
-    """Return the target of any entry, and add the names of unknown fields to `unread`. Raises Invalid with the
-    reason.
+    """Return the target of an entry, and add the names of its unknown fields to `unread`. Raises Invalid for an entry
+    that is not valid.
     """
     unread |= entry.fields().keys() - set(_FIELDS)
     topic = entry.field("topic")

@@ -20,8 +20,9 @@ from kquota.terms import BrokerId, ReplicaId, TopicPartition
 class Snapshot:
     """One reading: live brokers, partitions of the requested topics, and all running moves of the cluster.
 
-    `racks` has the rack of each live broker, or None without a rack. A topic that does not exist has no partitions and
-    no id here. Kafka before 2.8 has no topic ids. Partitions and running moves are sorted by name.
+    `racks` has the rack of each live broker, or None if it has none or the rack is unknown. A topic that does not exist
+    has no partitions and no id here. Kafka before 2.8 has no topic ids. Partitions and running moves are sorted by
+    name. The leaders and in-sync replicas in `running` may be unknown.
     """
 
     racks: Mapping[BrokerId, str | None]
@@ -44,7 +45,11 @@ class Overwritten:
 
 
 class MoveCluster(Protocol):
-    """The reads and writes of a move on one cluster. Every method may raise Unreachable, after a bounded time."""
+    """The reads and writes of a move on one cluster.
+
+    Every method may raise Unreachable, after a bounded time, and Refused if the cluster refuses the request. A write
+    raises Busy if another process has taken over the lock.
+    """
 
     @property
     def largest_submission(self) -> int | None:
@@ -54,11 +59,11 @@ class MoveCluster(Protocol):
 
     @property
     def stale_seconds(self) -> float:
-        """For this many seconds after the end of a move, `snapshot` may show old and new replicas together. The
-        value is 0.0 if it cannot.
+        """For this many seconds after the end of a move, or longer on a busy machine, `snapshot` may show old and new
+        replicas together. The value is 0.0 if it cannot.
 
         The controller sees the end of a move at once. A broker sees it with its next fetch of the metadata (KRaft: 0.3
-        s measured, 0.5 s at most).
+        s measured).
         """
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
@@ -73,26 +78,27 @@ class MoveCluster(Protocol):
 
         A setting of a topic that does not exist is unset. A setting of a dead broker is unknown, not unset, so it is
         absent from the answer, except over ZooKeeper. The same is true if a broker cannot read the setting. A read may
-        still show the value before the last write (KRaft: for 0.3 s).
+        still show the value before the last write (KRaft: usually for 0.3 s).
         """
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
-        """Write each `after` if the value is still `before`. Return the error of each setting whose write failed or is
-        uncertain.
+        """Write each `after` if a read just before the write still finds `before`. Return the error of each setting
+        whose write failed or is uncertain.
 
         A Conflict means that another client has written the setting, so the caller must read and decide again. Other
-        configs of the topic or broker do not change. Since Kafka 3.4, a change of a list sends only the added and
-        removed entries (incremental APPEND and SUBTRACT), so that concurrent changes of other entries are kept. If
-        `after` is None, the key is deleted, which is not an error for a topic that does not exist. The method does not
-        wait until the change is visible.
+        configs of the topic or broker do not change. Since Kafka 3.4, most changes of lists send only the added or the
+        removed entries (incremental APPEND or SUBTRACT), so that concurrent changes of other entries are kept. If
+        `after` is None, the key is deleted, which is not an error for a topic that does not exist. When the method
+        returns, reads may not show the change yet.
         """
 
     def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
         """Write settings of dead brokers that cannot be read, whatever their values are. None deletes the key.
 
         On KRaft the controllers accept them, and the broker reads them when it starts. Returns the error of each
-        setting whose write failed or is uncertain, including settings of live brokers. Raises Unreachable if no
-        controller answers or the cluster runs on ZooKeeper, and Refused if the controllers do not accept this client.
+        setting whose write failed or is uncertain. A setting of a live broker is not written, and also has an error.
+        Raises Unreachable if no controller answers or the cluster runs on ZooKeeper, and Refused if the controllers do
+        not accept this client.
         """
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
@@ -110,7 +116,11 @@ class MoveCluster(Protocol):
 
 
 class Runs(Protocol):
-    """The record of runs on one cluster. A write must survive a power failure once its method has returned."""
+    """The record of runs on one cluster. A write must survive a power failure once its method has returned.
+
+    If the record is shared, each read and write may raise Unreachable, and Busy if another process has taken over the
+    lock.
+    """
 
     @property
     def me(self) -> Owner:
@@ -138,7 +148,9 @@ class Runs(Protocol):
         """Return the open runs, oldest first. Raises Refused if a journal cannot be read."""
 
     def every(self) -> tuple[Run, ...]:
-        """Return the open runs, and the ended runs that are still recorded, oldest first."""
+        """Return the open runs, and the ended runs that are still recorded, oldest first. Raises Refused like
+        `unfinished`.
+        """
 
     def begin(self, run: Run) -> None:
         """Write a new record. Raises Busy if there already is a record with this id, and Refused if it cannot be
@@ -155,7 +167,7 @@ class Runs(Protocol):
 
 
 class Clock(Protocol):
-    """The clock of a move. Every wait uses it."""
+    """The clock of a move, for its times and its waits."""
 
     def now(self) -> datetime:
         """Return the current time, in UTC."""
@@ -192,5 +204,5 @@ class ReplicaDirs(Protocol):
         """Ask the broker of each replica to move the replica into the given log dir, under the broker's throttle.
 
         A request for the current log dir of a replica ends its copy. The errors are Refused if the broker refuses,
-        Unknown if its answer was lost, and Unreachable if the broker could not be asked.
+        Unreachable if it is dead, and Unknown if its answer is missing or does not show whether the replica moves.
         """

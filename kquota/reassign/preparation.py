@@ -1,4 +1,4 @@
-"""All checks before a run writes, and the changes that it would write first. A dry run ends here."""
+"""The checks before a run writes, and the changes that it would write first. A dry run ends here."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ _LOOKS: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The options of the operator besides the plan. Rates are bytes per second. None means no throttle.
+    """The options of the operator besides the plan. Rates are bytes per second. A rate of None keeps the throttle of an
+    open run of the plan, and means no throttle for a new run.
 
     With `whole_topics`, a topic whose list would be too long is throttled as a whole with `*`. `force` overrides moves
-    of the plan's partitions to other targets, and skips `guard.check_return`. `reason` is recorded with the run.
+    of the plan's partitions to other targets, and skips `guard.check_return`. `reason` is recorded with a new run.
     `limits` replace the limits of an open run, and None keeps them. `sizes` are needed for a limit on the bytes in
     flight.
     """
@@ -50,9 +51,9 @@ class Prepared:
     """A plan that passed every check. Nothing is written yet. `changes` are the first writes.
 
     `known` is the open run of this plan, or None. `run` is None if there is nothing to do. `wave` has the moves to
-    submit first, including moves that are already running. `log_dirs` has each replica that was not yet in its wanted
-    log dir in `reading`, with this log dir. `applied` are the options, without throttles that would have no effect on
-    this plan.
+    submit first, including moves that are already running. `log_dirs` has each replica that `reading` does not show at
+    rest in its wanted log dir, with this log dir. `applied` are the options, without throttles that would have no
+    effect on this plan.
     """
 
     world: World
@@ -75,9 +76,9 @@ class Prepared:
 def prepare(
     cluster: MoveCluster, runs: Runs, clock: Clock, plan: Plan, asked: Asked, dirs: ReplicaDirs | None = None
 ) -> Prepared:
-    """Return the prepared run after all checks. Writes nothing. Raises Refused, or the error of the cluster.
+    """Return the prepared run after all checks. Writes nothing. Raises Refused, or the errors of the ports.
 
-    `dirs` is needed for a plan that names log dirs.
+    `dirs` is needed for a plan that names log dirs. Without it, the log dirs are ignored.
     """
     began = clock.monotonic()
     found = cluster.snapshot(plan.topics)
@@ -110,8 +111,8 @@ def prepare_again(
     force: bool = False,
     sizes: Mapping[TopicPartition, int] = NO_SIZES,
 ) -> Prepared:
-    """Prepare a recorded run again, towards its goal. Topics that were deleted or recreated since the run began are
-    left out.
+    """Prepare a recorded run again, towards its goal. Deleted partitions, and topics that were recreated since the run
+    began, are left out. `force` is the same as in `Asked`.
     """
     found = cluster.snapshot(run.goal.topics)
     deleted = {*recreated(run, found.topic_ids), *(set(run.goal.topics) - {name.topic for name in found.partitions})}

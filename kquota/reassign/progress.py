@@ -12,7 +12,7 @@ from kquota.terms import TopicPartition
 
 
 class Progress(enum.Enum):
-    """The state of a partition: done as planned, in progress (for any client), or ended with other replicas."""
+    """The state of a partition or log dir of a plan: done as planned, in progress (for any client), or neither."""
 
     DONE = "done"
     IN_PROGRESS = "in progress"

@@ -49,7 +49,9 @@ def state(run: Run, found: Snapshot) -> RunState:
 
 
 def backwards(run: Run) -> Run:
-    """Return the run with its rollback plan as the goal. A run that is already aborting does not change."""
+    """Return the run with its rollback plan as the goal, and not paused. A run that is already aborting does not
+    change.
+    """
     return run if run.aborting else replace(run, aborting=True, paused=False, handed_over=frozenset())
 
 

@@ -1,4 +1,6 @@
-"""A run: one throttled execution of a plan, with all data to continue it, undo it and restore its throttle."""
+"""A run: one execution of a plan, or one throttle without a move, with all data to continue it, undo it and restore
+its throttle.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from kquota.settings.throttled_lists import entries, replica
 from kquota.terms import EVERY_REPLICA, FOLLOWER_RATE, REPLICATION_RATES, BrokerId, TopicPartition
 
 PAUSED_RATE: Final = ByteRate(1)
-"""The follower rate of each broker while a run is paused, in bytes per second.
+"""The follower rate of each broker of a run while the run is paused, in bytes per second.
 
 Brokers still fetch once in each quota window.
 """
@@ -54,7 +56,7 @@ class Stamp:
     """One write of a run. Each write increments the version, on any host.
 
     `record` identifies the shared record to which the write was sent, or is None for a write to a journal only. `by`
-    and `at` are None for a journal of kquota 0.1.
+    and `at` are None for a write of kquota 0.1.
     """
 
     version: int
@@ -68,13 +70,13 @@ class Run:
     """A run. `rate` and `log_dir_rate` are bytes per second, or None without a throttle. `finished` is None while the
     run is open.
 
-    `handed_over` has the partitions that were submitted, that the cluster refused, or that need no move. A run that is
-    `aborting` moves to `rollback`. `topic_ids`, as Kafka prints them, distinguish a topic from a later one of the same
-    name. `owner` began the run, for `reason`. If `crowded`, unrecorded moves were running when the run set its
-    throttle, so a prior rate may belong to one of them. `broker_rates` are the rates that differ from `rate`. While the
-    run is `paused`, its brokers have `PAUSED_RATE` as follower rate, and `rate` and `broker_rates` are the rates
-    before the pause. `limits` restrict the moves that run at the same time. `course` is for the report of the run.
-    `stamp` is the last recorded write, and is ignored in comparisons.
+    `handed_over` has the partitions that need no further submission, because they were submitted, refused, cancelled or
+    deleted, or need no move. A run that is `aborting` moves to `rollback`. `topic_ids`, as Kafka prints them,
+    distinguish a topic from a later one of the same name. `owner` began the run, for `reason`. If `crowded`, unrecorded
+    moves were running when the run set its throttle, so a prior rate may belong to one of them. `broker_rates` are the
+    rates that differ from `rate`. While the run is `paused`, its brokers have `PAUSED_RATE` as follower rate, and
+    `rate` and `broker_rates` are the rates before the pause. `limits` restrict the moves that run at the same time.
+    `course` is for the report of the run. `stamp` is the last recorded write, and is ignored in comparisons.
     """
 
     id: str
@@ -105,7 +107,9 @@ class Run:
 
     @property
     def copy_rate(self) -> ByteRate | None:
-        """The throttle of the destinations in bytes per second: `rate`, or `PAUSED_RATE` while the run is paused."""
+        """The throttle of the destinations that have no rate in `broker_rates`, in bytes per second: `rate`, or
+        `PAUSED_RATE` while the run is paused.
+        """
         return PAUSED_RATE if self.paused else self.rate
 
     def rate_on(self, setting: Setting) -> ByteRate | None:
@@ -118,7 +122,7 @@ class Run:
 
     @property
     def rates_held(self) -> tuple[Setting, ...]:
-        """The replication rates that the run has set."""
+        """The replication rates that the run has taken and still holds."""
         return tuple(s for s, taken in self.taken.items() if s.key in REPLICATION_RATES and taken.ours)
 
     @property
@@ -135,7 +139,10 @@ def at_rate(run: Run, rate: ByteRate, only: Collection[Setting] = ()) -> Run:
 
 
 def with_rate_changes(run: Run, before: Run, at: datetime, by: str, reason: str | None) -> Run:
-    """Return the run with a RateChange in its course for each rate that differs from `before`."""
+    """Return the run with one RateChange in its course for each pair of an old and a new rate that differ.
+
+    `before` is the run before the change, and `by` is the user who made the change.
+    """
     changed: dict[tuple[ByteRate | None, ByteRate | None], list[Setting]] = {}
     if run.broker_rates or before.broker_rates:
         for setting in run.rates_held:
@@ -234,7 +241,9 @@ def without_topics(run: Run, topics: Collection[str]) -> Run:
 
 
 def recreated(run: Run, topic_ids: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the topics of the run that were deleted and created again since the run began."""
+    """Return the topics of the run that were deleted and created again since the run began, as far as both ids are
+    known.
+    """
     return tuple(t for t, known in run.topic_ids.items() if t in topic_ids and topic_ids[t] != known)
 
 
@@ -253,7 +262,7 @@ def on_new_topics(run: Run, topic_ids: Mapping[str, str], back: Plan) -> Run:
 
 
 def changed_by_others(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Setting, ...]:
-    """Return the rates that another client has changed since the run set them. kquota leaves these rates unchanged."""
+    """Return the rates of the run for which `changed_by_another` is true. kquota leaves these rates unchanged."""
     return tuple(
         setting
         for setting, taken in run.taken.items()

@@ -47,7 +47,7 @@ def running_copies(
 def _copy(own: Replica | None, leader: Replica | None, *, known: bool) -> RunningCopy:
     """Return the copy of one replica.
 
-    `known` is false if the replica may be in a log dir that its broker cannot read.
+    `known` is false if the replica was not found, and its broker did not report all its log dirs.
     """
     if not known:
         return RunningCopy(copied=None, left=None)

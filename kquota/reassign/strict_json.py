@@ -1,4 +1,4 @@
-"""JSON from operators. Every error names its place in the document."""
+"""JSON from operators. An error names its place in the document, unless it concerns the whole document."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _LONGEST_NUMBER: Final = 4000
 _MEMORY: Final = 8
 """The maximum number of bytes of memory for each byte of a long document, including the text itself."""
 _MOST_KEPT: Final = 100
-"""The maximum number of objects that are kept although they could not be shortened. These include the first invalid
-objects, which the error message names.
+"""The maximum number of objects that are kept although they could not be shortened. Objects with the key `root` of
+`load` are counted separately. The first invalid objects are kept, because the error names the first one.
 """
 
 
@@ -82,7 +82,7 @@ class Value:
         return (self.item(n) for n in range(len(self.list())))
 
     def number(self) -> int:
-        """Return a partition number or broker id, from 0 to HIGHEST_ID. Raises Invalid for any other value."""
+        """Return a partition number or broker id, from 0 to `HIGHEST_ID`. Raises Invalid for any other value."""
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             raise self.wrong(f"must be a whole number, but is {_kind(self.value)}")
         if not 0 <= self.value <= HIGHEST_ID:
@@ -108,8 +108,9 @@ def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Va
     """Parse a JSON document. Raises Invalid with a message that begins with `where`, then line and column if the error
     has a position.
 
-    `shorten` receives every object, inner ones first, and returns a replacement that needs less memory, or the object
-    if it is not a valid entry. `root` is a key of the outermost object. `shorten` must return that object unchanged.
+    `shorten` receives every object without repeated keys, inner ones first. It returns a replacement that needs less
+    memory, or the object if it is not a valid entry. `root` is a key of the outermost object, which `shorten` must
+    return unchanged.
     """
     if not text.strip():
         raise Invalid(f"{where}: is empty. Example: {example}")
@@ -179,7 +180,7 @@ def repeated(items: Sequence[_T]) -> list[_T]:
 
 
 def brief(value: object) -> str:
-    """Return a value for display, cut to 60 characters. Strings are written as in JSON."""
+    """Return a value for display, in at most 60 characters. Strings are written as in JSON."""
     try:
         return cut(json.dumps(value) if isinstance(value, str) else str(value))
     except RecursionError:
@@ -187,7 +188,7 @@ def brief(value: object) -> str:
 
 
 def cut(shown: str) -> str:
-    """Return text for display, cut to 60 characters."""
+    """Return text for display, in at most 60 characters."""
     return shown if len(shown) <= 60 else f"{shown[:57]}…"
 
 

@@ -1,4 +1,4 @@
-"""The values to set and to restore, so that throttles of other clients stay exactly as they were."""
+"""The values to set and to restore, so that a run leaves the throttles of other clients as it found them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def take(
 ) -> Taken:
     """Return the values of a setting that a run takes. A run does not take values that another client has set.
 
-    `mine` are the values that the run took before, and `others` are the values that other unfinished runs hold, oldest
-    first. The run also takes an entry or a rate that one of these runs set, so that the last of the runs restores it.
-    `prior` is then the prior value of that run, so that no run restores a value that another run set.
+    `mine` are the values that the run took before, or None, and `others` are the values that other unfinished runs
+    hold, oldest first. The run also takes an entry or a rate that one of these runs set, so that the last of the runs
+    restores it. `prior` is then the prior value of that run, so that no run restores a value that another run set.
     """
     present = set(entries(now)) if setting.is_list else {now}
     held = {value for other in others for value in other.ours}
@@ -70,10 +70,11 @@ def restored_value(taken: Taken, now: str | None, others: Sequence[Taken]) -> st
 
 
 def passed_on(taken: Taken, now: str | None, other: Taken) -> Taken:
-    """Return the values of a rate that the unfinished run `other` holds after the run of `taken` has ended.
+    """Return the values that an unfinished run holds for a rate after the run of `taken` has ended.
 
-    These values include the values of the ended run, even if `now` is another value, because a stale read does not show
-    the last write. For a list, the result is `other`.
+    `other` are the values that the unfinished run held before. The result also includes the values of the ended run,
+    even if `now` is another value, because a stale read does not show the last write. For a list, the result is
+    `other`.
     """
     if taken.setting.is_list:
         return other
@@ -82,7 +83,10 @@ def passed_on(taken: Taken, now: str | None, other: Taken) -> Taken:
 
 
 def changed_by_another(taken: Taken, now: str | None, others: Sequence[Taken]) -> bool:
-    """Return whether another client has changed a rate of the run, so that the rate must not be restored."""
+    """Return whether another client has given a rate a value that is neither the run's nor the prior value.
+
+    The rate must then not be restored. Returns False for a list, and for a rate that another unfinished run holds.
+    """
     if taken.setting.is_list or not taken.ours or any(other.ours for other in others):
         return False
     return now not in (*taken.ours, taken.prior)

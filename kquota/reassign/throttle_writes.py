@@ -1,4 +1,6 @@
-"""Sets and restores the throttle of a run. Each write is recorded first, and read back until it is visible."""
+"""Sets and restores the throttle of a run. The run is recorded before its throttle is set. After a write to a live
+broker, kquota waits until reads show the new value, for at most `SEEN_SECONDS`.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,7 @@ class Unwitnessed(Unreachable):
 
 
 def wait_until(done: Callable[[], bool], clock: Clock, seconds: float = SEEN_SECONDS) -> bool:
-    """Return whether `done` became true within `seconds`. Only this loop waits for the effect of a write."""
+    """Wait until `done` is true, for at most `seconds`, and return whether it is."""
     deadline = clock.monotonic() + seconds
     while not done():
         if clock.monotonic() >= deadline:
@@ -80,8 +82,8 @@ def read(cluster: MoveCluster, wanted: Wanted) -> dict[Setting, str | None]:
 def enforce(world: World, run: Run, wanted: Wanted, now: Mapping[Setting, str | None]) -> Run:
     """Write `wanted` over `now`, and merge again if other clients write at the same time. Return the recorded run.
 
-    Raises the error of the cluster, Unwitnessed if the cluster did not answer, Unknown if a write did not become
-    visible in time, and Conflict after five attempts.
+    Raises the error of the cluster or the record, Unwitnessed if the cluster did not answer a write, Unknown if a write
+    did not become visible in time, and Conflict after `_ATTEMPTS` attempts.
     """
     for _ in range(_ATTEMPTS):
         changes = needed(wanted, now)
@@ -121,9 +123,9 @@ def release(world: World, run: Run, *, close: bool = True, certain: bool = False
     """Restore every value that the run took, lists before rates, and close the run unless something is pending.
 
     A list without a rate throttles nothing, nor does a rate without a list. Lists come first, because they are usually
-    fewer and take effect at once. Without `close`, the run stays open and holds nothing. With `certain`, this process
-    wrote all values itself and read them back, so a value that it does not find is not set. If a late write of a kquota
-    that lost the lock may still arrive, this function waits for this write and restores again.
+    fewer and take effect at once. Without `close`, the run stays open, and holds only what is pending. With `certain`,
+    this process wrote all values itself and read them back, so a value that it does not find is not set. If a late
+    write of a kquota that lost the lock may still arrive, this function waits until none can, and restores again.
     """
     released = _restore(world, run, certain=certain)
     if world.runs.late_seconds > 0:
@@ -140,7 +142,9 @@ def release(world: World, run: Run, *, close: bool = True, certain: bool = False
 
 
 def release_ended(world: World, run: Run, ended: Collection[TopicPartition]) -> tuple[Released, Run]:
-    """Restore the list entries of partitions that have ended. Return the result, and the run without these entries."""
+    """Restore the list entries of partitions that have ended. Return the result, and the run without the restored
+    entries.
+    """
     part = part_of(run, ended)
     if not part.taken:
         return Released(restored=()), run
@@ -153,7 +157,7 @@ def _restored(part: Run, released: Released) -> dict[Setting, Taken]:
 
 
 def _restore(world: World, part: Run, *, certain: bool = False) -> Released:
-    """Restore the values in `part`. Values that cannot be restored now are pending. A conflict is retried."""
+    """Restore the values in `part`, and retry after a conflict. Values that cannot be restored now are pending."""
     others = others_than(part, world.runs.unfinished())
     done: list[Change] = []
     for _ in range(_ATTEMPTS):
@@ -169,7 +173,7 @@ def _restore(world: World, part: Run, *, certain: bool = False) -> Released:
         pending |= {setting: str(error) for setting, error in errors.items()}
         if not any(isinstance(error, Conflict) for error in errors.values()):
             break
-    # The controllers accept settings of dead brokers only. A topic setting stays pending.
+    # `overwrite` accepts only settings of dead brokers. An unread setting of a topic stays pending.
     unread = [setting for setting in pending if setting not in now and setting.kind == "broker"]
     overwritten = _overwritten(world, part, unread, heirs) if unread else Released()
     return Released(
@@ -249,9 +253,9 @@ def _unread_before(change: Change, by: str) -> str:
 
 
 def write(world: World, changes: Sequence[Change]) -> Released:
-    """Make each change if the value is still its `before`, lists before rates, and wait until the change is visible.
+    """Make each change if the value is still its `before`, lists before rates, and wait until reads show the changes.
 
-    A change that fails is not retried.
+    A change that fails is not retried. A change that does not become visible within `SEEN_SECONDS` is pending.
     """
     errors = _written(world, changes)
     return Released(
@@ -261,8 +265,8 @@ def write(world: World, changes: Sequence[Change]) -> Released:
 
 
 def _written(world: World, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
-    """Write lists, then rates, and read them back. Return the errors of settings that were not written or are not
-    visible.
+    """Write lists, then rates, and read them back. Return the errors of settings that were not written or did not
+    become visible in time.
     """
     errors: dict[Setting, KquotaError] = {}
     for batch in filter(None, lists_first(changes)):

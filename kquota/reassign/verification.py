@@ -36,21 +36,21 @@ from kquota.terms import (
 )
 
 _READINGS: Final = 10
-"""The maximum number of times that --verify reads the state of a plan."""
+"""The maximum number of readings in `_settled`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
     """The result of --verify. `pending` has settings that are still to be restored, with the reason.
 
-    `waiting` are partitions that were never submitted, because kquota was interrupted. `unknown` are throttles that
-    stay set, with their values: another host may have set them, and its runs are not visible on this host, or one of
-    the recorded runs in `unreadable` may have set them. `lost` are settings of the run that another client removed
-    although the move needs them. With `clear_all`, `cleared_of` has the
-    ids of the open runs whose settings were cleared. With `too_early`, nothing was cleared, because moves are running.
-    `unread` are dead brokers that have replicas of the plan's topics. An unrecorded run may have set their rates.
-    `undone` is the run of this plan, if the replicas are elsewhere because this run was undone. `unrecorded` is true if
-    the replicas are elsewhere for an unknown reason, because no run of this plan is recorded here.
+    `waiting` are partitions that are not submitted yet, for example because kquota was interrupted. `unknown` are
+    throttles that stay set, with their values: another host may have set them, and its runs are not visible on this
+    host, or one of the recorded runs in `unreadable` may have set them. `lost` are settings of the run that another
+    client removed although the move needs them. With `clear_all`, `cleared_of` has the ids of the open runs whose
+    settings were cleared. With `too_early`, nothing was cleared, because moves are running. `unread` are dead brokers
+    that have replicas of the plan's topics and unknown rates, which an unrecorded run may have set. `undone` is the run
+    of this plan, if the replicas are elsewhere because this run was undone. `unrecorded` is true if the replicas are
+    elsewhere for an unknown reason, because no run of this plan is recorded here.
     """
 
     statuses: tuple[PartitionStatus, ...]
@@ -87,8 +87,8 @@ def verify(
     Partitions that ended elsewhere count as ended. Without an open run of this plan, kquota removes only list entries
     that must come from the moves of the plan, or from the moves that were just `cancelled`. With `preserve`, nothing is
     written. `clear_all` also removes what Kafka's tool removes: once no move is running anywhere, every rate of every
-    live broker, and the lists of the plan's topics. It also removes the rates of dead brokers with replicas of
-    these topics. Raises Unreachable, and Busy or Refused as `Runs` does.
+    live broker, and the lists of the plan's topics. It also removes the rates of dead brokers with replicas of these
+    topics. Raises the errors of the ports.
     """
     unfinished = () if preserve else runs.unfinished()
     run = covers(plan, unfinished)
@@ -159,7 +159,7 @@ def _reported(world: World, plan: Plan, look: _Look, done: Verification, unfinis
     staying: Mapping[Setting, str] = {}
     known = done.run
     if known is None and shared:
-        # Ended runs are read only if a throttle needs an explanation, because there are many, with long plans.
+        # Ended runs are read only if the result can depend on them, because there are many, with long plans.
         staying = _staying(world.cluster, plan, look.seen, None, unfinished)
         known = _ended(world.runs, plan) if staying or unfinished else None
     elif not shared:
@@ -188,7 +188,8 @@ def _back(look: _Look, run: Run, dirs: ReplicaDirs | None) -> _Look:
 
 
 def _taken_back(run: Run, plan: Plan, look: _Look) -> bool:
-    """Return whether this plan was aborted, or its partitions have their previous replicas again.
+    """Return whether `run` of this plan was aborted, or all partitions that ended elsewhere have their previous
+    replicas again.
 
     Partitions have their previous replicas after a cancellation, and after their rollback plan was executed.
     """
@@ -310,7 +311,7 @@ def _of_a_run(world: World, run: Run, look: _Look) -> Verification:
 
 
 def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[Setting, ...]:
-    """Return the settings that another client removed although a move needs them. Only --execute sets them again."""
+    """Return the settings that another client removed although a move needs them. `verify` does not set them again."""
     now = world.cluster.values(list(run.taken))
     lost = [
         setting
@@ -338,7 +339,7 @@ def _provable(world: World, plan: Plan, look: _Look, cancelled: Iterable[Move]) 
 
 
 def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfinished: Sequence[Run]) -> Verification:
-    """Clear all throttles, including throttles of other tools, as Kafka's --verify does, once all moves have ended."""
+    """Clear what `verify` removes with `clear_all`, including throttles of other tools, unless a move is running."""
     if seen.running:
         return replace(done, too_early=True)
     settings = [

@@ -61,7 +61,7 @@ def wave(
     limits: MoveLimits = UNLIMITED,
     sizes: Mapping[TopicPartition, int] = NO_SIZES,
 ) -> tuple[Move, ...]:
-    """Return the moves to submit next, in the order of the plan: as many as fit, and all running moves.
+    """Return the running moves and the moves to submit next, in the order of the plan: each move that still fits.
 
     `now` has the lists of the topics to throttle by entries. Topics that are not in `now` need no room in a list.
     `largest` is the maximum number of bytes in one submission, or None without a limit. A submission of a single move
@@ -102,7 +102,7 @@ def first_full(moving: Iterable[Move], now: Mapping[Setting, str | None]) -> Set
 
 
 def no_room(full: Setting) -> Refused:
-    """Return the error for a list that is full of entries of other clients."""
+    """Return the error for a list without room for the entries of a single move."""
     why = f"{full} has no room for another entry. Remove entries that are no longer needed ("
     return Refused(why, NextStep.EXAMINE_THROTTLES, " finds them)")
 

@@ -1,1 +1,1 @@
-"""A real cluster on this machine: ZooKeeper and Kafka on loopback. It needs PySpark, Java and downloaded Kafka jars."""
+"""A real cluster on loopback: Kafka, ZooKeeper or both. It needs PySpark, Java and, for Kafka, downloaded jars."""

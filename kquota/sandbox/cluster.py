@@ -124,7 +124,7 @@ def up(
     `properties` are added to the configuration of every broker, or of ZooKeeper if it is the only server. `tiered`
     gives the brokers a folder as remote storage, so that topics can have `remote.storage.enable`. `metrics` gives the
     brokers the Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` names a process. In that
-    case, the servers stop when the process ends.
+    case, the sandbox is stopped and removed when the process ends.
 
     Raises Refused if PySpark or Java is missing, if the sandbox is already running, or if a server does not start (its
     log is kept). Raises Busy while another kquota starts or stops the sandbox, Unreachable if Kafka cannot be
@@ -302,7 +302,7 @@ def _start_broker(plan: Sandbox, broker: SandboxBroker, where: Java) -> None:
 
 
 def _tie(plan: Sandbox, owner_pid: int) -> None:
-    """Start a process that stops the sandbox when process `owner_pid` ends, even by `kill -9`."""
+    """Start a process that stops and removes the sandbox when process `owner_pid` ends, even by `kill -9`."""
     process = Process(name="owner", directory=plan.directory)
     process.start([sys.executable, "-m", "kquota.sandbox.owner", plan.name, str(owner_pid), process.mark])
 

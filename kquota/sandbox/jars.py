@@ -124,8 +124,9 @@ def pyspark_jars() -> Path:
 def kafka(version: str, tell: Tell) -> Path:
     """Return the folder of Kafka's jars. kquota downloads missing jars first (about 30 s).
 
-    A second kquota that needs the same folder waits for the download, so the folder is never incomplete. Raises Invalid
-    for an unsupported version. A download raises Refused if PySpark or Java is missing, and Unreachable if it fails.
+    A second kquota that needs the same folder waits for the download. The folder gets its name only when it is
+    complete. Raises Invalid for an unsupported version. A download raises Refused if PySpark or Java is missing, and
+    Unreachable if it fails.
     """
     wanted = release(version)
     tools = _TOOLS.format(version=version) if wanted.tools else ""

@@ -1,6 +1,7 @@
-"""`python -m kquota.sandbox.owner NAME PID MARK`: stops sandbox NAME when process PID has ended for any reason.
+"""`python -m kquota.sandbox.owner NAME PID MARK`: stops and removes sandbox `NAME` when process `PID` has ended for any
+reason.
 
-kquota recognizes this process by MARK (`Process.mark`).
+kquota recognizes this process by `MARK` (`Process.mark`).
 """
 
 from __future__ import annotations

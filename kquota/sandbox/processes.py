@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 _POLL: Final = 0.02
-"""The seconds between two checks of a process that is not a child process, because no signal announces its end."""
+"""The seconds between two checks of a process. No signal announces its end, because it is not a child of kquota."""
 
 _MOMENTS: Final = 25
 
@@ -84,7 +84,7 @@ class Process:
                 os.kill(pid, number)
 
     def gone_within(self, seconds: float) -> bool:
-        """Wait at most `seconds` for the process to end. Return True if it has ended."""
+        """Wait at most `seconds` for the process to end. Return True if it has ended, or is the current process."""
         deadline = time.monotonic() + seconds
         while (pid := self.pid) is not None and pid != os.getpid():
             if time.monotonic() > deadline:

@@ -76,7 +76,7 @@ class SandboxBroker:
 
     @property
     def configuration(self) -> Path:
-        """The configuration file of the broker, Kafka's server.properties."""
+        """The configuration file of the broker, Kafka's `server.properties`."""
         return self.directory / f"broker-{self.id}.properties"
 
     @property
@@ -177,7 +177,7 @@ def zookeeper_command(java: Path, jars: Path, process: Process) -> list[str]:
     return [str(java), *options, process.mark, "-cp", f"{jars}/*", *main]
 
 
-# The znodes that a broker creates when it first starts. kquota also recognizes Kafka's ZooKeeper by these znodes.
+# Znodes that a broker creates when it first starts. kquota recognizes Kafka's ZooKeeper by two of them.
 KAFKA_NODES: Final = (
     "/brokers",
     "/brokers/ids",
@@ -249,7 +249,7 @@ def broker_files(
 
 
 def on_zookeeper(broker: SandboxBroker, zookeeper: str) -> dict[str, Any]:
-    """Return the properties that a broker before Kafka 4.0 needs to find its cluster."""
+    """Return the properties that a broker needs to find its cluster through ZooKeeper, before Kafka 4.0."""
     return {
         "broker.id": broker.id,
         "zookeeper.connect": zookeeper,

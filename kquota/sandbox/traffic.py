@@ -144,7 +144,7 @@ def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> Cli
 
 
 def throttles(bootstrap: str, topics: Collection[str], brokers: Collection[int]) -> list[str]:
-    """Return all replication throttles of these topics and brokers, read with a client other than kquota's."""
+    """Return all dynamic replication throttles of these topics and brokers, read with a client other than kquota's."""
     client = admin(bootstrap)
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
     resources += [ConfigResource(ConfigResource.Type.BROKER, str(broker)) for broker in brokers]

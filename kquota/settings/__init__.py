@@ -1,1 +1,1 @@
-"""Configs of topics and brokers, the source of each value, and values without effect."""
+"""Configs of topics, brokers and other resources, the source of each value, and values without effect."""

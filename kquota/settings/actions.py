@@ -59,7 +59,7 @@ def must_exist(kind: Kind, release: tuple[int, ...] | None) -> None:
 def ready(configs: Configs, change: ConfigChange) -> tuple[Entry, ...]:
     """Return the entries of the resource before a change. A dry run makes the same checks.
 
-    Raises Refused for a resource that does not exist, and for loggers that the broker does not have.
+    Raises Refused like `entries`, and for loggers that the broker does not have.
     """
     before = entries(configs, change.resource)
     if change.resource.kind == BROKER_LOGGERS:
@@ -75,7 +75,8 @@ def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) ->
     """Write `change`, then read until it is visible, because on KRaft a read right after a write is often stale.
 
     Each item of `attempts` allows one more read. A first read comes before the write, because kquota must not write a
-    value that it cannot read back. Raises the errors of `ready`, and Unseen if the change does not become visible.
+    value that it cannot read back. Raises the errors of `ready` and of `Configs.alter`, and Unseen if the change does
+    not become visible.
     """
     resource = change.resource
     before = ready(configs, change)

@@ -46,7 +46,7 @@ def value(resource: Resource, key: str, text: str) -> str:
     if key in THROTTLE_LISTS:
         if resource.kind != TOPICS:
             raise OtherKind(f"{key} is a topic config and has no effect on {resource}", TOPICS)
-        _must_fit(key, "".join(text.split()))  # before parsing, because the entries take 15 times its length
+        _must_fit(key, "".join(text.split()))  # before parsing, which takes 15 times the memory of the text
         text = throttled_replicas(key, text)
     _must_fit(key, text)
     return text

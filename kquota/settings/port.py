@@ -30,7 +30,8 @@ class Configs(Protocol):
         """Return the entries of each resource, sorted by key.
 
         The Admin API reports all entries in force, and ZooKeeper reports only the entries that are set there. A
-        resource that does not exist is left out. A resource without entries has (). The result may be stale.
+        resource that does not exist is left out, and through the Admin API also a dead broker. A resource without
+        entries has (). The result may be stale.
         """
         ...
 

@@ -31,7 +31,7 @@ _BROKER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A resource with dynamic configs: a topic by name, a broker by decimal id, DEFAULT for all brokers (KIP-226), a
+    """A resource with dynamic configs: a topic by name, a broker by decimal id, `DEFAULT` for all brokers (KIP-226), a
     group (KIP-848), a subscription to client metrics (KIP-714), or the loggers of a broker (KIP-412).
 
     Raises Invalid for a name that no such resource can have.
@@ -56,7 +56,7 @@ class Resource:
 
     @property
     def of_broker(self) -> bool:
-        """True if the resource belongs to one broker. Only that broker can show and change the configs."""
+        """True if the resource belongs to one broker. No other broker can show or change its configs."""
         return ENTITIES[self.kind].of_broker and self.name is not DEFAULT
 
     @property
@@ -74,7 +74,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One config key of one topic or broker.
+    """One config key of one topic, of one broker, or of all brokers (the broker default).
 
     Settings, including broker ids, are sorted as text, because ids of runs and files on disk depend on this order.
     """

@@ -109,7 +109,9 @@ def merge(current: str | None, ours: Sequence[str]) -> str:
 
 
 def without(current: str | None, ours: Iterable[str], prior: str | None) -> str | None:
-    """Return the list without `ours`, or `prior` itself if only its entries are left. None means unset."""
+    """Return the list without `ours`, or `prior` itself if exactly the entries of `prior` are left. None means unset,
+    and an unset list stays unset.
+    """
     removed = set(ours)
     left = tuple(entry for entry in entries(current) if entry not in removed)
     if current is None or set(left) == set(entries(prior)):

@@ -67,8 +67,8 @@ TOPIC: Final[Mapping[str, Callable[[str], bool]]] = {
     "segment.ms": _whole(1, _LONG),
     "unclean.leader.election.enable": _BOOLEAN,
 }
-"""The topic configs that every Kafka release from 2.4 to 3.9 has, each with a check for the values that every release
-accepts.
+"""The topic configs that every Kafka release from 2.4 to 3.9 has, except the throttled replica lists, each with a check
+for the values that every release accepts.
 """
 
 

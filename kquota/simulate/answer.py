@@ -23,8 +23,8 @@ class NoRate(Invalid):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deploy:
-    """The creation of topics under a mutation quota: all rounds, and how long the next request would have to wait
-    afterwards.
+    """The creation of topics under a mutation quota: all rounds, and how long another request right after the last one
+    would have to wait.
     """
 
     rounds: tuple[Round, ...]
@@ -99,13 +99,13 @@ def rate_within(
 class Flow:
     """The throughput of a client in bytes and mutations, and how long it was muted. Times are in ms.
 
-    `admitted` counts the accepted requests. `rejected` counts the attempts that were not accepted, and were sent again.
-    `delayed` counts the requests and attempts after which the client had to wait. `first_at` and `worst_at` are the
-    times of the first and the longest wait.
+    `admitted` counts the accepted attempts, and `rejected` all other attempts. `delayed` counts the attempts after
+    which the client had to wait. `first_at` and `worst_at` are the times of the first and the longest wait, or None if
+    the client never had to wait. A fetch that the quota splits has several accepted attempts.
 
     Steady rates are per second. They cover the time from the end of the second window, when the first burst is used up,
     to the last request. They are None if this time is shorter than one window. `by` names the quotas that caused the
-    waits. `costs` names the costs that the requests have: bytes, thread_ms, mutations. With `unfinished`, a fetch
+    waits. `costs` names the costs that the requests have: `bytes`, `thread_ms`, `mutations`. With `unfinished`, a fetch
     never gets any data, or the waits exceed 30 days.
     """
 
@@ -245,7 +245,7 @@ class Walk:
 
 
 def flow(requests: Iterable[Request], quotas: Quotas, *, closed_loop: bool = False) -> Flow:
-    """Return the result of one client's whole load, on one connection to one broker. Source: KIP-124, KIP-219.
+    """Return the result of one client's whole load, on one connection to one broker. Source: KIP-124, KIP-219, KIP-599.
 
     >>> load = [Request(at, 1_000_000) for at in range(0, 60_000, 40)]  # 25 MB/s
     >>> flow(load, Quotas(producer_byte_rate=10e6)).worst_wait  # ms

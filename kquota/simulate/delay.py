@@ -34,7 +34,9 @@ class Bucket:
 
     @property
     def burst(self) -> float:
-        """The maximum number of tokens: rate x controller.quota.window.num x controller.quota.window.size.seconds."""
+        """The maximum number of tokens: `rate` x `controller.quota.window.num` x
+        `controller.quota.window.size.seconds`.
+        """
         return self.samples * (self.sample_ms / 1_000) * self.rate
 
     def tokens(self, now: int) -> float:
@@ -73,8 +75,8 @@ def rounded(value: float) -> int:
 
 
 def percent(thread_ms: float) -> float:
-    """Return the cost of a request for request_percentage: 100 for each second of one thread, rounded as brokers round
-    it.
+    """Return the cost of a request for `request_percentage`: 100 for each second of one thread, rounded as brokers
+    round it.
     """
     return round(thread_ms * 1_000_000) * _PERCENT_OF_A_NANOSECOND
 
@@ -91,7 +93,7 @@ def throttle_time_ms(request_ms: int, rejected_ms: Sequence[int], waited_ms: int
 def most_thread_ms(bound: float, connections: int, request_ms: float) -> float:
     """Return the most thread time, in ms per second on one broker, that a user gets in the long run: max(quota, C x R).
 
-    `bound` is the request_percentage, C is `connections` and R is `request_ms`. The longest delay is one second, so
+    `bound` is the `request_percentage`, C is `connections` and R is `request_ms`. The longest delay is one second, so
     each connection can send one request per second. The user exceeds the quota if these requests together need more
     than the quota. Source: KIP-124.
     """
@@ -100,9 +102,9 @@ def most_thread_ms(bound: float, connections: int, request_ms: float) -> float:
 
 @dataclass(slots=True)
 class Throughput:
-    """A quota on bytes or thread time. Requests are always accepted, and the client is delayed afterwards. `bound` is
-    per second. The delay of a byte rate has no limit. The delay of a request quota is at most one sample (`longest_ms`,
-    KIP-124).
+    """A quota on bytes or thread time. Brokers reject no request under this quota, but delay the client afterwards.
+    `bound` is per second. The delay of a byte rate has no limit. The delay of a request quota is at most one sample
+    (`longest_ms`, KIP-124).
     """
 
     bound: float
@@ -110,7 +112,7 @@ class Throughput:
     rate: Rate = field(default_factory=Rate)
 
     def record(self, value: float, now: int) -> int:
-        """Count a request at `now`. Returns how long the broker mutes the client, in ms (throttle_time_ms)."""
+        """Count a request at `now`. Returns how long the broker mutes the client, in ms (`throttle_time_ms`)."""
         self.rate.record(value, now)
         observed, window_ms = self.rate.observed(now)
         delay = delay_ms(observed, self.bound, window_ms)
@@ -131,8 +133,8 @@ class Throughput:
 
 
 def throughput(model: Model, bound: float, samples: int = SAMPLES) -> Throughput:
-    """Return the meter of a limit on one broker. With RATE, it records bytes. With SHARE, it records the `percent` of
-    each request.
+    """Return the meter of a limit on one broker. With `Model.RATE`, it records bytes. With `Model.SHARE`, it records
+    the `percent` of each request.
     """
     rate = Rate(samples=samples)
     return Throughput(bound=bound, longest_ms=rate.sample_ms if model is Model.SHARE else None, rate=rate)
@@ -140,7 +142,7 @@ def throughput(model: Model, bound: float, samples: int = SAMPLES) -> Throughput
 
 @dataclass(slots=True)
 class Mutations:
-    """controller_mutation_rate: partitions created and deleted per second (KIP-599)."""
+    """`controller_mutation_rate`: partitions created and deleted per second (KIP-599)."""
 
     bucket: Bucket
 
@@ -205,7 +207,7 @@ class Draft:
         R is the average, Q is the rate, S is the number of samples and W the time of one sample.
         """
         average = self.average(now)
-        # EVEN accepts requests only below the quota. FRONT also accepts requests at the quota.
+        # `EVEN` accepts requests only below the quota. `FRONT` also accepts requests at the quota.
         if average < self.rate or (average == self.rate and self.spread is Spread.FRONT):
             self._record(mutations)
             return None

@@ -48,11 +48,11 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Quotas:
-    """The quotas of a client on one broker, per second, by key: `Quotas(producer_byte_rate=10e6)`. None means no quota.
-    A client produces or consumes, not both.
+    """The quotas of a client by key, each in the unit of its key: `Quotas(producer_byte_rate=10e6)`. None means no
+    quota. A client produces or consumes, not both.
 
     With `strict`, mutations over the quota are rejected. Otherwise they are accepted and delayed, as for an old client
-    (KIP-599). `samples` is quota.window.num and controller.quota.window.num. Raises Invalid for a key that is not
+    (KIP-599). `samples` is `quota.window.num` and `controller.quota.window.num`. Raises Invalid for a key that is not
     simulated, for two keys of one model, for a limit that is 0, negative or not finite, and for fewer than 1 sample.
     """
 
@@ -114,7 +114,7 @@ class SimulatedClient:
         """Yield all attempts until the whole request is accepted. Requests must be in the order of their times.
 
         A fetch never gets any data if each attempt costs more thread time than the quota adds until the next attempt.
-        After a thousand attempts the client is `starved`, and sends nothing more.
+        After a thousand empty answers in a row, the client is `starved`, and sends nothing more.
         """
         if self.starved:
             return

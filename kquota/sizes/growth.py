@@ -59,8 +59,9 @@ def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
 def _starts(before: ReplicaReading, now: ReplicaReading) -> tuple[int | None, int | None]:
     """Return the first offset on disk in the current and in the earlier reading.
 
-    The start offset replaces an unknown local start offset of the earlier reading. The start offset is never above the
-    local start offset, which only increases. Two equal offsets therefore still mean that no record was deleted.
+    If the current local start offset is unknown, both are start offsets. Otherwise, the start offset replaces an
+    unknown local start offset of the earlier reading. The start offset is never above the local start offset, which
+    only increases. Two equal offsets therefore still mean that no record was deleted.
     """
     if now.local_start_offset is None:
         return now.start_offset, before.start_offset

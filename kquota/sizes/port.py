@@ -25,7 +25,7 @@ class LogDirs(Protocol):
         """Return the log dirs of `brokers`, sorted, with the replicas of `topics`, but without leaders and offsets.
 
         None means all topics. If `topics` is empty, brokers report only log dirs, which is much faster. Raises
-        Unreachable if one of the brokers does not answer.
+        Unreachable if one of the brokers does not answer, and Refused if one of them answers with an error.
         """
         ...
 

@@ -39,7 +39,7 @@ def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
     The series of a broker may differ only in the label `topic`. The series without this label is the total of the
     broker. If there is no total, the result is the sum of the topics.
 
-    Raises Invalid for an error of Prometheus, for an answer that is neither a vector nor a matrix, for series of a
+    Raises Invalid for an error of Prometheus, for an answer that is not a valid vector or matrix, for series of a
     broker that differ in other labels or have the same topic, for a series whose labels name no broker, for a counter,
     and for a rate that is not valid. The message begins with `where`.
     """
@@ -87,7 +87,7 @@ def _broker(labels: Mapping[str, str], where: str) -> int:
 def _only_number(name: str) -> int | None:
     """Return the number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`.
 
-    Return None for an IP address, and for a name without exactly one number.
+    Return None for an IP address, and if the part before the first dot does not contain exactly one number.
     """
     host = re.sub(r":[0-9]+$", "", name)
     if re.fullmatch(r"[0-9.]+\.[0-9.]+|.*:.*", host):

@@ -30,7 +30,7 @@ class Replica(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDir:
-    """One log dir: its replicas and the total and usable bytes of its volume (None before Kafka 3.3).
+    """One log dir: its replicas and the total and usable bytes of its volume (None if unknown, as before Kafka 3.3).
 
     If the broker cannot read the log dir, `error` has the reason, and the replicas are missing. A broker places no new
     replica in a `cordoned` log dir (KIP-1066, from Kafka 4.3). Snapshots do not contain `cordoned`.

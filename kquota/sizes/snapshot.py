@@ -29,7 +29,7 @@ _WORDS: Final = {None: "null", True: "true", False: "false"}
 def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterator[str]:
     """Yield one line for each replica, sorted by broker, log dir, topic, partition. Sizes are in bytes, times in UTC.
 
-    null means that the broker did not report the value, never zero.
+    null means that the value is unknown, never zero. For `rack`, null means that the broker has no rack.
     """
     stamp = time.astimezone(UTC).strftime(STAMP)
     for log_dir in sorted(log_dirs, key=lambda found: (found.broker, found.path)):

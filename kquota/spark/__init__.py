@@ -1,1 +1,1 @@
-"""Spark jobs as DataFrames. This is the only room that imports PySpark."""
+"""Spark jobs as DataFrames. This is the only package of kquota that imports PySpark."""

@@ -55,8 +55,8 @@ _ROW: Final = {
 def flags() -> tuple[str, ...]:
     """Return the JVM options that use the archive, or that create it for `build`.
 
-    The result is empty if KQUOTA_SPARK_ARCHIVE is `off`, or if there is no complete archive to use. Raises Refused
-    if Spark or Java is missing.
+    The result is empty if `KQUOTA_SPARK_ARCHIVE` is `off`, or if there is no complete archive to use. Raises Refused if
+    Spark or Java is missing.
     """
     if _setting() == "off":
         return ()
@@ -84,7 +84,7 @@ def wanted(environment: Mapping[str, str], *, terminal: bool) -> bool:
     """True if a command may start a background process that creates the archive.
 
     A command at a terminal may start one, except in a CI build. Any other command may start one only with
-    KQUOTA_SPARK_ARCHIVE=on. `off` prevents both creating and using an archive.
+    `KQUOTA_SPARK_ARCHIVE=on`. `off` prevents both creating and using an archive.
     """
     setting = environment.get(SETTING) or "auto"
     return setting == "on" or (setting == "auto" and terminal and not environment.get("CI"))
@@ -185,7 +185,7 @@ def _rehearsed(folder: Path, made: Path) -> str:
         file.writelines(json.dumps({**_ROW, **_PARTITION, "broker": b, "leader": b == 1}) + "\n" for b in (1, 2))
     command = [sys.executable, "-m", "kquota", "move", "estimate", *_WORDS]
     own = {key: value for key, value in os.environ.items() if not key.startswith("KQUOTA_") or key == "KQUOTA_JAVA"}
-    # The JVM cannot create an archive if the class path has a folder, as with HADOOP_CONF_DIR. An archive created
+    # The JVM cannot create an archive if the class path has a folder, as with `HADOOP_CONF_DIR`. An archive created
     # without the folder also works for a class path with one.
     own.pop("HADOOP_CONF_DIR", None)
     own |= {SETTING: f"{_MAKE}{made}", "TMPDIR": str(folder)}

@@ -63,12 +63,12 @@ class Measured:
 
     `max_bytes_in` is the highest write rate of a leader, or None if the rate of any leader is unknown. `rates_told` is
     true if any rate is known. `unallotted` brokers have a given rate but lead no partition. `leaders_assumed` and
-    `in_sync_assumed` count moving partitions for which the input has no leader or no in-sync replicas. `lagging` counts
-    out-of-sync followers of moving partitions. No sum includes the bytes that they need to catch up. `behind` counts
-    out-of-sync followers in partitions of the plan that already have all target replicas. Each partition of `assumed`
-    is assumed to have the size that the operator gave, and the plan's first replica as its only replica and leader.
-    `unseen` are destinations that the sizes do not contain: brokers that are empty, or belong to another cluster.
-    `least_replicas` is the plan's smallest replication factor.
+    `in_sync_assumed` count moving partitions for which the input does not report the leader or the in-sync replicas.
+    `lagging` counts out-of-sync followers of moving partitions. No sum includes the bytes that they need to catch up.
+    `behind` counts out-of-sync followers in partitions of the plan that already have all target replicas. Each
+    partition of `assumed` is assumed to have the size that the operator gave, and the plan's first replica as its only
+    replica and leader. `unseen` are destinations that the sizes do not contain: brokers that may be empty, or belong to
+    another cluster. `least_replicas` is the plan's smallest replication factor.
     """
 
     health: Health
@@ -111,10 +111,10 @@ def measure(
     """Calculate the sums of `plan` over `replicas` (columns of `spark.sizes`).
 
     Raises Invalid with the name of the input for unusable input, and Refused if the sizes do not contain a partition of
-    the plan.
+    the plan and there is no `assumed_size`.
 
     `assumed_size`, in bytes, is for partitions that the sizes do not contain. `moved` is calculated only if `detailed`
-    is set, because it needs two more jobs and only a report shows it. `waves` are calculated only if a `split` is
+    is set, because it needs more jobs and only a report shows it. `waves` are calculated only if a `split` is
     given. `left` has the bytes that running copies still need (topic, partition, broker, left). `replicas` must not
     contain these copies.
     """
@@ -226,7 +226,7 @@ def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> _WaveFrames:
 
 
 def _rows(cuts: Iterable[tuple[int, int]], step: int) -> Iterator[str]:
-    """Yield a JSON row for each wave and each block of `step` partitions that it touches, for a join by block."""
+    """Yield a JSON row for each wave and each block of `step` partitions that the wave touches, for a join by block."""
     for wave, (start, stop) in enumerate(cuts, 1):
         for touched in range(start // step, (stop - 1) // step + 1):
             yield f'{{"step":{touched},"start":{start},"stop":{stop},"wave":{wave}}}'

@@ -46,11 +46,11 @@ class Flows:
 def summed(partitions: DataFrame, places: DataFrame | None, left: DataFrame | None = None) -> list[Row]:
     """Return, in one pass, the sums of the partitions that each broker leads, receives and holds.
 
-    `partitions` must have the column `wave`. `kind` is LED, COPIED or HELD. `broker` is the leader, the destination or
-    the holder, and `leader` is the leader of these partitions, or null if no broker holds them. Only rows of kind LED
-    have `led`. The rate of a leader can be divided among these sums later, because the division is linear. `places` are
-    the log dirs that a plan names. `left` has the bytes that running copies still need. `missing` is the sum of these
-    bytes and the whole sizes of all other copies.
+    `partitions` must have the column `wave`. `kind` is `LED`, `COPIED` or `HELD`. `broker` is the leader, the
+    destination or the holder, and `leader` is the leader of these partitions, or null if no broker holds them. Only
+    rows of kind `LED` have `led`. The rate of a leader can be divided among these sums later, because the division is
+    linear. `places` are the log dirs that a plan names. `left` has the bytes that running copies still need. `missing`
+    is the sum of these bytes and the whole sizes of all other copies.
     """
     kind = F.when(F.col("at") == 0, LED).when(F.col("at") <= F.size("adds"), COPIED).otherwise(HELD)
     # The position in one list gives the kind, because a lambda would run uncompiled for each of a million partitions.

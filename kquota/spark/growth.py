@@ -1,6 +1,6 @@
 """The two tables of a history: every replica of each snapshot with its growth, and the sums of each broker.
 
-Their columns are a contract: docs/history.md.
+Their columns are a contract: `docs/history.md`.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """One cluster's part of a history: its two tables (docs/history.md), with rolled and waiting snapshots.
+    """One cluster's part of a history: its two tables (`docs/history.md`), with rolled and waiting snapshots.
 
     `first` and `last` are the times of its oldest and its newest snapshot. `newest` has the rows of the newest one, in
     the columns of `spark.sizes`. `bad` counts invalid rows of waiting snapshots, which are left out. `unproven` counts

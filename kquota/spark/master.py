@@ -41,7 +41,7 @@ def own_address(engine: Engine) -> str | None:
 
 
 def reached(place: str) -> str:
-    """Return the local address of a connection to `place`: HOST:PORT, or HOST for port 7077.
+    """Return the local address of a connection to `place`: `HOST:PORT`, or `HOST` for port 7077.
 
     Raises OSError if there is no connection within 10 s, and Invalid if `place` is not a valid address.
     """

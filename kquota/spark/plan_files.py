@@ -1,4 +1,4 @@
-"""Finds the kind of a plan from the contents of its files, before Spark starts."""
+"""Finds the kind of a plan before Spark starts, from the contents of local files or the name of any other path."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def opened(name: str, scratch: Path) -> Plan | PlanFiles:
 
 
 def _parts(folder: Path) -> list[Path]:
-    # Spark and other programs add _SUCCESS and checksums to their files.
+    # Spark and other programs add `_SUCCESS` and checksums to their files.
     with looking_at(folder):
         found = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(("_", ".")))
     if not found:

@@ -36,7 +36,7 @@ class PlanFrame:
     invalid entry, `wrong` has its place and the reason.
 
     `name` is the name of the plan in messages. `places` has the log dirs of the plan, if it names any: topic,
-    partition, broker, log_dir.
+    partition, broker, `log_dir`.
     """
 
     name: str

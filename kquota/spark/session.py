@@ -169,7 +169,7 @@ def session(
 
 @contextlib.contextmanager
 def _watched(spark: SparkSession, on_stage: OnStage, *, remote: bool) -> Iterator[None]:
-    """Report the newest stage to `on_stage` from another thread, while the block runs."""
+    """Report the newest stage to `on_stage` while the block runs, with a local driver from another thread."""
     if remote:
 
         def handler(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001 - by name
@@ -217,7 +217,7 @@ def _connected(process: Jvm, engine: Engine) -> SparkSession:
     # PySpark's accumulator server would print a traceback when the JVM ends.
     context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # no option does this
     if engine.local:
-        # By default, Spark would use the first python3 in PATH.
+        # By default, Spark would use the first `python3` in `PATH`.
         context.pythonExec = sys.executable
     else:
         master.await_executors(spark)

@@ -41,7 +41,7 @@ USAGE: Final = {
     "cluster": "string",
     "date": "string",
 }
-"""The columns of a compacted day, which are a contract: docs/formats.md."""
+"""The columns of a compacted day, which are a contract: `docs/formats.md`."""
 _ROW: Final = {
     "version": "int",
     "cluster": "string",

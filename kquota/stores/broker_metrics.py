@@ -33,7 +33,7 @@ _MOST: Final = 1e18
 _ESCAPED: Final = re.compile(r"\\(.)")
 
 PackedBucket = NewType("PackedBucket", str)
-"""The key and the names of a bucket in one string. A QuotaBucket with two strings takes three times the memory."""
+"""The key and the names of a bucket in one string. A `QuotaBucket` with two strings takes three times the memory."""
 
 
 class Sample(NamedTuple):
@@ -48,9 +48,9 @@ class Sample(NamedTuple):
 class BrokerMetrics:
     """The metrics of one broker. `readings` yields the use of each quota bucket.
 
-    `used`, `throttle_ms` and `tokens` have the values of the buckets, in the units of BucketUse. `queue_ms` is the 99th
-    percentile of the time in the controller's event queue, and `produce_ms` the 99th percentile of the total time of
-    produce requests. None means that the broker does not report the value. `unread` is the number of lines with a
+    `used`, `throttle_ms` and `tokens` have the values of the buckets, in the units of `BucketUse`. `queue_ms` is the
+    99th percentile of the time in the controller's event queue, and `produce_ms` the 99th percentile of the total time
+    of produce requests. None means that the broker does not report the value. `unread` is the number of lines with a
     relevant metric that are not in the text format.
     """
 
@@ -121,7 +121,7 @@ def _label(name: str) -> str:
 
 
 def _packed(kind: str | None, labels: Mapping[str, str]) -> PackedBucket | None:
-    """Return the bucket of a sample, or None for another metric or a sample with neither user nor client id."""
+    """Return the bucket of a sample, or None for another metric or a sample with neither user nor client-id."""
     labels = {known: value for name, value in labels.items() if (known := _label(name)) in _LABELS}
     kind = kind or labels.get("resource", labels.get("type", "")).lower()
     # Decode the names, because brokers percent-encode the user, and JMX quotes names with special characters.
@@ -143,7 +143,7 @@ def _plain(name: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    """Return text without its backslashes. The text format of Prometheus and the names of JMX have the same escapes."""
+    """Resolve the backslash escapes of a text. Prometheus's text format and the names of JMX have the same escapes."""
     if "\\" not in text:
         return text
     return _ESCAPED.sub(lambda found: "\n" if found[1] == "n" else found[1], text)

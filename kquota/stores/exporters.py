@@ -23,8 +23,8 @@ _WANTED: Final = re.compile(
     rb"|requestmetrics_totaltimems\{",
     re.I,
 )
-"""This module parses only lines that begin with such a name, because a broker reports 12,000 lines. Quota metrics have
-labels.
+"""This module parses only lines whose metric name matches, because a broker reports 12,000 lines. The `{` is part of
+the match, because quota metrics have labels.
 """
 _EXAMPLE: Final = "http://broker1:7071/metrics"
 _MOST_BYTES: Final = 64 * 2**20
@@ -32,7 +32,7 @@ _MOST_BYTES: Final = 64 * 2**20
 _SECONDS: Final = 10.0
 _AT_ONCE: Final = 16
 _MOST_LABELS: Final = 100
-"""The maximum number of labels, because many short labels take more than eight times their length in memory."""
+"""The maximum number of labels in a line. Many short labels take more than eight times their length in memory."""
 _LONGEST_KEPT: Final = 100
 """The maximum length of the labels in the cache, in characters. It limits the memory of the cache to about 20 MB."""
 
@@ -160,7 +160,7 @@ def _labels(text: str) -> Mapping[str, str]:
 
 
 _kept_labels: Final = lru_cache(maxsize=2**14)(_labels)
-"""A client has the same labels in several metrics and on several brokers."""
+"""`_labels` with a cache, because a client has the same labels in several metrics and on several brokers."""
 
 
 def _whole(line: str) -> Sample:

@@ -130,7 +130,7 @@ class _ReadSeries:
         self._at: defaultdict[float, tuple[array[int], array[float]]] = defaultdict(lambda: (array("I"), array("d")))
 
     def keep(self, found: dict[str, Any]) -> object:
-        """Keep a series and return _KEPT, or return any other object unchanged.
+        """Keep a series and return `_KEPT`, or return any other object unchanged.
 
         Raises ValueError, KeyError or TypeError for an invalid series.
         """

@@ -27,7 +27,7 @@ def read(ports: Ports) -> Standing:
     itself reports its rates.
 
     Values are read before moves, and runs are read twice, because a throttle that is being set now must count as used.
-    Raises Unreachable, and Refused for a record that kquota cannot parse.
+    Raises Unreachable, and Refused if a journal cannot be read or the cluster refuses a request.
     """
     before = ports.runs.unfinished()
     asked = [Setting.of_topic(str(topic.name), key) for topic in ports.configs.configured(TOPICS) for key in SIDES]
@@ -109,7 +109,7 @@ class Leftovers:
 def leftovers(ports: Ports, standing: Standing, clock: Clock, older_than: float) -> Leftovers:
     """Return the leftovers of `standing`, and the changes that remove those that are at least `older_than` seconds old.
 
-    The sightings are recorded for the next check. Raises Refused if they cannot be recorded.
+    The sightings are recorded for the next check. Raises Refused if sightings cannot be read or recorded.
     """
     every = removable(standing)
     sightings = seen(ports.memory.recall(), every, clock.now())
@@ -126,7 +126,7 @@ def remove(ports: Ports, wanted: Sequence[Change]) -> Released:
 
 
 def _reading(log_dirs: LogDirs, topics: Sequence[str], clock: Clock) -> FlowReading:
-    """Return one reading of these topics. Log ends are read last, because the time of the reading must match them."""
+    """Return one reading of these topics. Its time is the moment at which all brokers have answered."""
     if not topics:
         return FlowReading(at=clock.monotonic(), ends={}, starts={}, sizes={})
     detailed = log_dirs.detailed(log_dirs.describe(log_dirs.brokers(), topics))

@@ -14,7 +14,7 @@ Rule: TypeAlias = Callable[[Standing], Iterator[Finding]]
 
 
 def ended_runs(standing: Standing) -> Iterator[Finding]:
-    """Report open runs without running moves: all moves have ended, or some partitions were never submitted.
+    """Report open runs without running moves: all moves have ended, or some partitions are not submitted.
 
     Runs of `throttle set`, which have no moves, are ignored.
     """

@@ -66,7 +66,7 @@ def removable_unread(standing: Standing) -> tuple[BrokerId, ...]:
 
 
 def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
-    """Report a rate that differs between brokers. Rates that a run holds are ignored."""
+    """Report a rate that differs between brokers. Rates that a run holds, and brokers without a rate, are ignored."""
     for key in REPLICATION_RATES:
         brokers: defaultdict[str, list[BrokerId]] = defaultdict(list)
         for broker in standing.brokers:

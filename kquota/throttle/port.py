@@ -1,4 +1,4 @@
-"""The ports of this room: the ports of other rooms over one connection, and the memory of `doctor`."""
+"""The ports of this package: the ports of other packages over one connection, and the memory of `doctor`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ class Memory(Protocol):
     """The memory of `doctor` for one cluster. It survives a power failure once `keep` has returned."""
 
     def recall(self) -> Sightings | None:
-        """Return the sightings of the last `keep`, or None if there are none or kquota cannot parse them."""
+        """Return the sightings of the last `keep`, or None if there are none or kquota cannot parse them.
+
+        Raises Refused if the stored sightings cannot be read.
+        """
 
     def keep(self, sightings: Sightings) -> None:
         """Replace the stored sightings atomically. Raises Refused if `sightings` cannot be written."""

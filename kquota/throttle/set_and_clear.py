@@ -1,4 +1,6 @@
-"""The order of reads and writes of `throttle set` and `clear`: a throttle without a move, recorded as a run."""
+"""The order of reads and writes of `throttle set` and `clear`, which record a throttle without a move as a run, and of
+`move adjust`.
+"""
 
 from __future__ import annotations
 
@@ -72,12 +74,12 @@ def bring(
     rate: ByteRate | None,
     reason: str | None = None,
 ) -> HeldThrottle:
-    """Set `wanted`: record the run, write lists before rates, and wait until they are visible. A second call changes
-    nothing.
+    """Set `wanted`: record the run, write lists before rates, and wait until they are visible. A second call with the
+    same arguments changes nothing.
 
     Raises Refused if a write failed and kquota restored everything, Incomplete if a write failed and the run stays
-    open, Unknown if a write did not become visible, Busy if another kquota now owns the run, and the errors of the
-    cluster.
+    open, Unknown if a write did not become visible in time, Busy if another kquota now owns the run, and the errors of
+    the cluster.
     """
     held = prepare(cluster, runs, clock, title, wanted, rate, reason)
     if held.run is None:
@@ -107,14 +109,13 @@ def adjust(
 ) -> HeldThrottle:
     """Record and set the rates of an open run as in `after`. List entries do not change. Calling it twice is safe.
 
-    The rates of dead brokers stay, because the other brokers need their new rates now.
+    Dead brokers keep their rates, and do not delay the change, because the other brokers need their new rates now.
 
     A pause changes only the follower rates, because these limit only copies. A leader rate also limits a replica of a
     listed partition that falls out of sync (KIP-352), and such a replica must catch up even while the run is paused.
     `reason` explains the change in the report of the run.
 
-    Raises Refused for a run without a rate, Unreachable if no rate can be read, and Unknown if a write did not become
-    visible.
+    Raises Refused for a run without a rate, Unreachable if no rate can be read, and the errors of `enforce`.
     """
     wanted, now, dead = _settable(cluster, after)
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, runs.unfinished()))
@@ -142,14 +143,14 @@ def _settable(cluster: MoveCluster, after: Run) -> tuple[Wanted, Mapping[Setting
 
 
 def rates_of(run: Run) -> Wanted:
-    """Return the replication rates of a run. Raises Refused if the run has set no rate."""
+    """Return the replication rates that a run holds. Raises Refused if it holds none."""
     if run.rate is None or not run.rates_held:
         raise Refused(f"run {run.id} set no rate, so there is nothing to adjust. Nothing was written")
     return {setting: (str(run.rate_on(setting)),) for setting in run.rates_held}
 
 
 def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run]) -> Released:
-    """Restore the throttle of each run, value by value. A run stays open while one of its settings is pending."""
+    """Restore the throttle of each run that is still open. A run stays open while one of its settings is pending."""
     done: list[Change] = []
     pending: dict[Setting, str] = {}
     notes: list[str] = []
@@ -169,7 +170,7 @@ def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run
 def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Released:
     """Return the changes that `restore` would make if these runs ended one by one.
 
-    The settings of dead brokers count as pending, because only `restore` asks the KRaft controllers for them.
+    The settings of dead brokers count as pending, because only `restore` asks the KRaft controllers to write them.
     """
     done: list[Change] = []
     pending: dict[Setting, str] = {}

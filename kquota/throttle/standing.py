@@ -45,11 +45,11 @@ Where: TypeAlias = BrokerId | Default
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One reading of all throttles. `limits` has every broker that reported its rates, and DEFAULT if a default is set.
+    """One reading of all throttles. `limits` has every broker whose rates are known, and `DEFAULT` if a default is set.
 
-    `lists` are the lists that are set on topics, including "". The lists of `unread_topics` are unknown, because no
-    broker could describe the configs of these topics. `misplaced` are lists that are set on a broker, which
-    ignores them. `runs` are the recorded runs that are unfinished, oldest first. `release` is None if it is unknown.
+    `lists` are the lists that are set on topics, including "". The lists of `unread_topics` are unknown, because the
+    configs of these topics could not be described. `misplaced` are lists that are set on a broker, which ignores them.
+    `runs` are the recorded runs that are unfinished, oldest first. `release` is None if it is unknown.
     """
 
     limits: Mapping[Where, Mapping[str, StoredRate]]
@@ -70,12 +70,12 @@ class Standing:
 
     @property
     def brokers(self) -> tuple[BrokerId, ...]:
-        """The brokers that reported their rates, by id."""
+        """The brokers whose rates are known, by id."""
         return tuple(sorted(where for where in self.limits if not isinstance(where, Default)))
 
     @property
     def unread(self) -> tuple[BrokerId, ...]:
-        """The brokers, alive or with replicas, that did not report their rates. Unknown does not mean unset."""
+        """The brokers, alive or with replicas, whose rates are unknown. Unknown does not mean unset."""
         known = self.snapshot.alive | {b for now in self.snapshot.partitions.values() for b in now.replicas}
         return tuple(sorted(known - set(self.brokers)))
 

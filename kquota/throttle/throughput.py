@@ -22,7 +22,8 @@ from kquota.throttle.standing import Standing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowReading:
-    """The log end offset, the size in bytes and the first offset on disk of every replica.
+    """The log end offset, the size in bytes and the first offset on disk of each replica, as far as brokers reported
+    them.
 
     `at` is the time of the reading, in seconds of a monotonic clock.
     """
@@ -74,8 +75,8 @@ def reading(at: float, log_dirs: Iterable[LogDir]) -> FlowReading:
 def measured(standing: Standing, first: FlowReading, second: FlowReading) -> MeasuredFlow:
     """Return the throughput of the listed replicas between two readings.
 
-    If no record was deleted from a log, its throughput is its growth in size. Otherwise kquota multiplies the number of
-    new offsets by the mean size of an offset in the leader's log.
+    If a log grew and its first offset on disk is the same, its throughput is its growth in size. Otherwise kquota
+    multiplies the number of new offsets by the mean size of an offset in the leader's log.
     """
     seconds = second.at - first.at
     partitions = standing.snapshot.partitions
@@ -116,7 +117,8 @@ def measured(standing: Standing, first: FlowReading, second: FlowReading) -> Mea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starved:
-    """A leader throttle that in-sync followers use up: KIP-73's condition IN < T is not met, or only just.
+    """A leader throttle that leaves little or nothing for catching up: KIP-73's condition IN < T is not met, or in-sync
+    followers use over half of the rate.
 
     `keep_up` goes to in-sync followers, and `behind` is written to partitions with out-of-sync followers. Both are in
     bytes per second. `hopeless` is true if the out-of-sync followers can never catch up.
@@ -184,7 +186,7 @@ def _bytes(replica: ReplicaId, leader: BrokerId | None, first: FlowReading, seco
 
 
 def _lags(standing: Standing, names: Collection[TopicPartition], second: FlowReading) -> dict[ReplicaId, int | None]:
-    """Return the lag of each follower in offsets, or None if a broker did not report one of the two log ends."""
+    """Return the lag of each follower in offsets, or None if one of the two log ends is unknown."""
     lags: dict[ReplicaId, int | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]

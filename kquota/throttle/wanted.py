@@ -81,7 +81,7 @@ def recovery(broker: BrokerId) -> str:
 
 
 def new(name: str, rate: ByteRate | None, now: datetime, owner: Owner, reason: str | None = None) -> Run:
-    """Return a run without moves, which only holds a throttle. Its id ends with the hash of its title."""
+    """Return a run without moves, which only holds a throttle. Its id ends with the hash of `name`, its title."""
     nothing = Plan(targets={})
     return Run(
         id=f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{_hash(name)}",

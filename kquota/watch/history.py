@@ -20,7 +20,7 @@ from kquota.watch.reading import (
 )
 
 QUOTA_WINDOW: Final = SAMPLES * SAMPLE_MS / 1000
-"""The quota window in seconds.
+"""The quota window in seconds, with Kafka's defaults.
 
 A throttled copy may receive the bytes of a whole window at once, and then none until the window has passed. A rate over
 a shorter time is therefore not reliable.
@@ -28,11 +28,11 @@ a shorter time is therefore not reliable.
 _MOST_SAMPLES: Final = 240
 _ANCHOR_SECONDS: Final = 60.0
 _MOST_REPLICAS: Final = 100
-"""A limit above the number of copies that one partition can have. More copies belong to several partitions."""
+"""A limit above the number of copies that one partition has in practice. More copies belong to several partitions."""
 
 
 class WatchedLink(NamedTuple):
-    """The copies of one move from one leader to one destination."""
+    """The copies of one move from one leader to one destination. `leader` is None if the partitions have no leader."""
 
     move: int
     leader: BrokerId | None
@@ -83,8 +83,8 @@ class WatchAnchor:
 class WatchHistory:
     """The readings so far. `samples` begin again when a throttle rate changes, because the pace changes with it.
 
-    `arrival` has the time at which bytes of each move last arrived. `first_ends` has the expected end of each move, or
-    its end as first predicted. All times are in seconds of a monotonic clock.
+    `arrival` has the time at which bytes of each move last arrived, or the time of its first reading. `first_ends` has
+    the expected end of each move, or its end as first predicted. All times are in seconds of a monotonic clock.
     """
 
     moves: tuple[WatchedMove, ...]

@@ -20,7 +20,7 @@ _FLAT: Final = 0.01
 
 
 class Trend(enum.Enum):
-    """The change of SumReplicaLag over the last two quota windows."""
+    """The change of SumReplicaLag over the last two quota windows, or over the time of all samples if it is shorter."""
 
     FALLING = "falling"
     FLAT = "flat"
@@ -46,7 +46,7 @@ def paces(history: WatchHistory) -> Mapping[WatchedLink, LinkPace]:
     """Return the sustained pace of each link. The result is empty until a pace can be measured.
 
     A copy may receive the bytes of a whole quota window at once, so a measured rate above the throttle does not last.
-    kquota therefore reduces the pace to the throttles of the destination and the leader.
+    kquota therefore reduces such a rate to the throttles of the destination and the leader.
     """
     since = window(history, max(_PACE_SECONDS, (history.reading.at - history.began) / 2))
     if since is None or history.now.at - since.at < _LEAST_SECONDS:
@@ -101,7 +101,7 @@ def rates_since(
 
 
 def trend(history: WatchHistory, broker: BrokerId) -> Trend | None:
-    """Return the trend of a broker's SumReplicaLag, or None until it is known."""
+    """Return the trend of a broker's SumReplicaLag, or None if it is unknown."""
     since = window(history, 2 * QUOTA_WINDOW)
     if since is None or history.now.at - since.at < _LEAST_SECONDS:
         return None

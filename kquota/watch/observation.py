@@ -36,8 +36,8 @@ from kquota.watch.view import WatchedMoveView, WatchView, seen
 
 _WIDE_SECONDS: Final = 30.0
 """The seconds between wide readings, which cover every topic and read the throttled replica lists again. The other
-readings cover only the topics that move or have replicas out of sync. They read only the lists of topics whose set of
-moving partitions has changed.
+readings cover only the watched topics and those with replicas out of sync. They read only the lists of topics whose set
+of moving partitions has changed.
 """
 
 
@@ -92,7 +92,7 @@ class MoveWatch:
     def look(self) -> Observed:
         """Read the cluster. If the moves have ended, read it a second time, because a broker may show old replicas.
 
-        Raises Unreachable.
+        Raises Unreachable and Refused as the ports do.
         """
         found = self._look()
         if found.ended and self._moves:
@@ -104,7 +104,7 @@ class MoveWatch:
     def glance(self) -> Observed:
         """Read only the topics of open runs or of the plan, once. `SumReplicaLag` then covers only these topics.
 
-        Raises Unreachable.
+        Raises Unreachable and Refused as the ports do.
         """
         return self._look(every_topic=False)
 
@@ -147,8 +147,8 @@ class MoveWatch:
         return self._observed(snapshot)
 
     def _read_lists(self, topics: frozenset[str], snapshot: Snapshot, *, wide: bool) -> None:
-        """Read the throttled replica lists of these topics, or only of those whose moves have changed, because a run
-        throttles partitions wave by wave.
+        """Read the throttled replica lists of these topics. If the reading is not `wide`, read only the lists of topics
+        whose moves have changed, because a run throttles partitions wave by wave.
         """
         running = snapshot.running.keys()
         if not wide:
@@ -213,7 +213,7 @@ class MoveWatch:
         return move
 
     def _add_moves_of_others(self, snapshot: Snapshot, *, wide: bool) -> bool:
-        """Return True if the watched moves may have changed."""
+        """Add the running moves that belong to no watched run. Return True if the watched moves may have changed."""
         if self._plan is not None or self._run is not None:
             return False
         watched = [move.targets for move in self._moves]
@@ -255,7 +255,7 @@ class MoveWatch:
         return self._ports.logs.read(list(dict.fromkeys((*ends, *sizes))) if sizes else ends, ends)
 
     def _limited_out_of_sync(self, snapshot: Snapshot) -> Iterator[BrokerId]:
-        """Yield the brokers in throttled replica lists that may delay an out-of-sync replica outside the moves."""
+        """Yield the brokers whose throttle rates may delay an out-of-sync replica, according to the throttled lists."""
         leaders, followers = self._throttled.leaders, self._throttled.followers
         for name, now in snapshot.partitions.items():
             if now.leader is None or len(now.isr) == len(now.replicas):

@@ -16,6 +16,6 @@ class LogReader(Protocol):
         """Return the logs of `replicas`, with log end offsets only for replicas that are also in `ends`.
 
         All brokers are asked at the same time: each gets at most one request for sizes, and then at most one for
-        offsets. A broker that does not answer one of them is in `silent`, with the reason. `dirs` has all log dirs of
-        each broker in `replicas` that reported sizes, including log dirs that contain none of these replicas.
+        offsets. A broker without a valid answer to one of them is in `silent`, with the reason. `dirs` has all log dirs
+        of each broker in `replicas` that reported sizes, including log dirs that contain none of these replicas.
         """

@@ -21,7 +21,9 @@ class ReplicaLog(NamedTuple):
 
 
 class DirSpace(NamedTuple):
-    """The usable bytes of a log dir's volume (None before Kafka 3.3), and the error that makes it unusable, if any."""
+    """The usable bytes of a log dir's volume (None if unknown, as before Kafka 3.3), and the error of the log dir, if
+    any.
+    """
 
     usable: int | None
     error: str | None
@@ -44,7 +46,9 @@ class ReplicaLogs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRates:
-    """The throttle rates of a broker in bytes per second. None means that a rate is not set."""
+    """The throttle rates of a broker in bytes per second. None means that a rate is not set, or is not a number (only
+    in ZooKeeper).
+    """
 
     leader: int | None = None
     follower: int | None = None
@@ -81,9 +85,9 @@ class WatchedMove:
     """A move to watch. `run` is the id of its run, or None if no run is recorded here.
 
     `sources` are the replicas before the move, as far as they are known. `submitted` are the partitions that were
-    submitted, or None if this is unknown. `expected_seconds` is the expected time left at the start of the watch, or
-    None if it is unknown. It is negative if the run is late. `open` is true if the run is open.
-    `paused` is true while the run is paused. `log_dirs` are the log dirs that the plan names.
+    submitted or refused, or that need no move. It is None if these are unknown. `expected_seconds` is the expected time
+    left at the start of the watch, or None if it is unknown. It is negative if the run was late at that time. `open` is
+    true if the run is open. `paused` is true while the run is paused. `log_dirs` are the log dirs that the plan names.
     """
 
     run: str | None
@@ -106,9 +110,9 @@ class CopyReading(NamedTuple):
     """One new replica of a watched move. The values are in bytes and offsets. None means unknown, never 0.
 
     `move` is the index of the move. `copied` are the bytes on the destination, `left` the missing bytes, `lag` the
-    missing offsets, and `source` the bytes on the leader (None if the copy is in sync). `done` is true if the partition
-    has its target replicas. `begun` is false if the destination has no log of the replica yet, or None if this is
-    unknown. `submitted` is true if the partition is moving or done.
+    missing offsets, and `source` the bytes on the leader (None also if the copy is in sync). `leader` is None if there
+    is no leader. `done` is true if the partition has its target replicas. `begun` is false if the destination has no
+    log of the replica yet, or None if this is unknown. `submitted` is true if the partition is moving or done.
     """
 
     move: int
@@ -141,8 +145,8 @@ def copies(
     """Yield the new replicas of every move, in the order of the plans.
 
     `known` has the destinations of partitions that were seen to move, because a partition that is not moving does not
-    show them. A copy is left out if it was submitted, but its partition is not moving and has no such replica: the move
-    was cancelled, or the topic was recreated.
+    show them. A copy is left out if its partition was deleted. It is also left out if the partition was submitted, but
+    is not moving and has no such replica: the move was cancelled, or the topic was recreated.
     """
     partitions, running = reading.snapshot.partitions, reading.snapshot.running
     answering = answering_brokers(reading)
@@ -194,7 +198,7 @@ def _destinations(
     if sources:
         return [broker for broker in target if broker not in sources]
     if moving and len(now.adding) < len(now.replicas):
-        # These are the target replicas that are not in `now.before`, which is slower.
+        # Return the target replicas that are not in `now.before`, without calculating it, because that is slower.
         return [broker for broker in target if broker in now.adding or broker not in now.replicas]
     found = known.get(name, ())
     return found if found or done else [broker for broker in target if broker not in now.replicas]
@@ -220,10 +224,10 @@ def offsets_behind(own: ReplicaLog | None, leader: ReplicaLog | None) -> int | N
 
 def _left(copied: int | None, leader: ReplicaLog, lag: int | None) -> int | None:
     """Return the bytes that the copy lacks: the difference in log size, because a follower copies batches unchanged.
-    None if the difference is unknown.
+    None if a value that the calculation needs is unknown.
 
-    Retention and compaction can make the log of the leader smaller. In this case, the result is the lag in offsets
-    times the size of the leader's log, divided by its log end offset.
+    Retention and compaction can make the log of the leader smaller than the copy. In this case, the result is the lag
+    in offsets times the size of the leader's log, divided by the log end offset of the leader.
     """
     if lag == 0:
         return 0

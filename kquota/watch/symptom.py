@@ -60,7 +60,7 @@ class NotSubmitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotStarted:
-    """Copies that the controller has accepted, but that have no log on their destination."""
+    """Copies that the controller has accepted, but that have had no log on their destination for `seconds`."""
 
     broker: BrokerId
     copies: int
@@ -115,7 +115,10 @@ class CaughtReplica:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullDisk:
-    """A log dir of a destination with less space than its copies still need, or with an error."""
+    """A log dir of a destination with less space than its copies still need, or with an error.
+
+    With an error, `usable` is None. `left` is None if no unfinished copy is known to be in this log dir.
+    """
 
     broker: BrokerId
     log_dir: str

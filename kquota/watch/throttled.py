@@ -1,4 +1,6 @@
-"""The throttled replicas of the watched topics. A list is parsed only if its text has changed, because it is long."""
+"""The throttled replicas of the watched topics. A list is parsed again only if its text has changed or contains `*`,
+because lists can be long.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ class ThrottledReplicas:
         *,
         complete: bool,
     ) -> None:
-        """Replace the requested lists, or all lists if the requested ones are complete.
+        """Replace the requested lists. With `complete`, remove all other lists.
 
         A requested list that is missing from `lists` is unknown, not unset, so it keeps its previous value.
         """
@@ -63,7 +65,7 @@ class ThrottledReplicas:
 def _named(
     topic: str, text: str | None, snapshot: Snapshot, places: dict[str, tuple[int, BrokerId] | None]
 ) -> frozenset[ReplicaId]:
-    """Return the replicas in one list. `places` has the entries of other lists, because many topics have the same."""
+    """Return the replicas in one list. `places` keeps the parsed entries, because many topics have the same entries."""
     found = entries(text)
     if EVERY_REPLICA in found:
         return frozenset((n, b) for n, now in snapshot.partitions.items() if n.topic == topic for b in now.replicas)

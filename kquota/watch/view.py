@@ -29,9 +29,10 @@ class DestinationView:
     """The copies of one move to one broker. The values are in bytes, bytes per second and seconds. None means unknown,
     never 0.
 
-    `throttle` is the follower rate of the broker, or None if the rate is unset, or no copy is in a throttled replica
+    `throttle` is the follower rate of the broker. It is also None if the rate is unset, or if no copy is in a follower
     list. `throttled` is None if it is unknown whether the copies are throttled. `seconds_left` is also None if the
-    copies make no progress. `written` is the write rate of the copied partitions, and `seconds_left` is based on it.
+    copies make no progress. `written` is the write rate of the copied partitions, and `seconds_left` takes it into
+    account. `slowest` is None if no copy is known to lack bytes.
     """
 
     broker: BrokerId
@@ -54,7 +55,7 @@ class WatchedMoveView:
     copied between the log dirs of their broker.
 
     `drift` is how many seconds later the move now ends than expected, or than first predicted. It is negative if the
-    move ends earlier, and None if the move has ended or its end is unknown.
+    move ends earlier, and None if the move has ended or its end is unknown or not predicted yet.
     """
 
     run: str | None
@@ -99,7 +100,7 @@ class WatchedMoveView:
 class WatchedBroker:
     """A broker that sends or receives copies. `lag` is KIP-73's SumReplicaLag in offsets.
 
-    The other values are in bytes per second. None means unknown. For a throttle rate, None can also mean unset. `sent`
+    The rates are in bytes per second. None means unknown. For a throttle rate, None can also mean unset. `sent`
     includes follower traffic of throttled partitions, which counts against `leader_rate`.
     """
 
@@ -122,7 +123,7 @@ class WatchView:
 
 
 def seen(history: WatchHistory) -> tuple[WatchHistory, WatchView]:
-    """Return the view of the last reading, and the history with the first prediction of each move.
+    """Return the history with the first prediction of each move, and the view of the last reading.
 
     `drift` is relative to the expected end of a move, or to its first prediction, which is made after a quota window.
     """

@@ -1,7 +1,8 @@
 """Kafka's protocol with kafka-python's connection manager. Only this package imports `kafka`.
 
-kquota uses kafka-python here because librdkafka does not support every request that kquota sends. One command opens
-one `Wire`, and most modules implement one port on it.
+kquota uses kafka-python here because librdkafka does not support every request that kquota sends. Only `load` and
+`small_writes` use librdkafka. A command usually opens one `Wire`, and classes such as `WireConfigs` implement ports on
+it.
 """
 
 import sys
@@ -15,11 +16,11 @@ _HOMES: Final = {
     "ListGroupsRequest": "kafka.protocol.admin.groups",
     "OffsetFetchRequest": "kafka.protocol.consumer.group",
 }
-"""The modules that define the names that kafka-python's connection manager imports from its packages."""
+"""The modules that define the names that kafka-python's connection manager imports from packages in `_LATE`."""
 
 
 def _execute_late(name: str) -> None:
-    """Register a package of kafka-python, but execute it only when code reads a name from it.
+    """Register a package of kafka-python, but execute it only when code reads a name that is not in `_HOMES`.
 
     `import kafka` also imports its consumer, producer and admin client, and the packages of messages load the schemas
     of 60 requests. These imports take a third of the time of a short command, and kquota needs hardly any of them.

@@ -42,12 +42,12 @@ class Manager(PatientManager):
 
     def get_connection(self, node_id: Any, *arguments: Any, **keywords: Any) -> Any:
         """Return a connection, as PatientManager does. Until the bootstrap has ended, also watch for errors before
-        and after the first answer.
+        and after it is ready.
         """
         connection = super().get_connection(node_id, *arguments, **keywords)
         if not self.ended.is_done:
-            # A close before the first answer may be due to a connection limit, so another attempt can help. A later
-            # close is final.
+            # A close before the connection is ready may be due to a connection limit, so another attempt can help. A
+            # later close is final.
             answered = connection.close_future
             connection.init_future.add_errback(lambda error: self._failed(error, final=not is_closed(error)))
             connection.init_future.add_callback(lambda _: answered.add_errback(partial(self._failed, final=True)))
@@ -97,8 +97,8 @@ def first(
 ) -> tuple[Manager, BaseException | None]:
     """Connect a manager to the first server that answers. Return the manager, and the error if the bootstrap failed.
 
-    `failed` explains the error. Each server gets a share of the remaining time. After a refused login or certificate,
-    kquota tries no other server.
+    `failed` explains the error. Each server gets a share of the time until `give_up` (`time.monotonic`). After an error
+    that is probably the same on every server, for example a refused login, kquota tries no other server.
     """
     failures: list[BaseException] = []
     for index, server in enumerate(servers):
@@ -135,7 +135,7 @@ def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseExce
 
 
 def _is_final(error: BaseException) -> bool:
-    """Return True if every other server of the cluster would fail in the same way."""
+    """Return True if every other server of the cluster would probably fail in the same way."""
     cause = listening.cause(error)
     return isinstance(error, (KquotaError, *_LOGIN)) or (isinstance(cause, ssl.SSLError) and not is_closed(error))
 
@@ -184,7 +184,7 @@ def _refused(error: BaseException, option: str) -> str:
 
 
 def phrase(error: BaseException) -> str:
-    """Return a library's error as one phrase that names the error's class. `str(error)` would name it twice."""
+    """Return a library's error as one phrase: the name of its class without `Error`, and its message, if any."""
     return f"{type(error).__name__.removesuffix('Error')}{': ' + reason if (reason := _said(error)) else ''}"
 
 

@@ -1,4 +1,4 @@
-"""The Sight port: the metadata of each broker."""
+"""The Sight port: the metadata of each broker. This module also finds the fenced brokers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kquota.terms import BrokerId
 _WITH_FENCED: Final = 2
 """The first version of DescribeCluster that reports fenced brokers (KIP-1073)."""
 _NOT_YET: Final = (3, 5)
-"""UNKNOWN_TOPIC_OR_PARTITION and LEADER_NOT_AVAILABLE. The broker does not yet know the topic or its leaders."""
+"""UNKNOWN_TOPIC_OR_PARTITION and LEADER_NOT_AVAILABLE. The broker does not show the topic or its leaders."""
 
 
 class WireSight:
@@ -33,7 +33,7 @@ class WireSight:
 
 
 def fenced(wire: Wire) -> frozenset[BrokerId]:
-    """Return the fenced brokers. The set is empty before Kafka 4.0, which does not report them."""
+    """Return the fenced brokers. The set is empty before Kafka 4.0, because older brokers do not report them."""
     request = DescribeClusterRequest(include_fenced_brokers=True, min_version=_WITH_FENCED)
     try:
         answer = wire.ask(request)

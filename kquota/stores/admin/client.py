@@ -1,9 +1,9 @@
 """kafka-python's client with changes: it waits for throttle times, connects again, and lets signals interrupt its loop.
 
 Waiting is the client side of KIP-219: kquota sends nothing to a broker until its throttle time is over. kafka-python
-pauses a connection only if its metadata contains the broker, so it never pauses the first connection. kafka-python also
-forgets the throttle time when a connection ends. It does not connect again after a broker closes a new connection, for
-example because of a limit (KIP-612).
+pauses a connection only if it already knows the broker's release, so the first answer of the first connection pauses
+nothing. kafka-python also forgets the throttle time when a connection ends. After the bootstrap, it does not connect
+again if a broker closes a new connection, for example because of a limit (KIP-612).
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class WireConfigs:
     def _described(
         self, asked: Mapping[Resource, Sequence[str] | None], *, synonyms: bool
     ) -> Iterator[tuple[Resource, Any | KquotaError]]:
-        """Yield each resource with its answer or error, without dead brokers. `asked` has the keys, or None for all.
+        """Yield each resource with its answer or error, without dead brokers. `asked` has its keys, or None for all.
 
         If the broker that is asked for shared resources, such as topics, does not answer, kquota asks the next broker.
         """
@@ -163,7 +163,7 @@ class WireConfigs:
 
 
 def _rounds(resources: Collection[Resource]) -> Iterator[list[Resource]]:
-    """Yield the resources of each round of requests: brokers, groups of shared resources, and the broker default."""
+    """Yield the resources of each round of requests: brokers, loggers, at most 500 others, and the broker default."""
     for kind in RESOURCES:
         if those := [resource for resource in resources if resource.kind == kind and resource.of_broker]:
             yield those

@@ -29,14 +29,14 @@ REQUEST_SECONDS: Final = 30.0
 _POLL_MS: Final = 20
 _KRAFT_ONLY: Final = (4, 0)
 _METADATA_OF_KRAFT_ONLY: Final = 22
-"""The level of the first metadata.version of Kafka 4.0."""
+"""The level of the first `metadata.version` of Kafka 4.0."""
 _SHOWN: Final = 5
 _LARGEST_ANSWER: Final = 512 * 2**20  # kafka-python's default of 1 MB is too small for the log dirs of a busy broker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class LiveBroker:
-    """A live broker, as the metadata describes it."""
+    """A live broker, as the metadata describes it. `rack` is None if the broker has no rack."""
 
     id: BrokerId
     host: str
@@ -47,7 +47,7 @@ class LiveBroker:
 class Wire:
     """An open connection to one cluster, as a context manager.
 
-    Requests and answers are message classes of kafka-python. Only the modules of this package use them.
+    Requests and answers are messages of kafka-python, or of modules of this package that decode large answers.
     """
 
     MANAGER: ClassVar[type[start.Manager]] = start.Manager
@@ -63,9 +63,10 @@ class Wire:
         """Connect to the first address in `bootstrap` (host:port, separated by commas) that answers.
 
         `security` has kafka-python's settings (`login.settings`). `throttled` is called before each wait for a broker
-        that throttles this client (KIP-219). Errors use the argument names in `names`. Raises Unreachable after at most
-        `deadline` seconds (or default.api.timeout.ms of `security`), and at once if every address refuses the
-        connection or if TLS fails. Raises Refused if the login is refused, and Invalid for a malformed address.
+        that throttles this client (KIP-219). Errors use the argument names in `names`. Raises Unreachable after about
+        `deadline` seconds (or `default.api.timeout.ms` of `security`), and at once if every address refuses the
+        connection or if TLS fails. Raises Refused if the login is refused, and Invalid for a malformed address or an
+        unreadable token file.
         """
         # Normally, nothing is logged, because kafka-python's warnings are for its developers, and kquota reports the
         # relevant ones as errors. The level is never DEBUG, because DEBUG shows passwords.
@@ -141,8 +142,9 @@ class Wire:
         """Return the oldest release of the live brokers. Releases can differ during a rolling upgrade.
 
         kquota asks each broker only once, and asks new brokers at the next call. A broker that did not answer counts as
-        `unanswered`, or is left out. If the cluster has finalized a metadata.version of 4.0 or later (KIP-584), no
-        broker can be older. kquota then asks only one broker, and returns (4, 0).
+        `unanswered`, or is left out (None). If the cluster has finalized a `metadata.version` of 4.0 or later
+        (KIP-584), no broker can be older. kquota then asks only one broker, and returns (4, 0), even if all brokers are
+        newer. May raise the same errors as `ask`.
         """
         asked = ApiVersionsRequest(client_software_name="kquota", client_software_version="0", min_version=3)
         if self._kraft_only is None:
@@ -161,7 +163,7 @@ class Wire:
     def metadata(self, topics: list[str] | None, broker: BrokerId | None = None, seconds: float | None = None) -> Any:
         """Return a new MetadataResponse for `topics` (None: all topics). Also updates `brokers` and `controller`.
 
-        `broker` and `seconds` are the same as for `ask`.
+        `broker`, `seconds` and the errors are the same as for `ask`.
         """
         named = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
         answer = self.ask(
@@ -182,9 +184,11 @@ class Wire:
     def ask(self, request: Any, broker: BrokerId | None = None, seconds: float | None = None) -> Any:
         """Send a request to `broker`, or to any broker (None), and return the answer.
 
-        `seconds` limits the request and its connection, but not the wait for a connection that the broker has muted
-        (KIP-219). Raises Unreachable if there is no answer, and Refused if the broker does not support this request.
-        After Unreachable, `was_sent` returns whether the broker may have received the request.
+        `seconds` limits each attempt, including its connection, but not the wait for a connection that the broker has
+        muted (KIP-219). None means `request.timeout.ms`, plus 10 s for the connection. If any broker may answer and the
+        request could not be sent, kquota tries another broker. Raises Unreachable if there is no answer, and Refused if
+        the broker does not support this request. After Unreachable, `was_sent` returns whether the broker may have
+        received the request.
         """
         return self._run(request, broker, seconds)
 
@@ -306,13 +310,13 @@ def was_sent(request: Any, error: Unreachable) -> bool:
 
 
 def kafka_error(code: int, message: str | None) -> str:
-    """Return a broker's error as one phrase: its name, its code and the broker's message."""
+    """Return a broker's error as one phrase: its name, its code and the broker's message, if any."""
     name = kafka_errors.for_code(code).__name__.removesuffix("Error")
     return f"{name} ({code})" + (f": {message}" if message else "")
 
 
 def _metadata_version(answer: Any) -> int:
-    """Return the level of metadata.version that the cluster has finalized, or 0 without one."""
+    """Return the level of `metadata.version` that the cluster has finalized, or 0 without one."""
     return next((one.max_version_level for one in answer.finalized_features if one.name == "metadata.version"), 0)
 
 

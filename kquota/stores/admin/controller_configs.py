@@ -84,5 +84,5 @@ class ControllerConfigs(WireConfigs):
 
 
 def _code(answer: Any) -> int:
-    """Return NOT_CONTROLLER if the controller wrote nothing because it is not the active one, otherwise 0."""
+    """Return `NOT_CONTROLLER` if the controller wrote nothing because it is not the active one, otherwise 0."""
     return NOT_CONTROLLER if any(one.error_code == NOT_CONTROLLER for one in answer.responses) else 0

@@ -105,7 +105,7 @@ class ControllerWire(Wire):
         """Return the answer of the active controller. `code` returns the error code of an answer.
 
         After an election, kquota asks the new active controller. After 8 s without one, kquota returns the last answer,
-        which has the error NOT_CONTROLLER. Raises Unreachable if there is no answer, and Refused if Kafka does not
+        which has the error `NOT_CONTROLLER`. Raises Unreachable if there is no answer, and Refused if Kafka does not
         support the request.
         """
         give_up = time.monotonic() + _ELECTION_SECONDS
@@ -125,7 +125,7 @@ class ControllerWire(Wire):
 def reported(wire: Wire) -> str | None:
     """Return the addresses of the controllers (host:port, separated by commas), as a broker reports them.
 
-    None means that this is not a KRaft cluster, or that the broker does not report addresses. Kafka 3.9 and newer
+    None means that this is not a KRaft cluster, or that no broker reported addresses. Kafka 3.9 and newer
     report the addresses of the quorum. An older broker reports the addresses in its own configuration.
     """
     found = _quorum(wire) or _configured(wire)
@@ -133,10 +133,10 @@ def reported(wire: Wire) -> str | None:
 
 
 def must_be_active(wire: Wire) -> None:
-    """Raise Unreachable if the brokers of a KRaft cluster reach no active controller. Without one, no write succeeds.
+    """Raise Unreachable if the brokers of a KRaft cluster reach no active controller.
 
-    kquota checks this once for each connection, because a broker without a controller holds a write for its whole
-    time-out.
+    Without this check, a broker that finds no controller would hold a write for its whole time-out. After a success,
+    kquota does not check the same connection again.
     """
     if wire.has_controller:
         return

@@ -32,7 +32,7 @@ class Deadline:
         """Return the seconds (0.5 to 5) that one request to `broker`, or to any broker (None), may take.
 
         The seconds do not include the throttle time. Raises Unreachable, and ends this deadline, if the broker
-        throttles this client for too long.
+        throttles this client for longer than what is left of the minute.
         """
         muted = self._wire.muted(broker)
         if muted > self._mute_left:

@@ -1,4 +1,4 @@
-"""A real client (librdkafka) that loads a scratch topic and measures its throughput and its throttle times."""
+"""A real client (librdkafka) that loads a scratch topic and measures its own throughput and throttle times."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ _FATAL: Final = (*DENIED, KafkaError._ALL_BROKERS_DOWN, KafkaError.UNKNOWN_TOPIC
 # Log only critical messages, because librdkafka logs to stderr, and also reports the relevant problems as errors.
 QUIET: Final = {"log_level": 2}
 _LONGEST_WAIT_MS: Final = 300_000
-"""The maximum of librdkafka's socket.timeout.ms, so that kquota does not lose a request that a quota delays for
-minutes.
+"""The `socket.timeout.ms` of the client: librdkafka's maximum, so that kquota does not lose a request that a quota
+delays for minutes.
 """
 
 
@@ -98,7 +98,7 @@ class RdkafkaClient:
                         meter.got(load.leaders[message.partition()], size, time.monotonic())
 
     def request(self, load: Load, meter: Meter, on_progress: _OnProgress) -> None:
-        """Fetch at the end of an empty log, because this request uses the threads of a broker but returns no data."""
+        """Fetch at the end of an empty log, because such a fetch uses the threads of a broker but returns no data."""
         began = time.monotonic()
         at_once = {"fetch.wait.max.ms": 0, "statistics.interval.ms": _STATISTICS_MS}
         with deferred() as let_through, ExitStack() as stack:
@@ -224,7 +224,7 @@ def _filled(load: Load) -> int:
 
 
 def _fetches(meter: Meter) -> Callable[[str], None]:
-    """Return a stats_cb that counts the fetches of one consumer from each broker."""
+    """Return a `stats_cb` that counts the fetches of one consumer from each broker."""
     known: Counter[int] = Counter()
 
     def heard(text: str) -> None:

@@ -46,7 +46,9 @@ class WireLogDirs:
         return {broker.id: broker.rack for broker in self._wire.brokers().values()}
 
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
-        """Ask for all topics and filter the answer, because a request for one topic must list its partitions."""
+        """Ask for all topics, unless `topics` is empty, and filter the answer, because a request for one topic must
+        list its partitions.
+        """
         wanted: list[Any] | None = None if topics is None or topics else []
         racks, names = self.brokers(), _Names()
         found = []

@@ -17,7 +17,7 @@ _ALWAYS: Final = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKE
 
 
 def settings(security: Security) -> dict[str, Any]:
-    """Return the settings for a KafkaConnectionManager, without connecting. Raises Invalid for an unusable store."""
+    """Return the settings for a `Wire`, without connecting. Raises Invalid for an unusable key store or trust store."""
     found: dict[str, Any] = {"security_protocol": security.protocol}
     if security.client_id is not None:
         found["client_id"] = security.client_id
@@ -54,7 +54,10 @@ def _scram_name(name: str) -> str:
 
 
 class _Provider(AbstractTokenProvider):  # type: ignore[misc]
-    """A token provider for kafka-python. A connection gets a new token if the last one expires within 30 seconds."""
+    """A token provider for kafka-python. A connection gets a new token if the last one expires within 30 seconds.
+
+    A token of unknown expiry is used for every connection.
+    """
 
     def __init__(self, security: Security, wanted: Tokens) -> None:
         super().__init__()

@@ -28,7 +28,7 @@ from kquota.stores.admin.settings import WireSettings
 from kquota.terms import TopicPartition
 
 _METADATA_FETCH_SECONDS: Final = 0.5
-"""The seconds for which a broker's fetch of the metadata log waits for new records (KRaft)."""
+"""The maximum seconds for which a broker's fetch of the metadata log waits for new records (KRaft)."""
 _TIMED_OUT: Final = 7
 _NO_SUCH_TOPIC: Final = (3, 17)
 
@@ -87,11 +87,11 @@ class WireMoves(WireSettings):
         return None
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """Submit the moves in one request. On a ZooKeeper cluster, only the controller accepts this request.
+        """Submit all moves with one request. On a ZooKeeper cluster, only the controller accepts this request.
 
         KRaft cannot replace a running move with a target that adds nothing or removes nothing, because the controller
         keeps the old list of adding or removing replicas (4.3.1: [1,2] -> [1,3] and back left 3 in both lists forever).
-        kquota therefore first cancels the running move with a separate request.
+        kquota therefore first cancels such running moves with a separate request.
         """
         running = moving(self._wire)
         replaced = [

@@ -16,7 +16,9 @@ from kafka.protocol import consumer
 from kquota.stores.admin.wire_format import INT32, Entries, Layout, OwnMessage
 
 LATEST, EARLIEST, EARLIEST_LOCAL, PENDING = -1, -2, -4, -6
-"""Special timestamps. A broker answers each of them with the offset that the name describes."""
+"""Special timestamps. A broker answers with the end of the log, its start, the start of the local log, or the first
+offset that is not yet in remote storage.
+"""
 CONSUMER: Final = -1
 """The replica id of a consumer. Only the leader answers a consumer."""
 DEBUGGING_REPLICA: Final = -2
@@ -35,7 +37,7 @@ _ANSWER_ENTRIES: Final = Entries(">ihqqi")
 """The entries of the answer: partition, error code, timestamp, offset, leader epoch."""
 
 Offsets: TypeAlias = Mapping[str, Mapping[int, int]]
-"""Offsets by topic and partition. A partition without an offset is absent."""
+"""Offsets by topic and partition. A partition without an offset, for example after an error, is absent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The only partition of a topic, at its current leader: Metadata, Fetch and Produce with a deadline."""
+"""The only partition of a topic, at its current leader: Metadata, ListOffsets, Fetch and Produce with a deadline."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PASSING: Final = (*_MAYBE_APPENDED, ABSENT, NO_LEADER_YET, 6, 9, 19, 74, 75, 78
 """Error codes after which another attempt can help, for example because the partition is new."""
 
 _ABSENT_SECONDS: Final = 3.0
-"""The seconds after which a missing topic counts as deleted, because a broker may not know a new topic yet."""
+"""A missing topic counts as deleted only after these seconds, because a broker may not know a new topic yet."""
 _PAUSE_SECONDS: Final = 0.05
 _MOST_BYTES: Final = 16 * 2**20
 _NO_LEADER: Final = "it has no leader now"
@@ -45,7 +45,7 @@ _Answer = TypeVar("_Answer", int, "Fetched")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """The records from `offset`: the requested offset, or the first offset in the log after OFFSET_OUT_OF_RANGE.
+    """The records from `offset`: the requested offset or, after OFFSET_OUT_OF_RANGE, the first offset in the log.
 
     `start` is the first offset in the log, and `end` is the high watermark.
     """
@@ -60,8 +60,9 @@ class Fetched:
 class Produced:
     """The answer to one batch.
 
-    `code` is 0 for an acknowledgement, and None without an answer. `offset` is the offset of the acknowledged batch,
-    which can be another host's batch with the same sequence, or -1. `maybe` is True if the batch may be in the log.
+    `code` is 0 for an acknowledgement, and None without an answer. `offset` is the first offset of the acknowledged
+    batch, which can be another host's batch with the same sequence, or -1 without an acknowledgement. `maybe` is True
+    if the batch may be in the log.
     """
 
     code: int | None
@@ -160,7 +161,8 @@ class PartitionLog:
             return self._passing(answer.error_code)
         found = next((one for topic in answer.responses for one in topic.partitions), None)
         if found is None:
-            # A throttled fetch returns no partitions. The broker never sends a batch that exceeds 10 s of the quota.
+            # A throttled fetch returns no partitions. With Kafka's default windows, the broker never sends a batch that
+            # exceeds 10 s of the quota.
             return f"broker {broker} throttles this client: its consumer_byte_rate or request_percentage is too low"
         if found.error_code == _OUT_OF_RANGE:
             start = self._asked(lambda leader: self._first_offset(leader, deadline), deadline)
@@ -200,7 +202,7 @@ class PartitionLog:
         )
 
     def _look_again(self, reason: str, deadline: Deadline) -> None:
-        """Find the current leader. Raises Unreachable with `reason` at the deadline, or another error of `_look`."""
+        """Look for the leader once. Raises Unreachable with `reason` at the deadline, and Refused like `_look`."""
         time.sleep(_PAUSE_SECONDS)
         if deadline.over:
             seconds = f"{deadline.seconds:.0f} s"
@@ -212,7 +214,7 @@ class PartitionLog:
             return
 
     def _look(self, broker: BrokerId | None, deadline: Deadline) -> None:
-        """Read the leader from the metadata of `broker`, and verify the topic's id.
+        """Read the leader from the metadata of `broker`, or of any broker (None), and verify the topic's id.
 
         Raises Unreachable, Forbidden without a permission, and Refused for a topic that was deleted or created again.
         """

@@ -32,12 +32,15 @@ _WITH_TOPIC_ID: Final = 10
 _ENTRY: Final = struct.Struct(">hiii")
 """The fixed fields of a partition: error code, partition, leader, leader epoch. Three arrays of broker ids follow."""
 _OPERATIONS: Final = 4
-"""The bytes of the authorized operations at the end of a topic."""
+"""The size in bytes of the authorized operations at the end of a topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStates:
-    """The partitions of one topic, sorted by number, or the error code of the topic. `id` is None before Kafka 2.8."""
+    """The partitions of one topic, sorted by number, or the error code of the topic.
+
+    `id` is None before Kafka 2.8, and if the topic does not exist.
+    """
 
     name: str
     error_code: int

@@ -34,7 +34,7 @@ _Entry = AlterClientQuotasRequest.EntryData
 
 
 class WireQuotas:
-    """Client quotas through the Admin API.
+    """Client quotas and SCRAM credentials through the Admin API. Implements `Principals`.
 
     `unreadable` is called with a note about credentials that the broker does not return, and once for each quota of an
     entity type that Kafka does not have, for example Redpanda's `client-id-prefix`. kquota leaves out these quotas, and

@@ -34,10 +34,10 @@ _UNREADABLE: Final = (kafka_errors.KafkaError, ValueError, IndexError, OSError, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """One batch of the log. `foreign` is the number of its records that are not in `items`.
+    """One batch of the log. `ours` is true if a kquota process wrote it.
 
-    `items` is empty and `nonce` is None if another producer wrote the batch, if kafka-python cannot read it, or if
-    compaction has removed every record.
+    `foreign` is the number of its records that are not in `items`. `items` is empty and `nonce` is None if another
+    producer wrote the batch, if kafka-python cannot read it, or if compaction has removed every record.
     """
 
     base_offset: int

@@ -20,7 +20,7 @@ SOURCES: Final[Mapping[int, str]] = {
     **dict(wire.source for wire in _WIRE.values()),
     **dict(wire.default_source for wire in _WIRE.values() if wire.default_source is not None),
 }
-"""Kafka's names for the sources of a value, by code (KIP-226)."""
+"""Kafka's names for the sources of a value, by code (KIP-226 and later)."""
 
 UNKNOWN_TOPIC: Final = 3
 FORBIDDEN: Final = (29, 31)
@@ -28,7 +28,7 @@ FORBIDDEN: Final = (29, 31)
 WireResource: TypeAlias = tuple[int, str]
 """A resource in a request: the code of its type, and its name. The broker default has the empty name."""
 Operation: TypeAlias = tuple[int, str | None]
-"""SET, DELETE, APPEND or SUBTRACT, and the value (None for DELETE)."""
+"""`SET`, `DELETE`, `APPEND` or `SUBTRACT`, and the value (None for `DELETE`)."""
 
 
 def on_the_wire(resource: Resource) -> WireResource:
@@ -43,7 +43,7 @@ def code_of(kind: Kind) -> int:
 
 
 def own_source(resource: Resource) -> int:
-    """Return the code of the source for values that are set on this resource. These values override all others."""
+    """Return the code of the source for values that are set on this resource. There, they override all others."""
     wire = _WIRE[resource.kind]
     default = wire.default_source if isinstance(resource.name, Default) else None
     return (default or wire.source).code

@@ -1,4 +1,4 @@
-"""The names of groups and of subscriptions to client metrics: ListConfigResources (KIP-1142) and ListGroups."""
+"""The names of groups and of subscriptions to client metrics: ListConfigResources (KIP-714, KIP-1142), ListGroups."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def groups(wire: Wire) -> set[str]:
 
 
 def _configured(wire: Wire, kind: Kind, *, oldest: int) -> set[str]:
-    """Return the names of the resources that have configs. `oldest` is the first version with this kind."""
+    """Return the names of the resources that have configs. `oldest` is the first request version with this kind."""
     asked = ListConfigResourcesRequest(resource_types=[code_of(kind)], min_version=oldest)
     try:
         answer = wire.ask(asked)

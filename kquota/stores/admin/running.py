@@ -27,7 +27,7 @@ _HEAD: Final = struct.Struct(">ih")
 
 
 class RunningTopic(NamedTuple):
-    """The moving partitions of one topic, sorted. They have no leader and no in-sync replicas."""
+    """The moving partitions of one topic, sorted. The controller does not list their leaders and in-sync replicas."""
 
     name: str
     partitions: Mapping[TopicPartition, PartitionReplicas]
@@ -78,7 +78,7 @@ def moves_by_topic(wire: Wire, cache: TopicCache[RunningTopic]) -> dict[str, Run
 
 
 def by_topic(answer: RunningMoves) -> dict[str, RunningTopic]:
-    """Return the topics of an answer, sorted. Raises Refused after an error, and Unreachable after NOT_CONTROLLER,
+    """Return the topics of an answer, sorted. Raises Refused after an error, and Unreachable after `NOT_CONTROLLER`,
     because an election can take longer than `ask_controller` waits, and a later attempt may succeed.
     """
     if answer.error_code:
@@ -101,11 +101,11 @@ def ask_controller(
 ) -> Any:
     """Return the answer of the current controller. On KRaft, any broker forwards the request.
 
-    `moved` returns True for the answer of a broker that is not the controller. A broker that finds no controller holds
-    the request, so `seconds` can limit the wait as in `Wire.ask`. If the broker is not the controller, or does not
-    accept connections, kquota reads the metadata again and asks the broker that the metadata now names: another live
-    broker on KRaft, or the new controller on ZooKeeper. After 10 s, kquota returns the last answer, or raises the last
-    error. Raises the same errors as `Wire.ask`.
+    `moved` returns True for the answer of a broker that is not the controller. By default, this is an answer with the
+    error `NOT_CONTROLLER`. A broker that finds no controller holds the request, so `seconds` can limit the wait as in
+    `Wire.ask`. If the broker is not the controller, or does not accept connections, kquota reads the metadata again and
+    asks the broker that the metadata now names: any live broker on KRaft, or the new controller on ZooKeeper. After
+    10 s, kquota returns the last answer, or raises the last error. Raises the same errors as `Wire.ask`.
     """
     is_moved = _is_moved if moved is None else moved
     give_up = time.monotonic() + CONNECT_SECONDS

@@ -38,7 +38,7 @@ def alter(wire: Wire, change: ScramChange) -> tuple[str, ...]:
 
 
 def _answered(wire: Wire, request: Any, user: str) -> Any:
-    """Return the answer. The message of Unreachable says whether the change may have been written."""
+    """Return the answer. If the change may have been written, the message of Unreachable says so."""
     try:
         return ask_controller(wire, request, moved=_is_moved)
     except Unreachable as error:
@@ -49,7 +49,7 @@ def _answered(wire: Wire, request: Any, user: str) -> Any:
 
 
 def _requests(change: ScramChange) -> Iterator[tuple[str, Any]]:
-    """Yield the requests. New credentials come first, so that the user can always log in."""
+    """Yield the requests. New credentials come first, so that the user can also log in between two requests."""
     for keys in change.add:
         yield keys.mechanism, _request(upsertions=[_upsertion(change.user, keys)])
     for mechanism in change.delete:

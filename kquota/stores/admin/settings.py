@@ -1,4 +1,4 @@
-"""Dynamic configs of topics and brokers on the Admin API: reads, and changes that require an unchanged value."""
+"""Dynamic configs on the Admin API: reads, changes that require an unchanged value, and writes for dead brokers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kquota.stores.admin.requests import (
 from kquota.terms import MAYBE_WRITTEN, MIN_IN_SYNC, SEEN_SECONDS, BrokerId
 
 _APPEND_IS_SOUND: Final = (3, 4)
-"""Before this release, APPEND and SUBTRACT damage lists, and the broker cannot start again (seen on 2.8.2)."""
+"""Before this release, `APPEND` and `SUBTRACT` damage lists, and the broker cannot start again (seen on 2.8.2)."""
 _UNKNOWN: Final = (0,)
 """The release of a broker that does not report it. It may be old, so kquota writes whole lists."""
 _BLANK: Final = re.compile(r"\s")
@@ -107,8 +107,8 @@ class WireSettings(WireConfigs):
         }
 
     def change(self, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
-        """Read the values just before the write. A change by another client in between is lost, except in lists since
-        Kafka 3.4.
+        """Read the values just before the write. A change by another client in between is lost, unless the write is an
+        `APPEND` or `SUBTRACT` (lists since Kafka 3.4).
         """
         must_be_active(self._wire)
         now = self.values([change.setting for change in changes])
@@ -133,7 +133,10 @@ class WireSettings(WireConfigs):
         return errors | self._delete_empty([change for change in emptied if change.setting not in errors])
 
     def _delete_empty(self, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
-        """Unset the lists that the subtraction left empty, unless another client has written to them since."""
+        """Unset the lists that the subtraction left empty, unless another client has written to them since.
+
+        The result has Unknown for a list that does not show the subtraction within `SEEN_SECONDS`.
+        """
         left = {change.setting: change for change in changes}
         errors: dict[Setting, KquotaError] = {}
         give_up = time.monotonic() + SEEN_SECONDS
@@ -160,7 +163,9 @@ class WireSettings(WireConfigs):
 
 
 def operation(change: Change, *, incremental: bool) -> Operation:
-    """Return the operation that changes the value to exactly `after`: APPEND or SUBTRACT if possible."""
+    """Return the operation that changes the value to exactly `after`: with `incremental`, `APPEND` or `SUBTRACT` if
+    possible. If `after` is None, `SUBTRACT` leaves an empty value, which the caller must delete.
+    """
     set_or_delete = (DELETE, None) if change.after is None else (SET, change.after)
     before, after = parts(change.before), parts(change.after)
     if (

@@ -14,11 +14,11 @@ class TopicCache(Generic[_Topic]):
     """The topics of the last answers to one kind of request, with their bytes.
 
     The bytes of a topic show where it ends. So if an answer continues with all bytes of a known topic, this is the same
-    topic, and kquota skips it without decoding.
+    topic, and `read` returns it without decoding.
     """
 
     def __init__(self, decode: Callable[[bytes, int, int], tuple[_Topic, int]], *, name_at: int) -> None:
-        """`decode` returns the topic at a position in an answer of a version, and the position after the topic.
+        """`decode` gets an answer, a position and the version. It returns the topic there, and the position after it.
 
         `name_at` is the number of bytes in a topic before its name.
         """
@@ -28,7 +28,7 @@ class TopicCache(Generic[_Topic]):
         self._known: dict[bytes, tuple[bytes, _Topic]] = {}
 
     def read(self, data: bytes, at: int, version: int, *, complete: bool) -> list[_Topic]:
-        """Return the topics of the array at this position. If it is complete, the cache forgets all other topics.
+        """Return the topics of the array at this position. With `complete`, the cache forgets all other topics.
 
         Raises ValueError, IndexError or struct.error if the array is malformed.
         """

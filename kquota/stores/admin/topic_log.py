@@ -19,7 +19,7 @@ from kquota.stores.state.topic_id import printed
 SECONDS: Final = 15.0
 """The time limit of a call in seconds, without the broker's throttle time (KIP-219).
 
-After this time, the call raises Unreachable or Unknown.
+After this time, the call raises Unreachable, Refused or Unknown.
 """
 _FRESH_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 0.05
@@ -30,11 +30,11 @@ _EMPTY_FETCHES: Final = 3
 class WireLog:
     """Implements `Log`.
 
-    Each append is one batch. Its sequence follows the last batch that the caller has read, so the broker rejects the
-    batch of a caller that has not read all batches. There are two exceptions. The broker acknowledges a batch
-    with the sequence of one of the last five (KIP-98). It also accepts any batch after it has dropped the producer id,
-    which it does after a day without writes. Therefore, every append reads the log back, and succeeds only if its batch
-    is the first new one. A random nonce identifies the batch of this process.
+    Each append is one batch. Its sequence (KIP-98) follows the last batch that the caller has read, so the broker
+    rejects the batch of a caller that has not read all batches. There are two exceptions. The broker acknowledges a
+    batch with the sequences of one of the last five batches, but does not append it. It also accepts any batch after it
+    has dropped the producer id, which it does after a day or more without writes. Therefore, every append reads the log
+    back, and succeeds only if its batch is the first new one. A random nonce identifies the batch of this process.
     """
 
     def __init__(self, partition: PartitionLog, wire: Wire, seconds: float) -> None:
@@ -45,12 +45,12 @@ class WireLog:
         self._verified = float("-inf")
         self._waiting: list[Item] = []
         self._unseen: list[Batch] = []
-        """The batches after the last one that the caller has read or appended."""
+        """The batches of kquota after the last one that the caller has read or appended."""
         self._sequence = 0
         self.foreign = 0
-        """The number of ignored records: of other producers, without a text key, or in an unsupported codec."""
+        """The number of ignored records: of other producers, without a text key, or unreadable."""
         self.truncated = False
-        """True if records were deleted from the log, by DeleteRecords, retention or an unclean leader election."""
+        """True if a fetch showed that records were deleted by DeleteRecords, retention or an unclean election."""
 
     @property
     def identity(self) -> str:
@@ -131,7 +131,10 @@ class WireLog:
         return Unreachable(f"{reason}. Nothing was appended")
 
     def _catch_up(self, deadline: Deadline, least: int = 0) -> None:
-        """Fetch up to the high watermark, and at least up to offset `least`."""
+        """Fetch up to the high watermark, and at least up to offset `least`.
+
+        Also ends below the high watermark if three fetches in a row return nothing. Raises Unreachable at the deadline.
+        """
         empty = 0
         while True:
             found = self._partition.fetch(self._position, deadline)
@@ -165,9 +168,9 @@ class WireLog:
 def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
     """Return the log of the shared record, or None if the topic does not exist. Sends one request.
 
-    Each call of the log ends after `seconds`. Raises Forbidden if a permission is missing, even if the topic does not
-    exist. Raises Refused for several partitions, a cluster without topic ids (before Kafka 2.8) or another error.
-    Raises Unreachable if there is no answer.
+    `seconds` is the time limit of each call of the log, as in `SECONDS`. Raises Forbidden if this user may not see the
+    topic, even if it does not exist. Raises Refused for several partitions, a cluster without topic ids (before Kafka
+    2.8) or another error. Raises Unreachable if there is no answer.
     """
     (found,) = wire.metadata([name]).topics
     if found.error_code == ABSENT:

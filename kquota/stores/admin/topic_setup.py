@@ -43,7 +43,7 @@ _PAUSE_SECONDS: Final = 0.05
 _ON_KRAFT: Final = (4, 0)
 """The first release without ZooKeeper."""
 _READABLE: Final = ("producer", "uncompressed", "gzip")
-"""Values of compression.type for batches that kafka-python can read without another library."""
+"""Values of `compression.type` for batches that kafka-python can read without another library."""
 _LARGEST_BATCH: Final = 1_000_000
 
 
@@ -90,7 +90,7 @@ def create(wire: Wire, name: str, *, dry_run: bool = False) -> Setup:
 
 
 def delete(wire: Wire, name: str) -> None:
-    """Delete the topic, and wait until no broker shows it and its name is free.
+    """Delete the topic, and wait until no broker that answers shows it and its name is free.
 
     Raises Refused if the topic does not exist or the brokers refuse the request, Forbidden without a permission,
     QuotaViolatedException if a quota rejects the request, and Unknown if the answer is lost or the topic still exists
@@ -204,7 +204,7 @@ def _gone(wire: Wire, name: str) -> bool:
 
 
 def _free(wire: Wire, name: str) -> bool:
-    """Return True if the controller would create the topic.
+    """Return True unless the controller would answer that the topic exists. Kafka 4.0 and newer are not asked.
 
     On a ZooKeeper cluster, the topic's znode may still exist when no broker shows the topic.
     """

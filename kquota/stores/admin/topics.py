@@ -1,4 +1,7 @@
-"""The Topics port on the Admin API: CreateTopics, CreatePartitions, DeleteTopics. A quota can reject them (KIP-599)."""
+"""The Topics port on the Admin API: metadata, CreateTopics, CreatePartitions and DeleteTopics.
+
+A quota can reject the last three (KIP-599).
+"""
 
 from __future__ import annotations
 

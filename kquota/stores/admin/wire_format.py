@@ -1,4 +1,4 @@
-"""Kafka's wire format: requests and answers with many equal entries, which kquota encodes and decodes itself.
+"""Kafka's wire format: requests and answers with many similar entries, which kquota encodes and decodes itself.
 
 kafka-python creates an object for each entry and reads it field by field. For the 100,000 partitions of a large
 cluster, this takes seconds. Here, one `struct` reads all fixed fields of an entry. A flexible version of a message
@@ -95,14 +95,14 @@ class _Answered:
 
 
 def exactly(data: bytes, start: int, end: int) -> bytes:
-    """Return data[start:end]. Raises ValueError if the data is too short."""
+    """Return `data[start:end]`. Raises ValueError if the data is too short."""
     if not start <= end <= len(data):
         raise ValueError("the answer is truncated")
     return data[start:end]
 
 
 def unsigned(value: int) -> bytes:
-    """Return an unsigned varint."""
+    """Encode a number as an unsigned varint."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -111,7 +111,7 @@ def unsigned(value: int) -> bytes:
 
 
 def compact_length(length: int) -> bytes:
-    """Return the length of a compact string or array: an unsigned varint of the length plus 1."""
+    """Encode the length of a compact string or array: an unsigned varint of the length plus 1."""
     return _SHORT[length] if length < len(_SHORT) else unsigned(length + 1)
 
 
@@ -132,7 +132,10 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def compact(data: bytes, at: int) -> tuple[int, int]:
-    """Return the length of the compact string or array at this position, and the position after the length."""
+    """Return the length of the compact string or array at this position, and the position after the length.
+
+    Raises ValueError for null.
+    """
     if 0 < data[at] < 0x80:  # most lengths have one byte
         return data[at] - 1, at + 1
     found, at = varint(data, at)
@@ -236,4 +239,4 @@ def _ids(encoded: bytes) -> tuple[BrokerId, ...]:
 _shared_ids: Final = functools.lru_cache(maxsize=16_384)(_ids)
 """Partitions on the same brokers share one object, which saves half of their memory."""
 _MOST_REPLICAS: Final = 16
-"""Longer arrays are not shared, so that the shared ones have a largest size."""
+"""Longer arrays are not shared, so that the shared ones take a limited amount of memory."""

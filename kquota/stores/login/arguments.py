@@ -72,7 +72,10 @@ class Digest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The login of a ZooKeeper session. An open ZooKeeper needs neither TLS nor a user."""
+    """The login of a ZooKeeper session. An open ZooKeeper needs neither TLS nor a user.
+
+    In errors, `tls_where` is the option and the file of `tls`.
+    """
 
     tls: Tls | None = None
     tls_where: str = ""

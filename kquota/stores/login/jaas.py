@@ -40,8 +40,8 @@ class Login:
 def login(text: str, where: str) -> Login:
     """Return the only login of a `sasl.jaas.config` (KIP-85).
 
-    Raises Invalid if the text is not of the form `Module flag key="value" …;`. The message has `where`, but no part of
-    the text.
+    Raises Invalid if the text is not exactly one login of the form `Module flag key="value" …;`. The message has
+    `where`, but no part of the text.
     """
     tokens = _tokens(text, where)
     found = _login(tokens, where)
@@ -75,7 +75,7 @@ def section(path: Path, name: str, option: str) -> Login | None:
 
 
 def file_in(java_options: str) -> Path | None:
-    """Return the file of `-Djava.security.auth.login.config=FILE` in JVM options such as KAFKA_OPTS, or None."""
+    """Return the file of `-Djava.security.auth.login.config=FILE` in JVM options such as `KAFKA_OPTS`, or None."""
     named = java_property(java_options, "java.security.auth.login.config")
     return Path(named.removeprefix("=").removeprefix("file:")) if named else None
 

@@ -48,7 +48,9 @@ class InlinePem:
 
 
 Identity: TypeAlias = PemFile | Pkcs12File | InlinePem
-"""The source of a client's own certificate and key. The key is still in its original form, usually encrypted."""
+"""The source of a client's own certificate and key. The key is still in its original form, usually encrypted.
+Without a password in the properties, `password` is None.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +88,8 @@ def trusted(found: Mapping[str, str], prefix: str, where: str) -> str | None:
 def identity(found: Mapping[str, str], prefix: str, where: str) -> Identity | None:
     """Return the source of the client's own certificate and key, or None without a key store.
 
-    Raises Invalid if the store is unusable, or if only one of chain and key is given.
+    Does not decrypt the key. Raises Invalid if the file cannot be read or does not have the format of a key store, or
+    if only one of chain and key is given.
     """
     key, chain = found.get(f"{prefix}keystore.key"), found.get(f"{prefix}keystore.certificate.chain")
     key_password = found.get(f"{prefix}key.password")
@@ -114,7 +117,7 @@ def holds_bare_key(found: Identity) -> bool:
 def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:
     """Return the chain, and the key encrypted again, so that the decrypted key never leaves the memory of this process.
 
-    Raises Invalid if the store or the text cannot be read or has no key. `where` names the store in the message.
+    Raises Invalid if the store or the text cannot be read or has no key. The message begins with `where`.
     """
     import secrets  # imported here: it takes 10 ms, and only a PKCS12 store or PEM in properties needs it
 

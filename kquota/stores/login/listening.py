@@ -1,4 +1,4 @@
-"""Checks whether a server accepts connections and uses TLS, before a client library begins a long wait.
+"""Checks whether a server accepts connections, before a client library begins a long wait, and whether it uses TLS.
 
 This module also explains a failed TLS handshake to an operator.
 """
@@ -75,7 +75,10 @@ def cause(error: BaseException | None) -> OSError | None:
 
 
 def explained(error: OSError) -> str | None:
-    """Return the reason for a failed handshake in words for an operator, or None if TLS is not the cause."""
+    """Return the reason for a failed TLS handshake in words for an operator, or None for any other error.
+
+    A reset connection counts as a failed handshake.
+    """
     if isinstance(error, ssl.SSLCertVerificationError):
         return _unverified(error)
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError)):

@@ -14,7 +14,7 @@ _EXTENSION: Final = re.compile(r"extension_([A-Za-z]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A bearer token. `expires` is in seconds since 1970, or None if unknown."""
+    """A bearer token. `expires` is in seconds since 1970, or None if unknown. An unknown `principal` is empty."""
 
     value: str = field(repr=False)
     expires: float | None

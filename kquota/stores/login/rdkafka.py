@@ -1,4 +1,4 @@
-"""Translates the login to a cluster into settings of librdkafka, for clients of confluent_kafka."""
+"""Translates the login to a cluster into settings of librdkafka, for clients of `confluent_kafka`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ _TUNING: Final = {
     "send.buffer.bytes": "socket.send.buffer.bytes",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
 }
-"""librdkafka has no setting for the rest of `TUNING`. Each call has a time-out instead of default.api.timeout.ms."""
+"""librdkafka has no setting for the rest of `security.TUNING`. Instead of `default.api.timeout.ms`, each call has a
+time-out.
+"""
 _LEAST: Final = {"socket.timeout.ms": 10, "socket.connection.setup.timeout.ms": 1000, "metadata.max.age.ms": 1}
 
 
 def settings(security: Security) -> dict[str, Any]:
-    """Return the settings for a confluent_kafka client. Raises Invalid for a property that librdkafka cannot honor."""
+    """Return the settings for a `confluent_kafka` client. Raises Invalid for a login that librdkafka cannot use."""
     found: dict[str, Any] = {"security.protocol": security.protocol.lower()}
     if security.client_id is not None:
         found["client.id"] = security.client_id

@@ -37,7 +37,7 @@ TUNING: Final = {
     "send.buffer.bytes": -1,
     "receive.buffer.bytes": -1,
 }
-"""The integer properties that kquota supports, with Kafka's minimum for each."""
+"""The integer properties that kquota supports, with the minimum that it accepts for each."""
 _ALWAYS: Final = frozenset({"security.protocol", "client.id", *TUNING})
 _TLS: Final = frozenset(
     f"ssl.{name}"
@@ -96,8 +96,9 @@ Credentials: TypeAlias = Password | Kerberos | Tokens
 class Security:
     """The login to the brokers of a cluster.
 
-    In errors, `option` names the option, and `where` names the option and its file. `tls` also
-    applies to an identity provider, even if the connection to the brokers does not use TLS.
+    In errors, `option` is the name of the argument with the properties file, and `where` also has the path of the file.
+    `credentials` is None without SASL. `tls` also applies to an identity provider, and is None if neither the brokers
+    nor the provider use TLS.
     """
 
     where: str
@@ -150,7 +151,7 @@ def _asks_by_tls(credentials: Credentials | None) -> bool:
 
 
 def _no_providers(found: Mapping[str, str], where: str) -> None:
-    """Raise Invalid for a placeholder of a Kafka config provider, because kquota would use it as a password."""
+    """Raise Invalid for a Kafka config provider or its placeholder, because kquota would use the placeholder itself."""
     for key, value in found.items():
         if key.startswith("config.providers") or _PROVIDED.search(value):
             raise Invalid(
@@ -204,7 +205,7 @@ def _credentials(
 
 
 def _login(found: Mapping[str, str], where: str, environment: Mapping[str, str]) -> Login | None:
-    """Return the login from the properties or, without it, from section KafkaClient of the JAAS file in KAFKA_OPTS.
+    """Return the login from the properties or, without it, from section `KafkaClient` of the JAAS file in `KAFKA_OPTS`.
 
     Returns None if neither has a login.
     """

@@ -20,7 +20,10 @@ _OLD: Final = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """The settings of a TLS handshake. `trust` has certificates in PEM, or None for the system's authorities."""
+    """The settings of a TLS handshake. `trust` has certificates in PEM, or is None for the system's authorities.
+
+    `identity` is None without a client certificate. `protocols` are the allowed TLS versions, oldest first.
+    """
 
     trust: str | None = field(repr=False)
     identity: Identity | None

@@ -121,7 +121,7 @@ def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
 
 
 def _reason(error: Any) -> str:
-    """Return a blank and the provider's error code, or an empty string if this is not an OAuth code (RFC 6749)."""
+    """Return a blank and the provider's error code, or an empty string without an OAuth error code (RFC 6749)."""
     try:
         code = json.loads(error.read(_MOST)).get("error", "")
     except (OSError, HTTPException, ValueError, RecursionError, AttributeError):

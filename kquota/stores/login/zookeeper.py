@@ -32,9 +32,10 @@ def access(
     tell: Callable[[str], None],
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Access:
-    """Return the login from the two files. Without `sasl_file`, KAFKA_OPTS names the JAAS file, as with Kafka's tools.
+    """Return the login from the two files. Without `sasl_file`, `KAFKA_OPTS` names the JAAS file, as in Kafka's tools.
 
-    Raises Invalid for an unusable file. Messages name the file and the setting, but no value that may be secret.
+    `tell` is called with each warning. Raises Invalid for an unusable file. Messages name the file and the setting, but
+    no value that may be secret.
     """
     digest = _digest(sasl_file, environment, tell, names.zk_sasl_config_file)
     if tls_file is None:
@@ -80,10 +81,10 @@ def _kafkas_word(key: str) -> str:
 
 
 def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[str], None], sasl: str) -> Digest | None:
-    """Return the login of the section Client, or of the section that zookeeper.sasl.clientconfig names.
+    """Return the login of the section `Client`, or of the section that `zookeeper.sasl.clientconfig` names.
 
-    Without `path`, returns None if KAFKA_OPTS names no JAAS file, if the file has no such section, or if
-    zookeeper.sasl.client is false. Raises Invalid for an unusable login.
+    Without `path`, returns None if `KAFKA_OPTS` names no JAAS file, if the file has no such section, or if
+    `zookeeper.sasl.client` is false. Raises Invalid for an unusable login.
     """
     options = environment.get(_KAFKA_OPTS, "")
     name = jaas.java_property(options, "zookeeper.sasl.clientconfig") or "Client"

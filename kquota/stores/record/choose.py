@@ -49,7 +49,7 @@ class Marker:
 class Choice:
     """The values that decide which record a command uses.
 
-    `name` is the topic's name, NONE, or None for the default. `warned` receives each warning. With `writes`, the
+    `name` is the topic's name, `NONE`, or None for the default. `warned` receives each warning. With `writes`, the
     command writes, so kquota must be able to read a record that this host has used. With `cautious`, the command
     removes settings that no run needs, so it must not miss runs that are recorded in ZooKeeper. `TopicRecord` receives
     `waiting`.
@@ -63,15 +63,15 @@ class Choice:
 
     @property
     def topic(self) -> str:
-        """The name of the chosen topic or the default topic. It is not used if `name` is NONE."""
+        """The name of the chosen topic or the default topic. It is not used if `name` is `NONE`."""
         return self.name or TOPIC
 
 
 def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[Remembered], Znodes]) -> Shared:
     """Return the record in the topic if the topic exists, or in the znodes if this host has open runs there.
 
-    Otherwise, and for NONE or a topic that this user may not see, returns `Unshared`. `znodes` opens a session with the
-    ZooKeeper that this host remembers.
+    Otherwise, and for `NONE` or a topic that this user may not see, returns `Unshared`. `znodes` opens a session with
+    the ZooKeeper that this host remembers.
 
     Raises Refused for a chosen topic that does not exist, unless this host has used it. If the command writes, also
     raises Refused for a record that this host has used and that kquota cannot read. With `cautious`, also raises the
@@ -96,7 +96,7 @@ def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[
 def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callable[[], Wire]) -> Shared:
     """Return the record in the znodes, or in the topic that the marker znode names. `wire` connects to the brokers.
 
-    Like `over_brokers`, returns `Unshared` for NONE and for a topic that this user may not see. Raises Refused if the
+    Like `over_brokers`, returns `Unshared` for `NONE` and for a topic that this user may not see. Raises Refused if the
     marker is not valid or does not name the chosen topic, and if the topic does not exist or cannot be reached.
     """
     from kquota.stores.record.znodes import ZnodeRecord

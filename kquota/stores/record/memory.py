@@ -15,7 +15,7 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """`topic` and `topic_id` name the record's topic. The other fields describe how to reach ZooKeeper."""
+    """The record's topic (`topic`, `topic_id`), and how to reach ZooKeeper. A value is None if it is unknown."""
 
     topic: str | None = None
     topic_id: str | None = None

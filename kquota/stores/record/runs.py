@@ -23,10 +23,10 @@ class PastRuns:
 
 
 class RecordedRuns:
-    """The runs of one cluster. Every write goes first to the journal, then to the shared record, then to the cluster.
+    """The runs of one cluster. Every write goes first to the journal, and then to the shared record.
 
-    Implements `kquota.reassign.port.Runs`. `warned` is called once for each run that cannot be read
-    or was continued elsewhere.
+    Implements `kquota.reassign.port.Runs`. `warned` is called once for each run that cannot be read or was continued
+    elsewhere.
     """
 
     def __init__(self, files: RunFiles, shared: Shared, warned: Callable[[str], None] = lambda _: None) -> None:
@@ -41,7 +41,8 @@ class RecordedRuns:
         """Lock the journals of this host and the record, so that no other kquota writes.
 
         Also sends newer versions from the journals to the record, and marks runs that ended elsewhere as ended in the
-        journals. Raises Busy, which names the holder, if a lock is held.
+        journals. Raises Busy, which names the holder, if a lock is held. With `take_over`, takes the lock of the record
+        even from a holder that may be alive.
         """
         with self._files.hold(doing), self._shared.lock(doing, take_over=take_over):
             found = self._joined()
@@ -51,7 +52,7 @@ class RecordedRuns:
                     # An earlier attempt failed after it wrote the journal. Another line would look like a new version.
                     self._shared.put(run)
                 else:
-                    # The journal names the record of the run, so that a later command over another connection finds it.
+                    # The journal names the record, so that a later command over another connection finds the record.
                     self._next(run)
             self._learn_ends(found)
             self._shared.flush()  # the command may fail, and its reads must show these runs
@@ -104,7 +105,8 @@ class RecordedRuns:
     def past(self, *, whole: bool) -> PastRuns:
         """Return all readable runs, newest first, and the reason why each other run cannot be read.
 
-        Unless `whole`, an ended run without a journal on this host has an empty plan.
+        Unless `whole`, an ended run without a journal on this host has an empty plan. A large one in ZooKeeper always
+        has an empty plan.
         """
         unread: dict[str, str] = {}
         found = self._joined_with(self._files.every(unread), whole=whole)

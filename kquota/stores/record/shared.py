@@ -43,12 +43,12 @@ class Shared(Protocol):
         """
 
     def writer(self) -> Holder | None:
-        """Return the holder of the lock at the last reading, or None if it was free."""
+        """Return the holder of the lock at the last reading, or None if the lock was free or its holder has ended."""
 
     def must_hold(self) -> None:
         """Call this just before each write to the cluster.
 
-        Raises Busy if another kquota has taken over, or if the last beat is too old for a safe write.
+        Raises Busy if another kquota has taken over, or if the lease was last renewed too long ago for a safe write.
         """
 
     @property
@@ -69,8 +69,8 @@ class Shared(Protocol):
         """
 
     def put(self, run: Run) -> None:
-        """Write this version of a run. Raises Busy if another kquota has taken over, and Refused for a run that is too
-        large.
+        """Write this version of a run, at the latest when `flush` is called. Raises Busy if another kquota has taken
+        over, and Refused for a run that is too large.
         """
 
     def flush(self) -> None:
@@ -133,13 +133,14 @@ def joined(local: Mapping[str, Kept], shared: Mapping[str, Run], identity: str |
     `full` means that the record has as many ended runs as it keeps, so that older ones may have been deleted.
 
     - A run that has ended in the record has ended.
-    - Otherwise the higher version is current, if it continues the other one. The journal is written first, so it can be
-      ahead by the lines of a command that died, or by all lines that were written without the record. The journal does
-      not continue the record if another process wrote the version in the record.
-    - A run that is no longer in a full record has ended, and kquota has deleted it there. If the record is not full,
-      it has lost the run, for example because someone deleted znodes, and the journal is current.
+    - Otherwise the higher version is current. The journal is written first, so it can be ahead by the versions of a
+      command that died, or by all versions that were written without the record. A journal does not count if it does
+      not continue the version in the record, because another process wrote that version.
     - A run whose first version did not reach the record never began, because kquota writes nothing to a cluster before
       the run is on record.
+    - Any other open run that is not in the record is current. Either it has not reached the record yet, or the record
+      has lost it, for example because someone deleted znodes. But if the record is full and this host has sent several
+      versions, the run has ended, and kquota has deleted it there.
     """
     runs: dict[str, Run] = dict(shared)
     ahead: list[str] = []

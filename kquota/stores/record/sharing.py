@@ -36,7 +36,8 @@ class Condition:
     """The state of the shared record. `wrong` are problems that prevent its use, and `weak` are problems because of
     which the topic may lose or delay records.
 
-    `writer` is the current holder of the lock. `foreign` is the number of Kafka records that kquota ignores.
+    `writer` is the current holder of the lock, if any. `foreign` is the number of Kafka records that kquota ignores. If
+    there are `wrong` problems, the record is not read, so the fields after `weak` are empty.
     """
 
     identity: str
@@ -52,9 +53,9 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """What `unshare` removes: the topic, the marker znode, and the topic in the state of this host.
+    """The objects that `unshare` removes: the topic, the marker znode, and the topic in the state of this host.
 
-    `marker` and `memory` are False if they name another topic.
+    A field is False if the object does not exist. `marker` and `memory` are also False if they name another topic.
     """
 
     topic: bool

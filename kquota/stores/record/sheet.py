@@ -19,7 +19,9 @@ FORMAT: Final = 2
 """The format that kquota writes. In format 1, `handed_over` was {topic: [partitions]}. kquota still reads it."""
 _READ: Final = (1, FORMAT)
 LARGE: Final = 20_000
-"""A field with more bytes of JSON becomes a part, because a part is written once and not with every version."""
+"""A field with more bytes of JSON, except those in `_WHOLE`, becomes a part, because a part is written once and not
+with every version.
+"""
 LARGEST: Final = 100 * 2**20
 """The largest field, in bytes. A plan of a million partitions has 90 MB, so a larger field is not valid."""
 LARGEST_PARTS: Final = 4 * LARGEST
@@ -56,7 +58,7 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoded:
-    """A run as it is stored: the sheet, and the parts (gzip) by their hash."""
+    """A run as it is stored: the sheet, and the parts (gzip) that are not stored yet, by their hash."""
 
     sheet: bytes
     parts: Mapping[str, bytes] = field(default_factory=dict)

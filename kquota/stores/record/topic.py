@@ -1,4 +1,7 @@
-"""The shared record in a compacted topic, with keys `run/<id>`, `part/…` and `lock`. Only the lock holder appends."""
+"""The shared record in a compacted topic. Except to take the lock, only the lock holder appends.
+
+The keys are `run/<id>` (the sheet of a run), `part/…` (a chunk of a part: a large field of a run) and `lock`.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +42,9 @@ _FRESH_SECONDS: Final = 1.0
 class TopicRecord:
     """The runs in a topic. Implements `Shared`.
 
-    If another kquota holds the lock, `lock` calls `waiting` and waits up to one lease. It raises LockHeld if the holder
-    sends a beat, and otherwise takes the lock. Without `waiting`, it raises LockHeld at once.
+    If another kquota may hold the lock, `lock` calls `waiting` and waits until the lock is unchanged for one lease. It
+    raises LockHeld if the holder sends a beat, and otherwise takes the lock. Without `waiting`, it raises LockHeld
+    instead of waiting. With `take_over`, it takes the lock at once, and then waits `WRITE_SECONDS`.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""The shared record in the cluster's ZooKeeper: /kquota/runs/<id>, written in one transaction with the throttle.
+"""The shared record in the cluster's ZooKeeper: `/kquota/runs/<id>`, written in one transaction with the throttle.
 
-/kquota/lock is ephemeral and names the process that writes. A new lock always has version 0, so each holder also
-increments the version of /kquota. This version and the versions of the runs' znodes are the fencing tokens.
+`/kquota/lock` is ephemeral and names the process that writes. A new lock always has version 0, so each holder also
+increments the version of `/kquota`. This version and the versions of the runs' znodes are the fencing tokens.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ LOCK: Final = "/kquota/lock"
 _RUNS: Final = "/kquota/runs"
 _PARTS: Final = "/kquota/parts"
 _PART_BYTES: Final = 700_000
-"""The largest size of one chunk of a part, in bytes. A transaction has at most 1 MB, including paths and ACLs."""
+"""The largest size of one chunk of a part (a large field of a run), in bytes. A transaction has at most 1 MB, including
+paths and ACLs.
+"""
 _TRIES: Final = 4
 """Attempts to take the lock. An attempt fails if another process takes or releases the lock at the same time."""
 _NEW_SESSION_LOOKS: Final = 10
@@ -40,13 +42,13 @@ _ENDED: Final = 20
 
 
 class ZnodeLock:
-    """/kquota/lock: an ephemeral znode that names its holder and ends with the session. Implements `Fence`."""
+    """`/kquota/lock`: an ephemeral znode that names its holder and ends with the session. Implements `Fence`."""
 
     def __init__(self, znodes: Znodes) -> None:
         self._znodes = znodes
         self._mine: bytes | None = None
         self._term = 0
-        """The version of /kquota since this process took the lock."""
+        """The version of `/kquota` since this process took the lock."""
 
     @property
     def held(self) -> bool:
@@ -55,7 +57,10 @@ class ZnodeLock:
 
     @contextmanager
     def hold(self, doing: str, *, take_over: bool) -> Iterator[None]:
-        """Hold the lock until the context ends. Raises Busy, which names the holder, if the lock is held."""
+        """Hold the lock until the context ends. Raises Busy, which names the holder, if another process holds the lock.
+
+        With `take_over`, takes the lock from that process.
+        """
         self._mine = self._taken(json.dumps(holder(doing).written()).encode(), take_over=take_over)
         try:
             yield
@@ -85,7 +90,7 @@ class ZnodeLock:
     def _taken(self, data: bytes, *, take_over: bool) -> bytes:
         """Take the lock. Without `take_over`, raises Busy if another process holds the lock and may be alive."""
         for _ in range(_TRIES):
-            nodes = self._znodes.read_all([ROOT, LOCK])  # /kquota is read first, because a later holder changes it
+            nodes = self._znodes.read_all([ROOT, LOCK])  # `/kquota` is read first, because a later holder changes it
             root, node = nodes[ROOT], nodes[LOCK]
             if root is None:
                 self._znodes.committed([Create(path=ROOT, data=b"")])
@@ -240,7 +245,7 @@ class ZnodeRecord:
         return b"".join(chunks) if chunks and len(chunks) == len(paths) else None
 
     def _store(self, run_id: str, digest: str, data: bytes) -> None:
-        """Write a part, before the sheet that names it. A part left by another attempt has the same bytes."""
+        """Write a part, before the run's document that names it. A part left by another attempt has the same bytes."""
         folder = f"{_PARTS}/{run_id}"
         for path in (ROOT, _PARTS, folder):
             self._znodes.committed([Create(path=path, data=b"")])
@@ -282,7 +287,9 @@ def _stripped(run: Run) -> Run:
 
 
 def _of_version_1(document: Mapping[str, Any], name: str) -> Run:
-    """Decode a run that kquota 0.1 left open. Raises Unreadable if it is not valid or is another run than `name`."""
+    """Decode a run that kquota 0.1 left open. Raises Unreadable if it is not valid, if it is another run than `name`,
+    or if its plan is only in a journal.
+    """
     if document.get("run") is None:
         host = _holder_in(document).owner.host
         raise Unreadable(f"its plan is only in a journal on host {host}. Continue the run there")

@@ -1,4 +1,5 @@
-"""Converts values to and from the JSON of a run. Each function that reads a value checks its type and its bounds.
+"""Converts values to and from the JSON of runs and other state. Each function that reads a value checks its type and
+its bounds.
 
 The input may be forged, so these functions raise ValueError for an invalid value.
 """

@@ -28,7 +28,7 @@ _SECRET: Final = re.compile(r"pass|secret|token|jaas|credential|key(?!tab)", re.
 class NamedCluster:
     """The table `[clusters.NAME]`: names of options without leading dashes, with their values.
 
-    With `confirm`, every command asks before it writes to this cluster.
+    With `confirm`, every command asks before it writes to this cluster, unless `--yes` is given.
     """
 
     options: Mapping[str, str]
@@ -36,14 +36,14 @@ class NamedCluster:
 
 
 def config_file(environment: Mapping[str, str]) -> Path:
-    """Return the path of config.toml in kquota's config folder."""
+    """Return the path of `config.toml` in kquota's config folder."""
     return folders.config(environment) / "config.toml"
 
 
 def cluster(name: str, environment: Mapping[str, str]) -> NamedCluster:
     """Return the table `[clusters.NAME]`.
 
-    Relative paths of login files start at the folder of config.toml. Raises Invalid if the file or the table is
+    Relative paths of login files start at the folder of `config.toml`. Raises Invalid if the file or the table is
     missing, or if the file or any of its tables is not valid. The message names the file and the problem.
     """
     path = config_file(environment)

@@ -19,7 +19,7 @@ _VERSION: Final = 2
 
 
 class SightingsFile:
-    """`root`/<cluster id>/leftovers.json, next to the runs. Only its owner can read it. Implements `Memory`."""
+    """`root/<cluster id>/leftovers.json`, next to the runs. Only its owner can read it. Implements `Memory`."""
 
     def __init__(self, root: Path, cluster_id: str) -> None:
         self._path = root / cluster_id / "leftovers.json"
@@ -52,7 +52,9 @@ class SightingsFile:
             return None
 
     def keep(self, sightings: Sightings) -> None:
-        """If there are more findings than `recall` reads, keep those that were seen first. The others count as new."""
+        """Replace the stored findings. If there are more than `recall` reads, store those that were seen first. The
+        others then count as new.
+        """
         found = sorted(
             ((at, setting, value) for setting, values in sightings.first.items() for value, at in values.items()),
             key=lambda one: (one[0], one[1]),

@@ -1,7 +1,8 @@
 """The partitions of a run that were handed over, as JSON values.
 
-A partition is its position among the sorted partitions of the run's two plans, and positions are written as ranges:
-"0-4999,5002". A run can have a version for each of its partitions, so a change has only the partitions that were added.
+A partition is written as its position among the sorted partitions of the plan and the rollback plan, and positions as
+ranges: "0-4999,5002". A run can have a version for each of its partitions, so a change has only the partitions that
+were added.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def written(run: Run) -> dict[str, str]:
 def changed(before: Run, after: Run) -> dict[str, str]:
     """Return the partitions that change `before` to `after`, two versions of the same run.
 
-    Another plan changes the positions, so all partitions are then written again.
+    All partitions are written again if a plan has changed, because the positions then differ, or if a partition was
+    removed.
     """
     if (before.plan, before.rollback) != (after.plan, after.rollback) or before.handed_over - after.handed_over:
         return written(after)

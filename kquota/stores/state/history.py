@@ -136,7 +136,7 @@ class HistoryBatch:
 def rolling(directory: Path) -> Iterator[HistoryBatch]:
     """Lock the history and yield a new batch. Deletes the files that a dead process left.
 
-    Raises Busy if another kquota is compacting this history, Refused if the folder cannot be written.
+    Raises Busy if another kquota is compacting this history, and Refused if the folder cannot be written.
     """
     unfinished = directory / _UNFINISHED
     try:
@@ -210,7 +210,7 @@ def safe(cluster_id: str) -> str:
 def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iterable[str]) -> Path:
     """Write one snapshot as `<cluster>-<UTC time>.jsonl.gz`: write, fsync, rename. Returns its path.
 
-    Raises Invalid if `directory` cannot be created, Refused if the file exists or cannot be written.
+    Raises Invalid if `directory` cannot be created, and Refused if the file exists or cannot be written.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from kquota.errors import KquotaError, Refused
 _CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """A clock that also counts while the machine is suspended.
 
-CLOCK_MONOTONIC stops then on Linux, but not on macOS, which has no CLOCK_BOOTTIME.
+`CLOCK_MONOTONIC` stops then on Linux, but not on macOS, which has no `CLOCK_BOOTTIME`.
 """
 
 
@@ -31,7 +31,7 @@ Entry: TypeAlias = tuple[str, bytes | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One record of the log. `at` is the broker's append time in UTC. kquota only displays it."""
+    """One record of the log. `at` is the broker's append time in UTC. No decision of kquota depends on it."""
 
     offset: int
     key: str
@@ -72,8 +72,8 @@ class Log(Protocol):
     def append(self, entries: Sequence[Entry]) -> None:
         """Append the entries as one batch, only if nothing was appended since the last `read` or `append`.
 
-        When this returns, the entries are in the log and survive the loss of a broker. A batch of about 900 kB is
-        accepted. Raises:
+        When this returns, the entries are in the log on all in-sync replicas. A batch of about 900 kB is accepted by
+        default. Raises:
 
         - Stale: another host appended first, and none of the entries was appended.
         - Unknown: no answer came before a deadline, so the entries may have been appended.

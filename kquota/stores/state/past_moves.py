@@ -26,9 +26,9 @@ _T = TypeVar("_T")
 
 
 class PastMovesFile:
-    """`root`/<cluster id>/past_moves.json and estimates.json. Only their owner can read them.
+    """`root/<cluster id>/past_moves.json` and `estimates.json`. Only their owner can read them.
 
-    The lock of the cluster protects past_moves.json. No lock protects estimates.json, so the last write wins.
+    The lock of the cluster protects `past_moves.json`. No lock protects `estimates.json`, so the last write wins.
     """
 
     def __init__(self, root: Path, cluster_id: str) -> None:
@@ -40,7 +40,7 @@ class PastMovesFile:
         return PastMoves(under_way=_all(document, "under_way", _under_way), ended=_all(document, "ended", _ended))
 
     def keep(self, moves: PastMoves) -> None:
-        """Replace the stored moves. Raises Refused if past_moves.json cannot be written."""
+        """Replace the stored moves. Raises Refused if `past_moves.json` cannot be written."""
         under_way = [{**_common(move), "seen_moving": move.seen_moving.isoformat()} for move in moves.under_way]
         ended = [
             {**_common(move), "at_least_seconds": move.at_least, "at_most_seconds": move.at_most}
@@ -55,7 +55,7 @@ class PastMovesFile:
     def keep_estimate(self, estimate: KeptEstimate) -> None:
         """Add an estimate, or replace the one for the same plan and throttle. Keeps the latest `_MOST_ESTIMATES`.
 
-        Raises Refused if estimates.json cannot be written.
+        Raises Refused if `estimates.json` cannot be written.
         """
         others = [e for e in self.estimates() if (e.plan, e.throttle) != (estimate.plan, estimate.throttle)]
         kept = [

@@ -18,9 +18,9 @@ from kquota.terms import HIGHEST_ID
 
 _BEGUN: Final = datetime.now(UTC).replace(microsecond=0)
 _LONGEST_NAME: Final = 200
-"""The maximum length of a name, because a longer one makes the record of a run unreadable, in characters."""
+"""The maximum length of a name in characters. A name above `LONGEST_TEXT` would make the record of a run unreadable."""
 _START_FIELD: Final = 19
-"""The index of the start time (in ticks since boot) among the fields that follow the command in /proc/<pid>/stat."""
+"""The index of the start time (in ticks since boot) among the fields that follow the command in `/proc/<pid>/stat`."""
 
 
 @functools.cache
@@ -50,7 +50,7 @@ class Holder:
 
     @property
     def dead(self) -> bool:
-        """True if the process ran on this machine and has ended. False if the process may be alive."""
+        """True if the process ran in this boot and container and has ended. False if it is not known to have ended."""
         if self.machine is None or self.machine != _machine():
             return False
         now = _started(self.owner.pid)

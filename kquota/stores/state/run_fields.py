@@ -99,7 +99,7 @@ def changed(before: Run, after: Run) -> dict[str, Any]:
 def run_of(documents: Sequence[Json], stamp: Stamp) -> Run:
     """Return the run from a document of `written` and those of `changed` after it.
 
-    Raises ValueError, KeyError, TypeError, AttributeError or Invalid for an invalid document.
+    Raises one of `NOT_A_RUN` for an invalid document.
     """
     latest = {name: document[name] for document in documents for name in _FIELDS if name in document}
     values = {
@@ -117,7 +117,9 @@ def stamp_written(stamp: Stamp) -> dict[str, Any]:
 
 
 def stamp_of(document: Json) -> Stamp:
-    """Return the stamp of a line or of a sheet. Raises ValueError, KeyError or TypeError for an invalid stamp."""
+    """Return the stamp in a document of a journal or of the shared record. Raises ValueError, KeyError or TypeError for
+    an invalid stamp.
+    """
     version = document["v"]
     if type(version) is not int or not 0 < version < _HIGHEST_VERSION:
         raise ValueError(f"{str(version)[:40]!r} is not the version of a run")

@@ -32,7 +32,7 @@ _LONGEST_LOCK: Final = 10_000
 
 
 class RunFiles:
-    """The journals of one cluster's runs, `root`/<cluster id>/<run id>.journal. Only their owner can read them.
+    """The journals of one cluster's runs, `root/<cluster id>/<run id>.journal`. Only their owner can read them.
 
     Raises Invalid for a cluster id that is not a valid name for a folder.
     """

@@ -24,7 +24,7 @@ def add(
     """Write one reading as `date=YYYY-MM-DD/<cluster>-<UTC time>.jsonl.gz`: write, fsync, rename.
 
     Returns the path of the file and its number of rows. For a reading without rows, writes no file and returns None and
-    0. Raises Invalid if the folder cannot be created, Refused if the file exists or cannot be written.
+    0. Raises Invalid if the folder cannot be created, and Refused if the file exists or cannot be written.
     """
     rows = [(bucket, use) for bucket, use in found if use.used is not None or use.tokens is not None]
     if not rows:
@@ -47,7 +47,7 @@ def found(directories: Iterable[Path]) -> Listing:
 
 
 def _newest(directory: Path, cluster_id: str, time: datetime) -> datetime | None:
-    """Return the time of a cluster's last reading before `time`. Only the last two days with readings matter."""
+    """Return the time of a cluster's last reading before `time`, or None. Only the last two days of readings count."""
     days = sorted(directory.glob("date=*")) if directory.is_dir() else []
     start = f"{safe(cluster_id)}-"
     for day in reversed(days[-2:]):

@@ -117,7 +117,7 @@ class ZooKeeperConfigs:
 
 
 def entity_path(resource: Resource) -> str:
-    """Return the path of the resource's config below /config."""
+    """Return the path of the resource's config below `/config`."""
     return f"{resource.kind}/{WIRE_DEFAULT if resource.name is DEFAULT else resource.name}"
 
 

@@ -1,4 +1,4 @@
-"""The MoveCluster port on ZooKeeper: /brokers, /config and /admin/reassign_partitions (KIP-73, KIP-455)."""
+"""The MoveCluster port on ZooKeeper: `/brokers`, `/config`, `/admin/reassign_partitions` (KIP-73, KIP-455)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         """Return the snapshot, including the moves that were submitted through the Admin API (since Kafka 2.4).
 
         A topic whose znode Kafka did not write is left out, and a leader that cannot be read is unknown. kquota warns
-        once about each. Raises Refused if /admin/reassign_partitions cannot be read.
+        once about each. Raises Refused if `/admin/reassign_partitions` cannot be read.
         """
         node = self._znodes.read(SUBMITTED)
         every = [(topic, f"{EVERY_TOPIC}/{topic}") for topic in self._znodes.children(EVERY_TOPIC)]
@@ -144,7 +144,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         """Create the znode that the controller reads once and deletes when the last move has ended.
 
         Waits until the brokers have had time to apply earlier config changes, because ZooKeeper does not report when
-        brokers apply a change. Without this wait, a move starts without its throttle (3 MB were copied at once at a
+        brokers apply a change. Without this wait, a move can start without its throttle (3 MB were copied at once at a
         rate of 20 kB/s).
         """
         if None in targets.values():

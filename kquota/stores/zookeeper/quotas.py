@@ -88,8 +88,8 @@ class ZooKeeperQuotas:
         return absent
 
     def release(self) -> tuple[int, ...] | None:
-        """Return (2, 7) if every live broker has this release or a newer one, otherwise None. ZooKeeper has no other
-        release data.
+        """Return (2, 7) if the registration of every live broker shows this release or a newer one, otherwise None.
+        ZooKeeper has no other release data.
         """
         nodes = self._znodes.read_all(f"{LIVE_BROKERS}/{broker}" for broker in self._znodes.children(LIVE_BROKERS))
         return (2, 7) if nodes and all(_registered(node) >= _TELLS_2_7 for node in nodes.values()) else None

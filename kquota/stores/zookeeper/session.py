@@ -26,8 +26,9 @@ _IN_VAIN: Final = 3
 def started(connect: str, access: Access, deadline: float) -> KazooClient:
     """Start a session with `host:port[,host:port][/chroot]`.
 
-    The login may still be in progress. The first answer shows whether ZooKeeper accepted it. Raises Unreachable if
-    no session starts, and Invalid for a malformed address or an unusable key store or trust store.
+    The login may still be in progress. The first answer shows whether ZooKeeper accepted it. Raises Unreachable if no
+    session starts within `deadline` seconds, and Invalid for a malformed address or an unusable key store or trust
+    store.
     """
     names, handler = access.names, None
     servers = addresses(connect.partition("/")[0], names.zookeeper, names.command_config)

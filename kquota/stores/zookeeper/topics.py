@@ -1,6 +1,6 @@
 """Partitions and running moves in ZooKeeper's znodes (KIP-455).
 
-A move that was submitted over ZooKeeper is in /admin/reassign_partitions. A move that was submitted through the Admin
+A move that was submitted over ZooKeeper is in `/admin/reassign_partitions`. A move that was submitted through the Admin
 API is only in the znode of its topic. Since Kafka 2.4, that znode also lists the replicas that a move adds and
 removes. kquota checks the type of each value, because other tools can write these znodes.
 """
@@ -32,7 +32,7 @@ class TopicNode:
 
 
 def endpoints(znodes: Znodes) -> str:
-    """Return the addresses of the live brokers, host:port separated by commas. Raises Refused if no broker is live.
+    """Return the addresses of the live brokers, host:port separated by commas. Raises Refused if there is none.
 
     A broker whose znode cannot be read is left out, because one address is enough.
     """
@@ -68,7 +68,7 @@ def topic_in(node: Node | None, path: str) -> TopicNode:
 
 
 def requested(node: Node | None) -> dict[TopicPartition, Replicas]:
-    """Return all moves in /admin/reassign_partitions.
+    """Return all moves in `/admin/reassign_partitions`.
 
     Raises Refused if Kafka did not write the znode. The controller cannot read it either, so the moves are unknown.
     """

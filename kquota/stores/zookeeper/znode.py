@@ -127,7 +127,7 @@ def notification(entity_path: str) -> Operation:
 
 
 def parents_of(entity_path: str) -> list[str]:
-    """Return the znodes between /config and the znode of an entity."""
+    """Return the znodes between `/config` and the znode of an entity."""
     parts = entity_path.split("/")
     return ["/config/" + "/".join(parts[:depth]) for depth in range(1, len(parts))]
 

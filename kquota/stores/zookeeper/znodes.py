@@ -68,9 +68,9 @@ class Znodes:
     def __init__(self, connect: str, access: Access | None = None, deadline: float = CONNECT_SECONDS) -> None:
         """Connect to `host:port[,host:port][/chroot]`, and read `cluster_id` (None if ZooKeeper does not have it).
 
-        Raises Unreachable after at most `deadline` seconds, and Invalid for a malformed address or an unusable store.
-        Raises Refused if this is not the ZooKeeper of a Kafka cluster, if the cluster is on KRaft or migrating to it,
-        or if the login is refused.
+        Raises Unreachable if no server accepts a connection, or if no session starts, each within `deadline` seconds.
+        Raises Invalid for a malformed address or an unusable key store or trust store. Raises Refused if this is not
+        the ZooKeeper of a Kafka cluster, if the cluster is on KRaft or migrating to it, or if the login is refused.
         """
         # Silence the logger, because kazoo logs every request at level DEBUG, including digest passwords.
         logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
@@ -136,7 +136,7 @@ class Znodes:
         that its function does not change is not written. The transaction also has the notifications. Each write
         requires the version that was read. After a conflict, kquota reads and edits everything again.
 
-        Raises Conflict if other clients keep writing first, and Refused for a transaction of more than `largest` bytes
+        Raises Conflict if other clients keep writing first, and Refused for changes of more than about `largest` bytes
         or for a config that Kafka did not write.
 
         `known` replaces the first reading: a znode that is missing in `known` counts as nonexistent. `known` may be
@@ -236,7 +236,7 @@ class Znodes:
         """Return, for each new znode, the ACL of its nearest existing parent, so that no new znode is more open.
 
         Kafka does not protect the root, even with `zookeeper.set.acl`. If everyone may change the parent, a new znode
-        therefore gets the ACL of NOTIFICATIONS, which always exists and has the ACL that Kafka gives its own znodes.
+        therefore gets the ACL of `NOTIFICATIONS`, which always exists and has the ACL that Kafka gives its own znodes.
         """
         created = list(paths)
         found: dict[str, list[ACL]] = {}
