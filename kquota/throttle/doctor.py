@@ -7,8 +7,7 @@ from typing import Final, TypeAlias
 
 from kquota.reassign.run import Purpose
 from kquota.throttle import doctor_lists, doctor_rates
-from kquota.throttle.finding import Finding, Remedy
-from kquota.throttle.standing import Standing
+from kquota.throttle.standing import Finding, Remedy, Standing
 
 Rule: TypeAlias = Callable[[Standing], Iterator[Finding]]
 

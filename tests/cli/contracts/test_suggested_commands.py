@@ -24,7 +24,7 @@ from kquota.cli.watching.wording import MoveNamed, shown
 from kquota.errors import NextStep, Refused, StepFor, Unreachable
 from kquota.measure import ByteRate
 from kquota.terms import LEADER_RATE, LEADER_REPLICAS, BrokerId
-from kquota.throttle.finding import Finding, Remedy
+from kquota.throttle.standing import Finding, Remedy
 from kquota.watch.symptom import NotSubmitted
 from man.command import every, root
 from tests.cli.contracts.in_memory import InMemory
