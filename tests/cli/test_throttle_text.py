@@ -15,8 +15,7 @@ from kquota.cli.throttle.show.run import Selection
 from kquota.reassign.run import Purpose
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, FOLLOWER_RATE, LEADER_RATE, LOG_DIR_RATE, BrokerId, TopicPartition
-from kquota.throttle.doctor import findings
-from kquota.throttle.fixes import changes, removable, seen
+from kquota.throttle.doctor import changes, findings, removable, seen
 from kquota.throttle.throughput import MeasuredFlow
 from tests.cli.run import Ran
 from tests.cli.test_explain import golden

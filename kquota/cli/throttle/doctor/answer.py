@@ -17,7 +17,7 @@ from kquota.measure import counted
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, REPLICATION_RATES, BrokerId
-from kquota.throttle.fixes import Sightings
+from kquota.throttle.doctor import Sightings
 from kquota.throttle.standing import Finding, Remedy
 
 _NAMED: Final = 3
