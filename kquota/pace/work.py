@@ -60,6 +60,11 @@ def work(links: Iterable[Link], keep_up: Mapping[int, float | None]) -> Work:
     return Work(links=ordered, keep_up={link.leader: keep_up.get(link.leader, 0.0) for link in ordered})
 
 
+def move_ratio(partitions_to_be_moved: int, total_partition_count: int) -> float:
+    """MoveRatio = #partitions-to-be-moved / #total-partition-count. It is 0 without partitions. Source: KIP-73."""
+    return partitions_to_be_moved / total_partition_count if total_partition_count else 0.0
+
+
 def total(rates: Iterable[float | None]) -> float | None:
     """Return the sum of rates or times, or None if one of them is unknown."""
     known = list(rates)

@@ -19,7 +19,7 @@ from kquota.cli.reassign_partitions.command import ReassignOptions
 from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, Refused, Unreachable
 from kquota.list_text import joined
-from kquota.pace.ratio import move_ratio
+from kquota.pace.work import move_ratio
 from kquota.placement.generate import Proposal, proposal
 from kquota.reassign import strict_json, words
 from kquota.reassign.moves import PartitionReplicas

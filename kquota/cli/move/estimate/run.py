@@ -25,10 +25,9 @@ from kquota.cli.move.estimate.verdict import MoveVerdict
 from kquota.errors import Invalid, Refused
 from kquota.measure import ByteRate, agreeing, byte_size, counted
 from kquota.pace.enforcement import Enforcement
-from kquota.pace.fetch import Fetch
+from kquota.pace.kip73 import Fetch, MoveTime
 from kquota.pace.log_dir_copy import LogDirPace
 from kquota.pace.past_moves import ErrorBand, KeptEstimate, learned
-from kquota.pace.ratio import MoveTime
 from kquota.pace.share import Pace, pace
 from kquota.pace.split import Split
 from kquota.pace.uncertainty import OF_THE_MODEL

@@ -13,9 +13,9 @@ from kquota.measure import ByteRate, exact_rate, human_bytes, human_duration, hu
 from kquota.pace.deadline import shortest
 from kquota.pace.enforcement import START_SECONDS
 from kquota.pace.fair_rates import MOST_STREAMS
+from kquota.pace.kip73 import Window
 from kquota.pace.share import Pace, Share, Side
 from kquota.pace.waves import Waves
-from kquota.pace.window import Window
 
 UNFOLLOWED: Final = (
     f"a lower bound: beyond {MOST_STREAMS} links from leader to destination, only the busiest broker is simulated"
