@@ -17,7 +17,7 @@ from kquota.pace.split import Split
 from kquota.pace.waves import Wave
 from kquota.pace.work import Allotment, Work, allotment
 from kquota.reassign.running_copies import RunningCopy
-from kquota.sizes.move_effect import BrokerBytes, Moved, MovingTopic
+from kquota.sizes.replica import BrokerBytes, Moved, MovingTopic
 from kquota.spark.files import Files
 from kquota.spark.flows import LED, Rate, flows, part, summed
 from kquota.spark.partitions import KEY, Health, health, judged, partitions
