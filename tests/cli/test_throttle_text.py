@@ -8,9 +8,8 @@ import pytest
 
 from kquota.cli.formats import WRITE
 from kquota.cli.options import Output
-from kquota.cli.throttle.changes import difference
+from kquota.cli.throttle.changes import compact, difference, spans
 from kquota.cli.throttle.doctor.answer import examination
-from kquota.cli.throttle.entries import compact, spans
 from kquota.cli.throttle.show.run import Selection
 from kquota.reassign.run import Purpose
 from kquota.settings.resource import Setting

@@ -11,7 +11,7 @@ from typing import Final
 from kquota.cli.amounts import count_or_unknown, rate_or_unknown
 from kquota.cli.output import Answer, Part, Row, hidden, key, spread
 from kquota.cli.table import aligned
-from kquota.cli.throttle.entries import compact, spans
+from kquota.cli.throttle.changes import compact, spans
 from kquota.reassign.run import Purpose
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, DYNAMIC_BROKER, THROTTLE_RATES, TopicPartition
