@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli.amounts import UNKNOWN, rate_or_unknown
+from kquota.cli.keeping_up import named_wave, never_because, throttle_needed, why_never
 from kquota.cli.move.estimate.outlook import Outlook, band_line, why_full
-from kquota.cli.why_never import named_wave, never_because, throttle_needed, why_never
 from kquota.measure import ByteRate, exact_rate, human_bytes, human_duration, human_rate
 from kquota.pace.deadline import shortest
 from kquota.pace.enforcement import START_SECONDS

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kquota import __version__
 from kquota.cli.formats import printable
+from kquota.cli.keeping_up import named_wave, why_never
 from kquota.cli.move.estimate.outlook import band_source, may_fit, warnings, why_full
 from kquota.cli.move.estimate.report import commands
 from kquota.cli.move.estimate.report.sections import Ticket, carried, rooms, sources, stored, times, unchecked
@@ -15,7 +16,6 @@ from kquota.cli.move.estimate.running import running_words
 from kquota.cli.move.estimate.text import writes_from
 from kquota.cli.move.estimate.verdict import UNFOLLOWED
 from kquota.cli.move.log_dir_time import time_lines
-from kquota.cli.why_never import named_wave, why_never
 from kquota.measure import counted, human_bytes, human_duration, human_rate
 from kquota.pace.enforcement import START_SECONDS
 
