@@ -80,7 +80,7 @@ ONLY_BROKERS = {
 PLAIN = {
     "move/estimate/report/commands.py": "the report has its own options; a test below collects its commands",
     "move/estimate/report/page.py": "names what wrote the page",
-    "move/report/page.py": "names what wrote the page",
+    "move/report/run.py": "names what wrote the page",
     "options.py": "help, of an option",
     "quota/answer.py": "a comment of a file names what reads it",
     "sandbox/run.py": "complete without a cluster",
