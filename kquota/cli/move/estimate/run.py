@@ -61,7 +61,7 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
             inputs = estimate_inputs.gathered(asked, options.connection, plan, scratch)
             live = inputs.source == CLUSTER
             found = calculated(inputs, asked, plan, split, job, detailed=wanted is not None)
-    settings = log_dir_time.broker_settings(options.connection, found.within) if live and found.within else {}
+    settings = log_dir_time.log_dir_settings(options.connection, found.within) if live and found.within else {}
     within = tuple(log_dir_time.paced(work, inside, settings) for work in found.within)
     noted = [
         *remarks(found.measured, live=live),
