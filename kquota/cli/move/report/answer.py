@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import ClassVar, Final
 
 from kquota.cli.amounts import UNKNOWN, rate_or_unknown, size_or_unknown, time_or_unknown
-from kquota.cli.output import Answer, Part, Row, hidden, key, rounded, spread
+from kquota.cli.output import Answer, Part, Row, hidden, key, moment, rounded, spread
 from kquota.cli.table import aligned
 from kquota.measure import ByteRate, human_duration, human_rate
 from kquota.reassign.course import CourseStep, throughput
@@ -337,11 +337,6 @@ def _outcome(run: Run) -> str:
     if run.aborting:
         return UNDONE
     return "ended" if run.course.verdict is None else _ENDS.get(run.course.verdict, "ended")
-
-
-def moment(time: datetime) -> str:
-    """Return a date and time in UTC as text."""
-    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def _rate(rate: ByteRate | None) -> str:

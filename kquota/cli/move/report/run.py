@@ -11,8 +11,9 @@ from kquota.cli import move_stores, world
 from kquota.cli.contract import DONE, FAILED
 from kquota.cli.move.estimate.report import plots
 from kquota.cli.move.estimate.report.page import environment, must_be_writable, write_page
-from kquota.cli.move.report.answer import UNWATCHED, RunReport, RunsListed, facts, listed, moment, reported
+from kquota.cli.move.report.answer import UNWATCHED, RunReport, RunsListed, facts, listed, reported
 from kquota.cli.move.report.command import ReportOptions
+from kquota.cli.output import moment
 from kquota.errors import Invalid, Refused
 from kquota.reassign.run import Purpose
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from kquota.cli.amounts import count_or_unknown, rate_or_unknown
-from kquota.cli.output import Answer, Part, Row, hidden, key, spread
+from kquota.cli.output import Answer, Part, Row, hidden, key, moment, spread
 from kquota.cli.table import aligned
 from kquota.cli.throttle.changes import compact, spans
 from kquota.reassign.run import Purpose
@@ -102,7 +102,7 @@ class RunShown(Part):
     @property
     def since(self) -> str:
         """The time at which the run began, in UTC."""
-        return self.begun.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+        return moment(self.begun)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
