@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from kquota.cli.amounts import count_or_unknown, rate_or_unknown
-from kquota.cli.output import Answer, Part, Row, hidden, key, moment, spread
+from kquota.cli.output import Answer, Part, Row, hidden, key, moment, rounded, spread
 from kquota.cli.table import aligned
 from kquota.cli.throttle.changes import compact, spans
 from kquota.reassign.run import Purpose
@@ -27,10 +27,6 @@ NOBODY: Final = "not set by a recorded run"
 
 def _whole(rate: float | None) -> int | None:
     return None if rate is None else round(rate)
-
-
-def _milliseconds(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +105,7 @@ class RunShown(Part):
 class ThrottlesShown(Answer):
     """The throttles of a cluster, in bytes per second, offsets and seconds. None means unknown or unset, never 0."""
 
-    measured_seconds: float | None = key(form=_milliseconds)
+    measured_seconds: float | None = key(form=rounded(3))
     brokers: tuple[BrokerShown, ...]
     unread_brokers: tuple[int, ...]
     unread_topics: tuple[str, ...]
