@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -47,6 +47,11 @@ _BEFORE: Final[Mapping[NextStep, str]] = {
     NextStep.TAKE_SNAPSHOT: "Take one with ",
     NextStep.TAKE_SIZES: "Take it again with kafka-log-dirs or ",
 }
+
+
+def worst(codes: Iterable[int]) -> int:
+    """Return the exit code of several runs: the first failure, otherwise `NOT_YET` if it is among them."""
+    return max(codes, key=lambda code: (code != DONE, code != NOT_YET), default=DONE)
 
 
 def worded(error: KquotaError) -> str:

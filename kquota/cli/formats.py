@@ -93,12 +93,7 @@ def tab_separated(header: Sequence[str], rows: Iterable[Sequence[str | None]]) -
 
 
 def _field(value: str | None) -> str:
-    if value is None:
-        return NULL
-    escaped = value.translate(_WRITTEN)
-    if escaped.isprintable():
-        return escaped
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in escaped)
+    return NULL if value is None else printable(value.translate(_WRITTEN))
 
 
 WRITE: Final[Mapping[Output, Callable[[Writable], str]]] = {

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import Enum
 from types import NoneType
 from typing import Any, ClassVar, Final, TypeAlias
@@ -43,6 +43,11 @@ def key(name: str | None = None, form: Form | None = None, *, final: bool = Fals
 def rounded(digits: int) -> Form:
     """Return the form of a number that is rounded to this many decimal places in JSON. None becomes null."""
     return lambda value: None if value is None else round(value, digits)
+
+
+def moment(time: datetime) -> str:
+    """Return a date and time in UTC as text."""
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def spread(form: Form | None = None, **more: Any) -> Any:

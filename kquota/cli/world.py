@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,6 +18,7 @@ from kquota.cli.contract import not_installed, say, worded
 from kquota.cli.progress import throttled
 from kquota.errors import Invalid, KquotaError
 from kquota.stores.login.arguments import Access, ArgumentNames
+from kquota.terms import BrokerId
 
 if TYPE_CHECKING:
     from kquota.election.port import Elections
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from kquota.stores.state.completion import CompletionFile
     from kquota.stores.state.past_moves import PastMovesFile as PastMovesFile
     from kquota.stores.zookeeper.znodes import Znodes
-    from kquota.terms import BrokerId
 
 NAMES: Final = ArgumentNames(
     bootstrap_server="--bootstrap-server",
@@ -215,17 +215,29 @@ def configs(at: Where) -> Iterator[Configs]:
             yield WireConfigs(opened)
 
 
-def broker_settings(at: Where) -> tuple[Mapping[str, str | None], ...]:
-    """Return the configs of each live broker. If kquota cannot read the configs, warn and return none of them."""
-    from kquota.settings.resource import BROKERS
+BrokerSettings: TypeAlias = Mapping[BrokerId, Mapping[str, str | None]]
+
+
+def broker_settings(
+    at: Where, brokers: Iterable[int] | None = None, what: str = "the brokers' settings for throttles"
+) -> BrokerSettings:
+    """Return the configs of these brokers, or of each live broker.
+
+    If kquota cannot read the configs, warn that `what` are unknown, and return none of them.
+    """
+    from kquota.settings.resource import BROKERS, Resource
 
     try:
         with configs(at) as found:
-            described = found.describe(found.resources(BROKERS))
+            named = None if brokers is None else [Resource(kind=BROKERS, name=str(broker)) for broker in brokers]
+            described = found.describe(found.resources(BROKERS) if named is None else named)
     except KquotaError as error:
-        say(f"warning: the brokers' settings for throttles are unknown, so kquota assumes Kafka's defaults: {error}")
-        return ()
-    return tuple({entry.key: entry.value for entry in entries} for entries in described.values())
+        say(f"warning: {what} are unknown, so kquota assumes Kafka's defaults: {worded(error)}")
+        return {}
+    return {
+        BrokerId(int(str(resource.name))): {entry.key: entry.value for entry in entries}
+        for resource, entries in described.items()
+    }
 
 
 @contextmanager

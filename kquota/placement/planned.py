@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from kquota.placement.balance import BalanceBand
 from kquota.placement.cluster import ClusterLayout, Disk
-from kquota.placement.draft import PlacementDraft, Why
+from kquota.placement.draft import PlacementDraft, Why, leader_after
 from kquota.placement.lower_bound import Least
-from kquota.placement.order import leader_after
 from kquota.reassign.moves import Replicas
 from kquota.reassign.plan import Plan
 from kquota.terms import BrokerId, TopicPartition

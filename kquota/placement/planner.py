@@ -15,9 +15,8 @@ from kquota.measure import human_bytes
 from kquota.placement import lower_bound
 from kquota.placement.balance import BalanceBand, fill, level
 from kquota.placement.cluster import ClusterLayout
-from kquota.placement.draft import PlacementDraft, Why
+from kquota.placement.draft import PlacementDraft, Why, ordered
 from kquota.placement.goal import Goal, check
-from kquota.placement.order import ordered
 from kquota.placement.planned import Left, Planned, changes, shares
 from kquota.terms import BrokerId
 

@@ -12,13 +12,12 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from kquota.errors import Invalid, Parameter, Refused
-from kquota.pace.allot import Allotment, allotment
 from kquota.pace.disk_space import Arrival
 from kquota.pace.split import Split
 from kquota.pace.waves import Wave
-from kquota.pace.work import Work
+from kquota.pace.work import Allotment, Work, allotment
 from kquota.reassign.running_copies import RunningCopy
-from kquota.sizes.move_effect import BrokerBytes, Moved, MovingTopic
+from kquota.sizes.replica import BrokerBytes, Moved, MovingTopic
 from kquota.spark.files import Files
 from kquota.spark.flows import LED, Rate, flows, part, summed
 from kquota.spark.partitions import KEY, Health, health, judged, partitions
@@ -37,7 +36,7 @@ _T = TypeVar("_T")
 class Writes:
     """Write rates in bytes per second: by broker, and by partition as a DataFrame (topic, partition, w).
 
-    The rate of a broker is divided among the partitions that it leads (`pace.allot`). A rate that is in neither is
+    The rate of a broker is divided among the partitions that it leads (`pace.work`). A rate that is in neither is
     unknown.
     """
 

@@ -13,10 +13,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from kquota.pace.allot import Led
 from kquota.pace.disk_space import Arrival
 from kquota.pace.log_dir_copy import LogDirWork
-from kquota.pace.work import Link, Work, total, work
+from kquota.pace.work import Led, Link, Work, total, work
 from kquota.spark.partitions import KEY
 
 LED: Final = 0

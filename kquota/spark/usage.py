@@ -18,8 +18,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from kquota.quota.advice import BucketStatistics
-from kquota.quota.usage import QuotaBucket
-from kquota.quota.usage_snapshot import USAGE_VERSION
+from kquota.quota.usage import USAGE_VERSION, QuotaBucket
 from kquota.sizes.history import Listing
 from kquota.spark.files import USAGE_FILES, Files, of_days
 from kquota.spark.growth import schema

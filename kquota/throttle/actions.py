@@ -16,7 +16,7 @@ from kquota.settings.resource import BROKERS, TOPICS, Setting
 from kquota.sizes.port import LogDirs
 from kquota.sizes.replica import topics
 from kquota.terms import BrokerId, Default
-from kquota.throttle.fixes import Sightings, Values, changes, removable, seen
+from kquota.throttle.doctor import Sightings, Values, changes, removable, seen
 from kquota.throttle.port import Ports
 from kquota.throttle.standing import SIDES, Standing, Where
 from kquota.throttle.throughput import FlowReading, MeasuredFlow, measured, reading

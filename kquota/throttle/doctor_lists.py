@@ -12,8 +12,7 @@ from kquota.list_text import few, named_brokers
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import parts, replica
 from kquota.terms import DEFAULT, EVERY_REPLICA, FOLLOWER_REPLICAS, LONGEST_VALUE
-from kquota.throttle.finding import Finding, Remedy
-from kquota.throttle.standing import SHORT, SIDES, Standing
+from kquota.throttle.standing import SHORT, SIDES, Finding, Remedy, Standing
 
 _NEARLY: Final = 0.9
 _SHOWN: Final = 6

@@ -17,8 +17,7 @@ from kquota.terms import (
     THROTTLE_LISTS,
     BrokerId,
 )
-from kquota.throttle.finding import Finding, Remedy
-from kquota.throttle.standing import SHORT, Standing, written
+from kquota.throttle.standing import SHORT, Finding, Remedy, Standing, written
 
 
 def without_lists(standing: Standing) -> Iterator[Finding]:

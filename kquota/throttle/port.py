@@ -9,7 +9,7 @@ from kquota.errors import KquotaError
 from kquota.reassign.port import Clock, MoveCluster, Runs
 from kquota.settings.port import Configs
 from kquota.sizes.port import LogDirs
-from kquota.throttle.fixes import Sightings
+from kquota.throttle.doctor import Sightings
 
 
 class Memory(Protocol):

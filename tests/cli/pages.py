@@ -23,7 +23,7 @@ from kquota.pace.waves import Wave
 from kquota.pace.work import Link, work
 from kquota.reassign.running_copies import MoveUnderWay
 from kquota.sizes.bytes_in import BytesIn
-from kquota.sizes.move_effect import BrokerBytes, Moved, MovingTopic
+from kquota.sizes.replica import BrokerBytes, Moved, MovingTopic
 from kquota.spark.estimate import Measured, Unsized
 from kquota.spark.files import NOTHING
 from kquota.spark.partitions import Health

@@ -12,9 +12,8 @@ import pytest
 
 from kquota.cli.connection import Connection
 from kquota.cli.formats import document
-from kquota.cli.move.estimate.report import commands, writer
-from kquota.cli.move.estimate.report.page import page
-from kquota.cli.move.estimate.report.writer import Wanted
+from kquota.cli.move.estimate.report import commands
+from kquota.cli.move.estimate.report.page import Wanted, knowing, page, wanted
 from kquota.errors import Refused
 from kquota.pace.past_moves import ErrorBand
 from kquota.pace.work import Link
@@ -151,9 +150,9 @@ def test_the_waves_and_their_sum() -> None:
 def test_a_plan_in_a_format_of_estimate_only_is_named_as_such(tmp_path: Path) -> None:
     asked = Wanted(path=tmp_path / "move.html", plan="PLAN.json", cluster=())
     lines = PlanFiles(name="plans/", parquet=False, files=NOTHING)
-    assert writer.knowing(asked, lines) == replace(asked, plan="plans/", runnable=False)
-    assert writer.knowing(asked, Plan(targets={})) is asked
-    assert writer.knowing(None, lines) is None
+    assert knowing(asked, lines) == replace(asked, plan="plans/", runnable=False)
+    assert knowing(asked, Plan(targets={})) is asked
+    assert knowing(None, lines) is None
 
 
 def test_commands_are_shown_only_if_they_do_what_the_page_says() -> None:
@@ -249,7 +248,7 @@ def test_a_missing_library_is_reported_at_once_with_its_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(Refused, match=rf"not installed: {library}\. Run: pip install 'kquota\[report\]'"):
-        writer.wanted(tmp_path / "move.html", Path("plan.json"), Connection())
+        wanted(tmp_path / "move.html", Path("plan.json"), Connection())
 
 
 def test_an_unwritable_report_path_is_reported_before_spark_starts(tmp_path: Path) -> None:

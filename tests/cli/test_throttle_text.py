@@ -8,15 +8,13 @@ import pytest
 
 from kquota.cli.formats import WRITE
 from kquota.cli.options import Output
-from kquota.cli.throttle.changes import difference
+from kquota.cli.throttle.changes import compact, difference, spans
 from kquota.cli.throttle.doctor.answer import examination
-from kquota.cli.throttle.entries import compact, spans
 from kquota.cli.throttle.show.run import Selection
 from kquota.reassign.run import Purpose
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, FOLLOWER_RATE, LEADER_RATE, LOG_DIR_RATE, BrokerId, TopicPartition
-from kquota.throttle.doctor import findings
-from kquota.throttle.fixes import changes, removable, seen
+from kquota.throttle.doctor import changes, findings, removable, seen
 from kquota.throttle.throughput import MeasuredFlow
 from tests.cli.run import Ran
 from tests.cli.test_explain import golden

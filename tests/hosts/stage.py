@@ -34,7 +34,7 @@ from kquota.terms import (
     BrokerId,
     TopicPartition,
 )
-from kquota.throttle.fixes import Sightings
+from kquota.throttle.doctor import Sightings
 from tests.hosts.remembered import Remembered
 from tests.hosts.schedule import Schedule
 from tests.hosts.tree import MemoryZnodes, TreeCluster

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kquota.pace.fetch import Fetch
+from kquota.pace.kip73 import Fetch
 
 MB = 1_000_000
 

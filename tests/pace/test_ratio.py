@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.measure import ByteRate
-from kquota.pace.ratio import MoveTime
+from kquota.pace.kip73 import MoveTime
 
 GB = 10**9
 MB = 10**6

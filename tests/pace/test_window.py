@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.pace.window import Bound, Window, network_bound
+from kquota.pace.kip73 import Bound, Window, network_bound
 
 MB = 1_000_000.0
 

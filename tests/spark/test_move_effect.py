@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kquota.reassign.plan import Plan
-from kquota.sizes.move_effect import BrokerBytes, Moved, MovingTopic
+from kquota.sizes.replica import BrokerBytes, Moved, MovingTopic
 from kquota.spark import files
 from kquota.spark.reader import Reader
 from kquota.terms import BrokerId, TopicPartition

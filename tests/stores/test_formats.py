@@ -32,7 +32,7 @@ from kquota.stores.state.past_moves import PastMovesFile
 from kquota.stores.state.process import Holder, holder_of
 from kquota.stores.state.runs import RunFiles
 from kquota.terms import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
-from kquota.throttle.fixes import Sightings
+from kquota.throttle.doctor import Sightings
 from tests.sizes.fake import FakeLogDirs
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -11,8 +11,7 @@ from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, EVERY_REPLICA, FOLLOWER_RATE, LEADER_RATE, BrokerId, TopicPartition
 from kquota.throttle.doctor import findings
 from kquota.throttle.doctor_rates import removable_unread
-from kquota.throttle.finding import Remedy
-from kquota.throttle.standing import Standing
+from kquota.throttle.standing import Remedy, Standing
 from tests.throttle.stage import FOLLOWER, LEADER, on, partition, rate, run, standing
 
 ONE = BrokerId(1)

@@ -12,8 +12,7 @@ from kquota.settings.rates import StoredRate
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
 from kquota.terms import EVERY_REPLICA, FOLLOWER_RATE, LEADER_RATE, BrokerId, TopicPartition
-from kquota.throttle.doctor import findings
-from kquota.throttle.fixes import Sightings, Values, changes, removable, seen
+from kquota.throttle.doctor import Sightings, Values, changes, findings, removable, seen
 from kquota.throttle.standing import Standing, Where
 from tests.throttle.stage import BEGUN, FOLLOWER, LEADER, partition, rate, run, standing
 

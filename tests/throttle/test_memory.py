@@ -12,7 +12,7 @@ from kquota.errors import Refused
 from kquota.settings.resource import Setting
 from kquota.stores.state.doctor_memory import SightingsFile
 from kquota.terms import LEADER_RATE, BrokerId
-from kquota.throttle.fixes import Sightings
+from kquota.throttle.doctor import Sightings
 from tests.throttle.stage import BEGUN, LEADER
 
 LEFTOVERS = Sightings(

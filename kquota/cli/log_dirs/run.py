@@ -7,19 +7,28 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kquota.cli import local_files, world
+from kquota.cli.contract import say
 from kquota.cli.engine_options import engine
 from kquota.cli.formats import document
 from kquota.cli.list_options import broker_ids, names
-from kquota.cli.log_dirs import compaction
 from kquota.cli.log_dirs.command import LogDirsOptions
 from kquota.cli.output import Answer, Lines, Part, key
-from kquota.errors import Invalid, Refused
+from kquota.cli.progress import stages
+from kquota.errors import Invalid, NextStep, Refused
 from kquota.measure import counted
+from kquota.sizes.history import Listing
 from kquota.sizes.port import LogDirs
 from kquota.sizes.replica import LogDir, hidden
+from kquota.spark import files
+from kquota.spark.engine import Engine
+from kquota.spark.session import session
 from kquota.terms import BrokerId
+
+if TYPE_CHECKING:
+    from kquota.cli.local_files import HistoryBatch
 
 
 def _log_dirs(found: Iterable[LogDir]) -> list[dict[str, object]]:
@@ -80,7 +89,7 @@ def run(options: LogDirsOptions) -> Answer:
     if options.compact is not None:
         if options.topic_list is not None or options.broker_list is not None:
             raise Invalid("--compact takes whole snapshots. Leave out --topic-list and --broker-list")
-        return compaction.compacted(options.compact, engine(None, None, options.conf, {}))
+        return compacted(options.compact, engine(None, None, options.conf, {}))
     if options.conf:
         raise Invalid("--conf needs --compact, because only --compact uses Spark")
     topics = None if options.topic_list is None else names([options.topic_list], "--topic-list")
@@ -123,3 +132,53 @@ def _existing(cluster: LogDirs, wanted: Sequence[BrokerId] | None) -> list[Broke
             f"{','.join(map(str, unknown))}. Current existent brokers: {','.join(map(str, live))}"
         )
     return sorted(wanted)
+
+
+def compacted(directory: Path, engine: Engine) -> Lines:
+    """Compact the new snapshots in `directory`, and return all snapshots that can be deleted.
+
+    Raises Invalid for a folder that does not exist or contains no snapshot, and Busy if another kquota is compacting
+    the folder.
+    """
+    if not directory.is_dir():
+        raise Invalid(f"--compact {directory}: the folder does not exist")
+    found = local_files.listing([directory])
+    if not found.clusters() and not found.late:
+        raise Invalid(f"--compact {directory}: the folder contains no snapshot. ", NextStep.TAKE_SNAPSHOT)
+    if found.waiting:
+        with local_files.rolling(directory) as batch:
+            # List the snapshots again, because another process may have compacted some before this one got the lock.
+            found = local_files.listing([directory])
+            _roll(found, batch, engine)
+            found = local_files.listing([directory])
+    else:
+        say("nothing to compact: no snapshot is newer than the compacted ones")
+    for path in found.late:
+        world.warn(
+            f"{path} is older than the compacted snapshots of its cluster, so kquota leaves it out. Delete it. If you "
+            f"still have all snapshots, you can instead delete {directory / 'rolled'} and run the same command again"
+        )
+    free = local_files.spent_snapshots(directory, found.held)
+    note = f"compacted snapshots that can be deleted: {len(free)} (all except the newest of each cluster)"
+    return Lines(lines=tuple(map(str, free)), notes=(note,) if free else ())
+
+
+def _roll(found: Listing, batch: HistoryBatch, engine: Engine) -> None:
+    if not found.waiting:
+        return
+    with local_files.workspace() as scratch:
+        laid = files.laid_out(found.waiting, scratch / "history", ".jsonl")
+        try:
+            with stages() as on_stage, session(scratch, laid, say, engine=engine, on_stage=on_stage) as spark:
+                from kquota.spark.compact import tables
+                from kquota.spark.reader import Reader
+
+                made = tables(Reader(spark=spark, scratch=scratch), laid, found, batch.unfinished)
+        except Refused:
+            # Look for the damaged file here, because Spark does not report which file is damaged.
+            local_files.check_snapshots(found.waiting)
+            raise
+    taken = set(found.waiting.values())
+    place = batch.commit({"replicas": made.replicas, "brokers": made.brokers}, taken)
+    clusters = ", ".join(sorted({each.cluster for each in taken}))
+    say(f"wrote {counted(made.rows, 'row')} from {counted(len(taken), 'snapshot')} of {clusters} to {place}")

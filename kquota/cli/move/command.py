@@ -1,8 +1,9 @@
-"""`kquota move`: the options of `status`, `resume` and `abort`, and the registration of every `move` command."""
+"""`kquota move`: the options of `status`, `watch`, `resume`, `abort`, and the registration of every `move` command."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -15,10 +16,10 @@ from kquota.cli.move.estimate import command as estimate
 from kquota.cli.move.plan import command as plan
 from kquota.cli.move.report import command as report
 from kquota.cli.move.run import command as run
-from kquota.cli.move.watch import command as watch
 from kquota.cli.options import (
     DryRun,
     Gone,
+    Interval,
     Output,
     OutputFormat,
     PlanOfRun,
@@ -53,6 +54,29 @@ class MoveStatusOptions:
     quiet: Quiet = False
     time_limit: TimeLimit = None
     textfile: Textfile = None
+    output: OutputFormat = Output.text
+
+
+WATCH_EPILOG: Final = """Without PLAN and --run, kquota watches all open runs, and the moves that other tools started.
+
+Exit codes: 0 if the moves have ended; 8 if they are running (--once) or their throttle is still set; 1 if they have
+ended, but replicas are not those of the plan. If a throttle is still set, a finding has the command that restores it.
+
+Examples:
+  kquota move watch --bootstrap-server localhost:9092
+  kquota move watch --cluster prod --once --output json"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchOptions:
+    """Show bytes, throughput, lag and time left of running moves, and why a move makes no progress."""
+
+    connection: Recorded
+    plan: Annotated[Path | None, typer.Argument(metavar="[PLAN]", help="Watch the moves of this plan.")] = None
+    run: Annotated[str | None, typer.Option("--run", metavar="ID", help="Watch the moves of this open run.")] = None
+    interval: Interval = "5s"
+    once: Annotated[bool, typer.Option("--once", help="Read the cluster once. Throughput is then unknown.")] = False
+    state_dir: StateDir = None
     output: OutputFormat = Output.text
 
 
@@ -130,7 +154,7 @@ commands.add(app, "plan", plan.PlanOptions, epilog=plan.EPILOG, headings=plan.HE
 commands.add(app, "estimate", estimate.EstimateOptions, epilog=estimate.EPILOG, headings=estimate.HEADINGS)
 commands.add(app, "run", run.MoveRunOptions, epilog=run.EPILOG, headings=run.HEADINGS)
 commands.add(app, "status", MoveStatusOptions, epilog=STATUS_EPILOG, work="status.run")
-commands.add(app, "watch", watch.WatchOptions, epilog=watch.EPILOG)
+commands.add(app, "watch", WatchOptions, epilog=WATCH_EPILOG, work="watch.run")
 commands.add(app, "adjust", adjust.AdjustOptions, epilog=adjust.EPILOG, headings=adjust.HEADINGS)
 commands.add(app, "report", report.ReportOptions, epilog=report.EPILOG)
 commands.add(app, "resume", ResumeOptions, epilog=RESUME_EPILOG, work="recovery.resume")

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from kquota.cli import world
 from kquota.cli.connection import Connection
-from kquota.cli.contract import say, worded
 from kquota.cli.output import Part
-from kquota.errors import KquotaError
 from kquota.list_text import named_brokers
 from kquota.measure import counted, human_bytes, human_duration, human_rate
 from kquota.pace.log_dir_copy import LogDirPace, LogDirWork, log_dir_enforcement, log_dir_throttle
-from kquota.settings.resource import BROKERS, Resource
 from kquota.terms import LOG_DIR_RATE, BrokerId
 
 OPTION: Final = "--replica-alter-log-dirs-throttle"
-BrokerSettings: TypeAlias = Mapping[BrokerId, Mapping[str, str | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,25 +50,14 @@ def shown(pace: LogDirPace) -> LogDirTimeShown:
     )
 
 
-def broker_settings(connection: Connection, works: Iterable[LogDirWork]) -> BrokerSettings:
+def log_dir_settings(connection: Connection, works: Iterable[LogDirWork]) -> world.BrokerSettings:
     """Return the configs of the brokers in `works`. If kquota cannot read the configs, warn and return none."""
     brokers = sorted({work.broker for work in works})
-    try:
-        with world.configs(world.where(connection)) as configs:
-            described = configs.describe([Resource(kind=BROKERS, name=str(broker)) for broker in brokers])
-    except KquotaError as error:
-        say(
-            f"warning: the throttles for log dirs of {named_brokers(brokers)} are unknown ({worded(error)}). kquota "
-            "assumes Kafka's defaults"
-        )
-        return {}
-    return {
-        BrokerId(int(str(resource.name))): {entry.key: entry.value for entry in entries}
-        for resource, entries in described.items()
-    }
+    what = f"the throttles for log dirs of {named_brokers(brokers)}"
+    return world.broker_settings(world.where(connection), brokers, what)
 
 
-def paced(work: LogDirWork, throttle: int | None, settings: BrokerSettings) -> LogDirPace:
+def paced(work: LogDirWork, throttle: int | None, settings: world.BrokerSettings) -> LogDirPace:
     """Return the pace under `throttle` (bytes per second), or if it is None, under the throttle set on the broker."""
     own = settings.get(BrokerId(work.broker), {})
     return LogDirPace(

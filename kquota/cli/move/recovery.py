@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kquota.cli import confirmation, lost_brokers, move_stores, past_moves, world
-from kquota.cli.contract import DONE, NOT_YET, say
+from kquota.cli.contract import DONE, NOT_YET, say, worst
 from kquota.cli.move.command import AbortOptions, RecoveryOptions, ResumeOptions
 from kquota.cli.output import Answer, Part, hidden, spread
 from kquota.cli.reassign_partitions import remarks
@@ -85,11 +85,10 @@ def _recover(options: RecoveryOptions, verb: str) -> Recovered:
             done += [_one(stage, run, options, verb) for run in lost_brokers.without(latest, lost, stage.cluster)]
         notes = [] if done else [f"no run is open: nothing to {verb}", *world.unseen(stage.runs.alone)]
         unknown = NOT_YET if stage.runs.hidden or stage.runs.unreadable else DONE
-    codes = [unknown, *(one.outcome.code for one in done)]
     return Recovered(
         runs=tuple(done),
         notes=tuple(notes),
-        code=max(codes, key=lambda code: (code != DONE, code != NOT_YET)),
+        code=worst([unknown, *(one.outcome.code for one in done)]),
     )
 
 

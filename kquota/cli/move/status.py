@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from kquota.cli import move_stores, world
 from kquota.cli.contract import DONE, NOT_YET, worded
 from kquota.cli.move.command import MoveStatusOptions
-from kquota.cli.output import Answer, Part, hidden, key, rounded, spread
+from kquota.cli.output import Answer, Part, hidden, key, moment, rounded, spread
 from kquota.cli.suggestion import suggested
 from kquota.measure import ByteRate, agreeing, human_bytes, human_duration, human_rate
 from kquota.reassign.port import Snapshot
@@ -79,9 +79,9 @@ class OpenRun(Part):
             yield f"  {human_bytes(self.copied)} copied, {human_bytes(self.left)} left{least}"
         if self.owner is not None:
             why = "" if self.reason is None else f": {self.reason}"
-            yield f"  begun by {self.owner.owner} at {_moment(self.begun)}{why}"
+            yield f"  begun by {self.owner.owner} at {moment(self.begun)}{why}"
         if self.written_by is not None and self.written_at is not None:
-            yield f"  last written by {self.written_by.owner} at {_moment(self.written_at)}"
+            yield f"  last written by {self.written_by.owner} at {moment(self.written_at)}"
         yield f"  recorded in {self.record}"
 
 
@@ -161,7 +161,3 @@ def _writer(owner: Owner | None) -> WriterShown | None:
     if owner is None:
         return None
     return WriterShown(owner=owner, user=owner.user, host=owner.host, pid=owner.pid, since=owner.since)
-
-
-def _moment(time: datetime) -> str:
-    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")

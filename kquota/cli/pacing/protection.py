@@ -75,7 +75,7 @@ def protecting(
     low, high = bounds
     at = world.where(setter.connection)
     logins = world.logins(at, None)
-    settling = longest_window(world.broker_settings(at)) + SETTING_SECONDS
+    settling = longest_window(world.broker_settings(at).values()) + SETTING_SECONDS
     with (
         ThreadPoolExecutor(1) as pool,
         measuring(logins, ports.clock, lambda: say("removing the scratch topic")) as probe,

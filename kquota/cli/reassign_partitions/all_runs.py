@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from kquota.cli import move_stores, past_moves, world
-from kquota.cli.contract import DONE, FAILED, NOT_YET, worded
+from kquota.cli.contract import DONE, FAILED, NOT_YET, worded, worst
 from kquota.cli.output import Answer, Part, hidden, spread
 from kquota.cli.reassign_partitions import remarks
 from kquota.cli.reassign_partitions.command import ReassignOptions
@@ -102,7 +102,7 @@ def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
     return AllRunsVerified(
         runs=tuple(found),
         notes=(*notes, *unknown),
-        code=max(codes, key=lambda code: (code != DONE, code != NOT_YET), default=DONE),
+        code=worst(codes),
     )
 
 

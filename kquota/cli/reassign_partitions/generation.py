@@ -20,7 +20,7 @@ from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, Refused, Unreachable
 from kquota.list_text import joined
 from kquota.measure import counted
-from kquota.pace.ratio import move_ratio
+from kquota.pace.work import move_ratio
 from kquota.placement.generate import Proposal, proposal
 from kquota.reassign import strict_json, words
 from kquota.reassign.moves import PartitionReplicas

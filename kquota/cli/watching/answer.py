@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from textwrap import wrap
 from typing import Final
 
 from kquota.cli.amounts import UNKNOWN, count_or_unknown, rate_or_unknown, size_or_unknown, time_or_unknown
 from kquota.cli.contract import DONE, FAILED, NOT_YET
-from kquota.cli.output import Answer, Part, hidden, key, rounded, spread
+from kquota.cli.output import Answer, Part, hidden, key, moment, rounded, spread
 from kquota.cli.table import aligned
 from kquota.cli.watching.wording import MoveNamed, SymptomShown, shown
 from kquota.measure import human_duration, human_rate
@@ -157,7 +157,7 @@ class MovesWatched(Answer):
 
     def _log(self) -> Iterator[str]:
         lags = {broker.broker: broker.lag_text for broker in self.brokers}
-        at = f"{self.time.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
+        at = moment(self.time)
         for move in self.moves:
             yield f"{at} {move.name}: {move.progress}"
             for to in move.destinations:

@@ -13,7 +13,7 @@ from kquota import bounded, durable
 from kquota.errors import Parameter, Refused
 from kquota.settings.resource import Setting
 from kquota.stores.state.checked_values import moment, setting_of
-from kquota.throttle.fixes import Sightings
+from kquota.throttle.doctor import Sightings
 
 _VERSION: Final = 2
 

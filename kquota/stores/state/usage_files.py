@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from kquota.quota.usage import BucketUse, QuotaBucket
-from kquota.quota.usage_snapshot import usage_lines, weight
+from kquota.quota.usage import BucketUse, QuotaBucket, usage_lines, weight
 from kquota.sizes.history import Listing
 from kquota.stores.state import history
 from kquota.stores.state.history import FILE_TIME, safe, write_snapshot

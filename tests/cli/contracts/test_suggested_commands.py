@@ -24,7 +24,7 @@ from kquota.cli.watching.wording import MoveNamed, shown
 from kquota.errors import NextStep, Refused, StepFor, Unreachable
 from kquota.measure import ByteRate
 from kquota.terms import LEADER_RATE, LEADER_REPLICAS, BrokerId
-from kquota.throttle.finding import Finding, Remedy
+from kquota.throttle.standing import Finding, Remedy
 from kquota.watch.symptom import NotSubmitted
 from man.command import every, root
 from tests.cli.contracts.in_memory import InMemory
@@ -80,7 +80,7 @@ ONLY_BROKERS = {
 PLAIN = {
     "move/estimate/report/commands.py": "the report has its own options; a test below collects its commands",
     "move/estimate/report/page.py": "names what wrote the page",
-    "move/report/page.py": "names what wrote the page",
+    "move/report/run.py": "names what wrote the page",
     "options.py": "help, of an option",
     "quota/answer.py": "a comment of a file names what reads it",
     "sandbox/run.py": "complete without a cluster",

@@ -20,12 +20,10 @@ from kquota.cli.move.log_dir_time import LogDirTimeShown, shown, time_lines
 from kquota.cli.output import Answer, Part, hidden, key, spread
 from kquota.measure import ByteRate, counted, human_bytes, human_rate
 from kquota.pace.enforcement import Enforcement
-from kquota.pace.fetch import Fetch
+from kquota.pace.kip73 import Bound, Fetch, MoveTime
 from kquota.pace.log_dir_copy import LogDirPace
-from kquota.pace.ratio import MoveTime
 from kquota.pace.share import Pace, Share, Side
 from kquota.pace.waves import Waves
-from kquota.pace.window import Bound
 from kquota.reassign.running_copies import MoveUnderWay
 from kquota.terms import BrokerId
 

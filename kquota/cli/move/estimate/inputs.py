@@ -209,7 +209,7 @@ def _printed(asked: GivenInputs, scratch: Path) -> Inputs:
 
 def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
     """Read a snapshot of the live cluster. Also measure the write rates of partitions if no other source has them."""
-    settings = world.broker_settings(at)
+    settings = tuple(world.broker_settings(at).values())
     with world.log_dirs_and_moves(at) as (cluster, moves):
         brokers = cluster.brokers()
         first = sampling.listed(cluster, brokers, None)

@@ -11,9 +11,9 @@ from kquota.errors import Invalid, Refused
 from kquota.measure import ByteRate, byte_rate, duration, human_duration, human_rate, percentage
 from kquota.pace.deadline import throttle_within
 from kquota.pace.enforcement import AS_SHIPPED, Enforcement
+from kquota.pace.kip73 import Bound, Window, network_bound
 from kquota.pace.share import Pace
 from kquota.pace.waves import Waves
-from kquota.pace.window import Bound, Window, network_bound
 from kquota.pace.work import Work
 
 

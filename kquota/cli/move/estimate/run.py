@@ -19,16 +19,15 @@ from kquota.cli.move.estimate.inputs import CLUSTER, Inputs
 from kquota.cli.move.estimate.job import Calculated, begun, calculated
 from kquota.cli.move.estimate.limits import Limits
 from kquota.cli.move.estimate.outlook import outlook, warnings
-from kquota.cli.move.estimate.report import writer
+from kquota.cli.move.estimate.report import page
 from kquota.cli.move.estimate.running import running_remarks
 from kquota.cli.move.estimate.verdict import MoveVerdict
 from kquota.errors import Invalid, Refused
 from kquota.measure import ByteRate, agreeing, byte_size, counted
 from kquota.pace.enforcement import Enforcement
-from kquota.pace.fetch import Fetch
+from kquota.pace.kip73 import Fetch, MoveTime
 from kquota.pace.log_dir_copy import LogDirPace
 from kquota.pace.past_moves import ErrorBand, KeptEstimate, learned
-from kquota.pace.ratio import MoveTime
 from kquota.pace.share import Pace, pace
 from kquota.pace.split import Split
 from kquota.pace.uncertainty import OF_THE_MODEL
@@ -53,16 +52,16 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
     limited = limits.limits(options.throttle, options.deadline, options.nic, options.max_impact)
     asked = estimate_inputs.asked(options)
     split = _split(options.waves, options.max_in_flight)
-    wanted = writer.wanted(options.report, options.reassignment_json_file, options.connection)
+    wanted = page.wanted(options.report, options.reassignment_json_file, options.connection)
     where = engine(options.spark_master, options.spark_remote, options.conf)
     with local_files.workspace() as scratch:
         plan = plan_files.opened(str(options.reassignment_json_file), scratch)
-        wanted = writer.knowing(wanted, plan)
+        wanted = page.knowing(wanted, plan)
         with begun(asked, options.connection, plan, scratch, where) as job:
             inputs = estimate_inputs.gathered(asked, options.connection, plan, scratch)
             live = inputs.source == CLUSTER
             found = calculated(inputs, asked, plan, split, job, detailed=wanted is not None)
-    settings = log_dir_time.broker_settings(options.connection, found.within) if live and found.within else {}
+    settings = log_dir_time.log_dir_settings(options.connection, found.within) if live and found.within else {}
     within = tuple(log_dir_time.paced(work, inside, settings) for work in found.within)
     noted = [
         *remarks(found.measured, live=live),
@@ -78,7 +77,7 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
         remember(kept, plan, answer.pace)
     yield answer
     if wanted is not None:
-        writer.write(wanted, answer, limited, noted)
+        page.write(wanted, answer, limited, noted)
     if why := answer.verdict.error or log_dir_time.never(within):
         raise Refused(why)
 

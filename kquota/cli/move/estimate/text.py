@@ -12,10 +12,8 @@ from kquota.cli.table import aligned
 from kquota.list_text import named_brokers
 from kquota.measure import ByteRate, counted, human_bytes, human_duration, human_rate
 from kquota.pace.enforcement import Enforcement
-from kquota.pace.fetch import Fetch
-from kquota.pace.ratio import MoveTime
+from kquota.pace.kip73 import Bound, Fetch, MoveTime, Window
 from kquota.pace.share import Pace, Side
-from kquota.pace.window import Bound, Window
 
 _NAMED: Final = 5
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli.amounts import UNKNOWN, rate_or_unknown
+from kquota.cli.keeping_up import named_wave, never_because, throttle_needed, why_never
 from kquota.cli.move.estimate.outlook import Outlook, band_line, why_full
-from kquota.cli.why_never import named_wave, never_because, throttle_needed, why_never
 from kquota.measure import ByteRate, counted, exact_rate, human_bytes, human_duration, human_rate
 from kquota.pace.deadline import shortest
 from kquota.pace.enforcement import START_SECONDS
 from kquota.pace.fair_rates import MOST_STREAMS
+from kquota.pace.kip73 import Window
 from kquota.pace.share import Pace, Share, Side
 from kquota.pace.waves import Waves
-from kquota.pace.window import Window
 
 UNFOLLOWED: Final = (
     f"a lower bound: beyond {MOST_STREAMS} links from leader to destination, only the busiest broker is simulated"

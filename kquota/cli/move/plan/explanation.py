@@ -50,9 +50,9 @@ def explain(
         say(line)
     say(f"sizes: {source}; the size of a partition is the size of its leader's log")
     if found.changes:
-        _show(_moves_table(found.changes[:most]), len(found.changes) - most, "move")
+        show(_moves_table(found.changes[:most]), len(found.changes) - most, "move")
         touched = {broker: share for broker, share in found.brokers.items() if everything or _touched(share)}
-        _show(_brokers_table(touched), 0, "")
+        show(_brokers_table(touched))
         untouched = len(found.brokers) - len(touched)
         print(f"(not shown: {counted(untouched, 'broker')} without changes)\n" if untouched else "", file=sys.stderr)
         plan = shlex.quote(file or UNSAVED)
@@ -60,7 +60,8 @@ def explain(
         say(f"next: {saving(file)}estimate the move (replace RATE with a throttle): {estimate}")
 
 
-def _show(lines: Sequence[str], more: int, what: str) -> None:
+def show(lines: Sequence[str], more: int = 0, what: str = "") -> None:
+    """Print a table, and the number of rows that it leaves out. `what` is the noun of one row."""
     rest = [f"... and {counted(more, f'more {what}')}. To show all, give --explain"] if more > 0 else []
     print("", *map(printable, lines), *rest, sep="\n", file=sys.stderr)
 
@@ -86,7 +87,7 @@ def _moves_table(changes: Iterable[PartitionChange]) -> list[str]:
             joined(change.before),
             joined(change.after),
             human_bytes(change.bytes),
-            _leader(change),
+            then("none" if change.leader_before is None else change.leader_before, change.leader_after),
             "; ".join(_reasons(change)),
         )
         for change in changes
@@ -106,23 +107,17 @@ def _reasons(change: PartitionChange) -> Iterator[str]:
         yield f"{_WORDS[Why.REPLICATION_FACTOR]}: not on {joined(change.drops)}"
 
 
-def _leader(change: PartitionChange) -> str:
-    if change.leader_before == change.leader_after:
-        return f"{change.leader_after}"
-    return f"{'none' if change.leader_before is None else change.leader_before} -> {change.leader_after}"
-
-
 def _brokers_table(brokers: dict[BrokerId, BrokerChange]) -> list[str]:
     rows = [
         (
             broker if share.alive else f"{broker} (dead)",
             share.rack or "",
-            _change(share.before.replicas, share.after.replicas),
-            _change(share.before.leaders, share.after.leaders),
-            _change(human_bytes(share.before.bytes), human_bytes(share.after.bytes)),
+            then(share.before.replicas, share.after.replicas),
+            then(share.before.leaders, share.after.leaders),
+            then(human_bytes(share.before.bytes), human_bytes(share.after.bytes)),
             human_bytes(share.incoming) if share.incoming else "",
-            _change(_percent(share.disk_before), _percent(share.disk_after)),
-            _percent(share.disk_worst),
+            then(percent(share.disk_before), percent(share.disk_after)),
+            percent(share.disk_worst),
         )
         for broker, share in brokers.items()
     ]
@@ -228,9 +223,11 @@ def _terms(least: Least) -> str:
     return f"bytes that brokers hold above the band{forced}"
 
 
-def _change(before: object, after: object) -> str:
+def then(before: object, after: object) -> str:
+    """Return a value before and after the plan as text, or only one if they are equal."""
     return f"{before}" if before == after else f"{before} -> {after}"
 
 
-def _percent(share: float | None) -> str:
+def percent(share: float | None) -> str:
+    """Return a share as text, or `?` if it is unknown."""
     return "?" if share is None else f"{share:.0%}"

@@ -10,7 +10,7 @@ from typing import Final
 from kquota.cli import local_files, move_stores, rates, world
 from kquota.cli.contract import say
 from kquota.cli.list_options import broker_ids
-from kquota.cli.move.log_dir_time import OPTION, broker_settings, paced
+from kquota.cli.move.log_dir_time import OPTION, log_dir_settings, paced
 from kquota.cli.move.plan.answer import MovePlan, move_plan
 from kquota.cli.move.plan.command import PlanOptions
 from kquota.cli.move.plan.explanation import explain
@@ -102,7 +102,7 @@ def _within_broker(options: PlanOptions, broker: BrokerId) -> LogDirPlan:
     with move_stores.moves(at, None) as (moves, _):
         found = balanced(goal, dirs, moves.snapshot(held).partitions)
     work = LogDirWork(broker=broker, copies=len(found.moves), bytes=found.bytes)
-    pace = paced(work, throttle, broker_settings(options.connection, [work]) if found.moves else {})
+    pace = paced(work, throttle, log_dir_settings(options.connection, [work]) if found.moves else {})
     explain_log_dirs(found, pace, cordons(dirs), file=plan_file(options.output), everything=options.explain)
     return log_dir_plan(goal, found, pace, cordons(dirs))
 

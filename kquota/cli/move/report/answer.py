@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import ClassVar, Final
 
 from kquota.cli.amounts import UNKNOWN, rate_or_unknown, size_or_unknown, time_or_unknown
-from kquota.cli.output import Answer, Part, Row, hidden, key, rounded, spread
+from kquota.cli.output import Answer, Part, Row, hidden, key, moment, rounded, spread
 from kquota.cli.table import aligned
 from kquota.measure import ByteRate, human_duration, human_rate
 from kquota.reassign.course import CourseStep, throughput
@@ -112,7 +112,7 @@ class RunsListed(Answer):
     def rows(self) -> Iterator[Row]:
         for one in self.runs:
             ended = None if one.ended is None else one.ended.isoformat()
-            numbers = (one.copied, _rounded(one.expected, 1), _rounded(one.seconds, 1), _rounded(one.error, 3))
+            numbers = (one.copied, rounded(1)(one.expected), rounded(1)(one.seconds), rounded(3)(one.error))
             texts = (None if number is None else str(number) for number in numbers)
             yield (one.run, one.begun.isoformat(), ended, one.outcome, *texts, one.user, one.host, one.reason)
 
@@ -225,7 +225,7 @@ class RunReport(Answer):
 
     def rows(self) -> Iterator[Row]:
         for one in self.readings:
-            numbers = (_rounded(one.seconds, 1), one.copied, one.left, _rounded(one.rate, 0))
+            numbers = (rounded(1)(one.seconds), one.copied, one.left, rounded(0)(one.rate))
             yield (one.time.isoformat(), *(None if number is None else str(number) for number in numbers))
 
 
@@ -339,14 +339,5 @@ def _outcome(run: Run) -> str:
     return "ended" if run.course.verdict is None else _ENDS.get(run.course.verdict, "ended")
 
 
-def moment(time: datetime) -> str:
-    """Return a date and time in UTC as text."""
-    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
 def _rate(rate: ByteRate | None) -> str:
     return "no throttle" if rate is None else human_rate(rate)
-
-
-def _rounded(value: float | None, digits: int) -> float | None:
-    return None if value is None else round(value, digits)

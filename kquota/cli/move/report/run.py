@@ -1,14 +1,25 @@
-"""`kquota move report`: read the runs on record, and report one of them or list all."""
+"""`kquota move report`: read the runs on record, and report one of them or list all.
+
+The page of `--report` is one HTML file with the style and the plots of an estimate's page.
+"""
 
 from __future__ import annotations
 
+from typing import Final
+
 from kquota.cli import move_stores, world
 from kquota.cli.contract import DONE, FAILED
-from kquota.cli.move.report.answer import RunReport, RunsListed, listed, reported
+from kquota.cli.move.estimate.report import plots
+from kquota.cli.move.estimate.report.page import environment, must_be_writable, write_page
+from kquota.cli.move.report.answer import UNWATCHED, RunReport, RunsListed, facts, listed, reported
 from kquota.cli.move.report.command import ReportOptions
-from kquota.cli.move.report.page import must_be_writable, write
+from kquota.cli.output import moment
 from kquota.errors import Invalid, Refused
 from kquota.reassign.run import Purpose
+
+_GENERATOR: Final = "kquota move report"
+"""The generator in the head of a page. kquota does not overwrite a file that lacks it."""
+_ROWS: Final = 20
 
 
 def run(options: ReportOptions) -> RunsListed | RunReport:
@@ -20,7 +31,7 @@ def run(options: ReportOptions) -> RunsListed | RunReport:
     if options.report is not None:
         if options.run is None:
             raise Invalid("--report writes the page of one run. Give RUN")
-        must_be_writable(options.report)
+        must_be_writable(options.report, _GENERATOR)
     with move_stores.moves(world.where(options.connection), options.state_dir) as (_, runs):
         found = runs.past(whole=options.run is not None)
         unseen = world.unseen(runs.alone)
@@ -40,5 +51,39 @@ def run(options: ReportOptions) -> RunsListed | RunReport:
         raise Refused(f"run {options.run}: no run with this id is on record (newest runs: {known})")
     answer = reported(named)
     if options.report is not None:
-        write(options.report, answer)
+        write_page(options.report, page(answer))
     return answer
+
+
+def page(answer: RunReport) -> str:
+    """Return the whole page. Equal answers give the same page."""
+    both = [to for to in answer.brokers if to.expected is not None and to.seconds is not None]
+    return (
+        environment(__package__, [moment])
+        .get_template("run.html.jinja")
+        .render(
+            answer=answer,
+            run=answer.summary,
+            facts=list(facts(answer)),
+            generator=_GENERATOR,
+            rows=_ROWS,
+            unwatched=UNWATCHED,
+            course=_course(answer) if answer.watched else None,
+            compared=plots.compared(
+                [to.broker for to in both], [to.expected or 0.0 for to in both], [to.seconds or 0.0 for to in both]
+            )
+            if both
+            else None,
+        )
+    )
+
+
+def _course(answer: RunReport) -> plots.Plot:
+    readings = [(one.seconds, one.rate) for one in answer.readings if one.rate is not None]
+    before = next(one.seconds for one in answer.readings if one.copied is not None)
+    end = max(readings[-1][0], answer.summary.seconds or 0.0)
+    changes = [change for change in answer.changes if not change.settings]
+    first = changes[0].before if changes else answer.summary.throttle
+    throttles = [(0.0, first), *((change.seconds, change.rate) for change in changes)]
+    known = [(seconds, float(rate)) for seconds, rate in throttles if rate is not None]
+    return plots.course([(before, readings[0][1]), *readings], known, end)

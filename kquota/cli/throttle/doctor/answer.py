@@ -17,8 +17,8 @@ from kquota.measure import counted
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, REPLICATION_RATES, BrokerId
-from kquota.throttle.finding import Finding, Remedy
-from kquota.throttle.fixes import Sightings
+from kquota.throttle.doctor import Sightings
+from kquota.throttle.standing import Finding, Remedy
 
 _NAMED: Final = 3
 """The maximum number of hidden topics that the warning names. JSON has all of them."""
@@ -98,7 +98,7 @@ class ValueFound(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingShown(Part):
-    """A finding, like `kquota.throttle.finding.Finding`."""
+    """A finding, like `kquota.throttle.standing.Finding`."""
 
     rule: str
     where: str

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from kquota.cli.amounts import count_or_unknown, rate_or_unknown
-from kquota.cli.output import Answer, Part, Row, hidden, key, spread
+from kquota.cli.output import Answer, Part, Row, hidden, key, moment, rounded, spread
 from kquota.cli.table import aligned
-from kquota.cli.throttle.entries import compact, spans
+from kquota.cli.throttle.changes import compact, spans
 from kquota.reassign.run import Purpose
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, DYNAMIC_BROKER, THROTTLE_RATES, TopicPartition
@@ -27,10 +27,6 @@ NOBODY: Final = "not set by a recorded run"
 
 def _whole(rate: float | None) -> int | None:
     return None if rate is None else round(rate)
-
-
-def _milliseconds(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +98,14 @@ class RunShown(Part):
     @property
     def since(self) -> str:
         """The time at which the run began, in UTC."""
-        return self.begun.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+        return moment(self.begun)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottlesShown(Answer):
     """The throttles of a cluster, in bytes per second, offsets and seconds. None means unknown or unset, never 0."""
 
-    measured_seconds: float | None = key(form=_milliseconds)
+    measured_seconds: float | None = key(form=rounded(3))
     brokers: tuple[BrokerShown, ...]
     unread_brokers: tuple[int, ...]
     unread_topics: tuple[str, ...]

@@ -8,9 +8,9 @@ from typing import Final
 
 from kquota.cli.move.estimate.limits import Limits
 from kquota.measure import ByteRate, human_duration, human_rate
+from kquota.pace.kip73 import Window
 from kquota.pace.share import Pace
 from kquota.pace.waves import Waves
-from kquota.pace.window import Window
 
 _POINTS: Final = 60
 _FEWEST: Final = 12

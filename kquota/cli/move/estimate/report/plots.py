@@ -16,7 +16,7 @@ from kquota.cli.move.estimate.report.curve import ThrottleCurve
 from kquota.measure import human_bytes, human_duration, human_rate
 from kquota.pace.share import Share, Side
 from kquota.pace.uncertainty import Band
-from kquota.sizes.move_effect import BrokerBytes
+from kquota.sizes.replica import BrokerBytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

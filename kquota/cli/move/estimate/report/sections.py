@@ -18,7 +18,7 @@ from kquota.measure import counted
 from kquota.pace.disk_space import Room, disks
 from kquota.pace.share import Pace, Share, Side
 from kquota.pace.waves import Waves
-from kquota.sizes.move_effect import Moved
+from kquota.sizes.replica import Moved
 
 _NAMES: Final = 10
 """The maximum number of file names that are listed, because a history can have thousands of files."""

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kquota.cli.contract import say
-from kquota.cli.formats import printable
 from kquota.cli.move.cordons import cordon_notes
 from kquota.cli.move.log_dir_time import time_lines
+from kquota.cli.move.plan.explanation import FIRST, percent, show, then
 from kquota.cli.move.plan.plan_file import UNSAVED, saving
 from kquota.cli.suggestion import suggested
 from kquota.cli.table import aligned
 from kquota.list_text import few
 from kquota.measure import counted, exact_rate, human_bytes
 from kquota.pace.log_dir_copy import LogDirPace
-from kquota.placement.log_dir_balance import LogDirsPlanned
+from kquota.placement.log_dir_balance import LogDirMove, LogDirsPlanned
 from kquota.sizes.replica import Cordon
 
-FIRST: Final = 20
-"""The maximum number of moves that are shown without --explain."""
 _NAMED: Final = 5
 
 
@@ -40,8 +38,8 @@ def explain_log_dirs(
         return
     for line in time_lines(pace):
         say(f"expected time: {line}")
-    _show(_moves_table(found, most))
-    _show(_log_dirs_table(found))
+    show(_moves_table(found.moves[:most]), len(found.moves) - most, "move")
+    show(_log_dirs_table(found))
     print(file=sys.stderr)
     chosen = " (replace RATE with a throttle)" if pace.throttle is None else ""
     rate = "RATE" if pace.throttle is None else exact_rate(pace.throttle)
@@ -105,37 +103,23 @@ def _outside(found: LogDirsPlanned) -> list[str]:
     return [change.path for change in found.dirs if change.closed is None and found.band.off(change.after)]
 
 
-def _show(lines: list[str]) -> None:
-    print("", *map(printable, lines), sep="\n", file=sys.stderr)
-
-
-def _moves_table(found: LogDirsPlanned, most: int) -> list[str]:
-    rows = [(move.partition, human_bytes(move.size), move.source, move.destination) for move in found.moves[:most]]
-    lines = aligned(rows, ("partition", "copied", "from", "to"), left=[0, 2, 3]).splitlines()
-    more = len(found.moves) - most
-    return [*lines, f"... and {counted(more, 'more move')}. To show all, give --explain"] if more > 0 else lines
+def _moves_table(moves: Iterable[LogDirMove]) -> list[str]:
+    rows = [(move.partition, human_bytes(move.size), move.source, move.destination) for move in moves]
+    return aligned(rows, ("partition", "copied", "from", "to"), left=[0, 2, 3]).splitlines()
 
 
 def _log_dirs_table(found: LogDirsPlanned) -> list[str]:
     rows = [
         (
             change.path,
-            _then(change.replicas_before, change.replicas_after),
-            _then(human_bytes(change.before), human_bytes(change.after)),
+            then(change.replicas_before, change.replicas_after),
+            then(human_bytes(change.before), human_bytes(change.after)),
             human_bytes(change.incoming) if change.incoming else "",
-            _then(_percent(change.share(0)), _percent(change.share(change.after - change.before))),
-            _percent(change.share(change.incoming)),
+            then(percent(change.share(0)), percent(change.share(change.after - change.before))),
+            percent(change.share(change.incoming)),
             change.closed or "",
         )
         for change in found.dirs
     ]
     heads = ("log dir", "replicas", "bytes", "to copy in", "disk", "disk at worst", "")
     return aligned(rows, heads, left=[0, 6]).splitlines()
-
-
-def _then(before: object, after: object) -> str:
-    return f"{before}" if before == after else f"{before} -> {after}"
-
-
-def _percent(share: float | None) -> str:
-    return "?" if share is None else f"{share:.0%}"

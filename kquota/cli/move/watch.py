@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from kquota.cli import move_stores, world
-from kquota.cli.move.watch.command import WatchOptions
+from kquota.cli.move.command import WatchOptions
 from kquota.cli.options import interval_seconds
 from kquota.cli.watching.answer import MovesWatched
 from kquota.cli.watching.loop import readings

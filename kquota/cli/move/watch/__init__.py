@@ -1,1 +1,0 @@
-"""`kquota move watch`."""
