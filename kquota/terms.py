@@ -13,6 +13,11 @@ HIGHEST_ID: Final = 2**31 - 1
 _DIGITS: Final = 10
 
 
+def dotted(release: tuple[int, ...]) -> str:
+    """Return a release in the usual notation, for example 3.9.1."""
+    return ".".join(map(str, release))
+
+
 def is_id(text: str) -> bool:
     """True if the text is a broker id or a partition id in decimal.
 

@@ -45,11 +45,6 @@ def value(key: str, text: str, named: str | None = None) -> float:
     return found
 
 
-def dotted(release: tuple[int, ...]) -> str:
-    """Return a release in the usual notation, for example 3.9.1."""
-    return ".".join(map(str, release))
-
-
 def plain(value: float) -> str:
     """Format a value as kafka-configs stores it: whole numbers without a decimal point.
 
