@@ -82,6 +82,8 @@ CLIENTS: Final = "clients"
 IPS: Final = "ips"
 ENTITY_TYPES: Final = (USERS, CLIENTS, IPS)
 """The entity types of quotas, as --entity-type names them."""
+WIRE_TYPES: Final = {USERS: "user", CLIENTS: "client-id", IPS: "ip"}
+"""The entity types of quotas in requests to brokers. rpk and Terraform use the same names."""
 
 SAMPLES: Final = 11
 """Kafka's default of quota.window.num, replication.quota.window.num and controller.quota.window.num."""

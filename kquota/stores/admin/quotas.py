@@ -17,11 +17,9 @@ from kquota.quota.port import Scram
 from kquota.quota.scram import MECHANISMS, ScramChange
 from kquota.quota_keys import QUOTA_KEYS
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.terms import DEFAULT, MAYBE_WRITTEN, BrokerId, dotted
+from kquota.terms import DEFAULT, ENTITY_TYPES, MAYBE_WRITTEN, WIRE_TYPES, BrokerId, dotted
 
-_USER: Final = "user"
-_CLIENT_ID: Final = "client-id"
-_IP: Final = "ip"
+_USER, _CLIENT_ID, _IP = (WIRE_TYPES[kind] for kind in ENTITY_TYPES)
 _EXACT, _DEFAULT, _ANY = 0, 1, 2
 
 _HAS_SCRAM: Final = (2, 7)
