@@ -13,6 +13,11 @@ HIGHEST_ID: Final = 2**31 - 1
 _DIGITS: Final = 10
 
 
+def dotted(release: tuple[int, ...]) -> str:
+    """Return a release in the usual notation, for example 3.9.1."""
+    return ".".join(map(str, release))
+
+
 def is_id(text: str) -> bool:
     """True if the text is a broker id or a partition id in decimal.
 
@@ -77,6 +82,8 @@ CLIENTS: Final = "clients"
 IPS: Final = "ips"
 ENTITY_TYPES: Final = (USERS, CLIENTS, IPS)
 """The entity types of quotas, as `--entity-type` names them."""
+WIRE_TYPES: Final = {USERS: "user", CLIENTS: "client-id", IPS: "ip"}
+"""The entity types of quotas in requests to brokers. rpk and Terraform use the same names."""
 
 SAMPLES: Final = 11
 """Kafka's default of `quota.window.num`, `replication.quota.window.num` and `controller.quota.window.num`."""

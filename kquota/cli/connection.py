@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from kquota.cli.options import Only, hints
+from kquota.cli.options import Only, hints, option_name
 from kquota.errors import Invalid
 from kquota.terms import wrong_topic_name
 
@@ -182,7 +182,7 @@ def _files(found: Mapping[str, str], zookeeper: bool) -> dict[str, Path]:
     files = {key: Path(value) for key, value in found.items() if key not in (*ADDRESSES, _RECORD, *METRICS)}
     for key in files:
         if key.startswith("zk_") and not zookeeper:
-            raise Invalid(f"{_option(key)} needs --zookeeper")
+            raise Invalid(f"{option_name(key)} needs --zookeeper")
     return files
 
 
@@ -190,7 +190,7 @@ def _controllers(controllers: str, given: Mapping[str, str], environment: Mappin
     if "bootstrap_server" in given:
         raise Invalid(both_words)
     if other := next((name for name in (*_ON_ZOOKEEPER, "cluster") if name in given), None):
-        raise Invalid(f"--bootstrap-controller cannot be combined with {_option(other)}. Leave one of them out")
+        raise Invalid(f"--bootstrap-controller cannot be combined with {option_name(other)}. Leave one of them out")
     config = given.get("command_config") or environment.get(variable("command_config"))
     return Where(
         bootstrap=None,
@@ -244,16 +244,13 @@ def _of_named(name: str, given: Mapping[str, str], environment: Mapping[str, str
     found = {key.replace("-", "_"): value for key, value in entry.options.items()}
     for key, value in given.items():
         if key in ADDRESSES and found.get(key) != value:
-            raise Invalid(f"--cluster {name} and {_option(key)} both name a cluster. Give only one of them")
+            raise Invalid(f"--cluster {name} and {option_name(key)} both name a cluster. Give only one of them")
         if found.get(key, value) != value:
             raise Invalid(
-                f"{_option(key)} contradicts config.toml. Leave out the option: cluster {name} already has {found[key]}"
+                f"{option_name(key)} contradicts config.toml. Leave out the option: cluster {name} already has "
+                f"{found[key]}"
             )
     return found | dict(given), entry.confirm
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def variable(name: str) -> str:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from kquota.cli.formats import printable
+from kquota.cli.options import option_name
 from kquota.cli.suggestion import suggested
 from kquota.errors import Busy, Invalid, KquotaError, NextStep, Parameter, QuotaViolatedException, Refused, StepFor
 
@@ -62,7 +63,7 @@ def worded(error: KquotaError) -> str:
 def _worded(part: object) -> str:
     match part:
         case Parameter():
-            return f"--{part.replace('_', '-')}"
+            return option_name(part)
         case NextStep():
             return _BEFORE.get(part, "") + suggested(COMMANDS[part])
         case StepFor():

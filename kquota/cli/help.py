@@ -11,12 +11,13 @@ from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 from typer.core import TyperCommand, TyperGroup
 
 from kquota.cli import connection
+from kquota.cli.options import option_name
 
 EXAMPLES: Final = "Examples:"
 """The line of an epilog above the example commands. Each indented line below it is one command, of any length."""
 ARGUMENTS, OPTIONS, CLUSTER = "Arguments", "Options", "Cluster"
 """The default headings."""
-_OF_A_CLUSTER: Final = {f"--{name.replace('_', '-')}" for name in connection.OPTIONS}
+_OF_A_CLUSTER: Final = set(map(option_name, connection.OPTIONS))
 _BEFORE_AN_OPTION: Final = re.compile(r" (?=-{1,2}[a-z]|[|>])")
 _REMARK: Final = re.compile(r"\[[^]\n]+\]")
 _BLANK: Final = "\N{NO-BREAK SPACE}"

@@ -56,6 +56,15 @@ class Each:
         self.options: Final = options
 
 
+def option_name(name: str) -> str:
+    """Return the option of a field of an options dataclass, or of a key of `Each`.
+
+    >>> option_name("dry_run")
+    '--dry-run'
+    """
+    return f"--{name.replace('_', '-')}"
+
+
 _HINTS: Final[dict[type[Any], Mapping[str, Any]]] = {}
 
 

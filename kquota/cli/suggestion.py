@@ -12,6 +12,7 @@ from typing import Any, Final, get_args
 
 from kquota.cli import app_of
 from kquota.cli.connection import ADDRESSES, CONTROLLERS, variable
+from kquota.cli.options import option_name
 
 PLACEHOLDER: Final = "HOST:PORT"
 """The placeholder for the address of the brokers if the running command does not have the address."""
@@ -66,7 +67,7 @@ def _connection(path: list[str], taken: Set[str], rest: list[str], environment: 
     options nor the environment name a cluster, also yield a placeholder.
     """
     for name, value in _given.items():
-        option = f"--{name.replace('_', '-')}"
+        option = option_name(name)
         replaced = name == CONTROLLERS and path[0] in _CONTROLLERS_ALONE
         if name in taken and not replaced and option not in rest:
             yield f"{option} {shlex.quote(value)}"

@@ -8,10 +8,11 @@ from typing import Final
 
 from kquota.errors import Invalid, KquotaError, Refused, Unseen
 from kquota.quota.entity import Entity, Every, Filter, Name
-from kquota.quota.limits import Limits, QuotaChange, Replacement, dotted
+from kquota.quota.limits import Limits, QuotaChange, Replacement
 from kquota.quota.port import ClusterQuotas, Principals, Scram
 from kquota.quota.scram import ScramChange
 from kquota.quota_keys import QUOTA_KEYS
+from kquota.terms import dotted
 
 
 def describe(quotas: ClusterQuotas, wanted: Filter) -> dict[Entity, Limits]:

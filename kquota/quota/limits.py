@@ -12,6 +12,7 @@ from kquota.errors import Invalid
 from kquota.measure import byte_rate
 from kquota.quota.entity import Entity
 from kquota.quota_keys import QUOTA_KEYS
+from kquota.settings.change import must_change
 
 Limits: TypeAlias = Mapping[str, float]
 """Quota key to value, in the unit of its row in `quota_keys`."""
@@ -45,11 +46,6 @@ def value(key: str, text: str, named: str | None = None) -> float:
     return found
 
 
-def dotted(release: tuple[int, ...]) -> str:
-    """Return a release in the usual notation, for example 3.9.1."""
-    return ".".join(map(str, release))
-
-
 def plain(value: float) -> str:
     """Format a value as kafka-configs stores it: whole numbers without a decimal point.
 
@@ -72,10 +68,7 @@ class QuotaChange:
     delete: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.add and not self.delete:
-            raise Invalid("nothing to change: no key is set and none is deleted")
-        if both := sorted(set(self.add) & set(self.delete)):
-            raise Invalid(f"{', '.join(both)}: both added and deleted")
+        must_change(self.add, self.delete)
 
     def seen(self, after: Limits) -> bool:
         """True if `after` shows this change. Other keys are ignored."""

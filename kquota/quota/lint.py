@@ -12,10 +12,10 @@ from kquota.quota import lint_names
 from kquota.quota.capacity import AS_SHIPPED, Capacity
 from kquota.quota.entity import Entity
 from kquota.quota.finding import QuotaFinding
-from kquota.quota.limits import QuotaChange, dotted, plain
+from kquota.quota.limits import QuotaChange, plain
 from kquota.quota.precedence import Client, Quotas, Rung, bucket, reach, rungs, winner
 from kquota.quota_keys import QUOTA_KEYS, Model
-from kquota.terms import DEFAULT
+from kquota.terms import DEFAULT, dotted
 
 _KAFKAS_BATCH: Final = 1_048_588
 

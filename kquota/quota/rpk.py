@@ -12,10 +12,8 @@ from kquota.quota.foreign import ForeignText, LimitReader, digits, divided
 from kquota.quota.limits import Limits
 from kquota.quota.yaml_source import Source, YamlNode, quoted
 from kquota.quota_keys import quotas_of
-from kquota.terms import CLIENTS, DEFAULT, IPS, USERS, WIRE_DEFAULT
+from kquota.terms import DEFAULT, WIRE_DEFAULT, WIRE_TYPES
 
-TYPES: Final = {USERS: "user", CLIENTS: "client-id", IPS: "ip"}
-"""rpk's name for each entity type."""
 _PARTS: Final = {"user": "user", "client-id": "client_id", "ip": "ip"}
 """The part of an `Entity` for each of rpk's names."""
 
@@ -37,9 +35,9 @@ def _wrong(entity: Entity, _limits: Limits) -> str | None:
 
 def _quota(entity: Entity, limits: Limits) -> Iterator[str]:
     yield "  - entity:"
-    for kind, name in sorted(entity.parts(), key=lambda part: TYPES[part[0]]):
+    for kind, name in sorted(entity.parts(), key=lambda part: WIRE_TYPES[part[0]]):
         yield f"      - name: {quoted(WIRE_DEFAULT if name is DEFAULT else str(name))}"
-        yield f"        type: {TYPES[kind]}"
+        yield f"        type: {WIRE_TYPES[kind]}"
     yield "    values:" if limits else "    values: []"
     for key, limit in limits.items():
         yield f"      - key: {key}"

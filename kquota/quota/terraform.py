@@ -13,10 +13,8 @@ from kquota.quota.document import Document
 from kquota.quota.entity import Entity
 from kquota.quota.foreign import ForeignText, digits, divided
 from kquota.quota.limits import Limits
-from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
+from kquota.terms import DEFAULT, WIRE_TYPES
 
-TYPES: Final = {USERS: "user", CLIENTS: "client-id", IPS: "ip"}
-"""The provider's name for each entity type."""
 ONE: Final = "kafka_quota"
 """The resource type for an entity with one part."""
 TWO: Final = "kafka_quota_composite"
@@ -64,7 +62,7 @@ def _label(entity: Entity, used: dict[str, int]) -> str:
     `used` has the highest number of each label.
     """
     words = "_".join("default" if name is DEFAULT else str(name) for _, name in entity.parts())
-    kinds = "_".join(TYPES[kind] for kind, _ in entity.parts())
+    kinds = "_".join(WIRE_TYPES[kind] for kind, _ in entity.parts())
     label = base = _LABEL.sub("_", f"{kinds}_{words}")[:_LONGEST_LABEL].strip("_")
     while label in used:
         used[base] += 1
@@ -74,7 +72,7 @@ def _label(entity: Entity, used: dict[str, int]) -> str:
 
 
 def _blocks(entity: Entity, limits: Limits, label: str) -> Iterator[str]:
-    parts = [(TYPES[kind], None if name is DEFAULT else str(name)) for kind, name in entity.parts()]
+    parts = [(WIRE_TYPES[kind], None if name is DEFAULT else str(name)) for kind, name in entity.parts()]
     resource = ONE if len(parts) == 1 else TWO
     yield f'resource "{resource}" "{label}" {{'
     for kind, name in parts:

@@ -10,6 +10,7 @@ from kquota.errors import NextStep, Refused, StepFor, Unreachable, Unseen
 from kquota.settings.change import ConfigChange
 from kquota.settings.port import Configs
 from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource
+from kquota.terms import dotted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ def must_exist(kind: Kind, release: tuple[int, ...] | None) -> None:
     """Raise Refused if the brokers are known to be too old for this kind of resource."""
     since = ENTITIES[kind].since
     if since and release is not None and release < since:
-        needed, found = (".".join(map(str, number)) for number in (since, release))
+        needed, found = (dotted(number) for number in (since, release))
         raise Refused(f"{kind} need Kafka {needed}, and the brokers run {found}")
 
 

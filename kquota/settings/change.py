@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kquota.entity_types import BROKER_LOGGERS
@@ -10,6 +10,14 @@ from kquota.errors import Conflict, Invalid
 from kquota.settings.resource import Entry, Resource, Setting
 from kquota.settings.throttled_lists import entries, merge
 from kquota.terms import EVERY_REPLICA
+
+
+def must_change(add: Collection[str], delete: Collection[str]) -> None:
+    """Raise Invalid if there is no key to set or to delete, or for a key that is in both."""
+    if not add and not delete:
+        raise Invalid("nothing to change: no key is set and none is deleted")
+    if both := sorted(set(add) & set(delete)):
+        raise Invalid(f"{', '.join(both)}: both added and deleted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,10 +31,7 @@ class ConfigChange:
     delete: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.add and not self.delete:
-            raise Invalid("nothing to change: no key is set and none is deleted")
-        if both := sorted(set(self.add) & set(self.delete)):
-            raise Invalid(f"{', '.join(both)}: both added and deleted")
+        must_change(self.add, self.delete)
 
     def seen(self, before: Iterable[Entry], after: Iterable[Entry]) -> bool:
         """True if `after` shows this change. Other keys are ignored.

@@ -18,6 +18,7 @@ from kquota.terms import (
     REMOTE_RATES,
     THROTTLE_LISTS,
     THROTTLE_RATES,
+    dotted,
 )
 
 _REMOTE_RATES_ARE_HEEDED: Final = (3, 9)
@@ -78,11 +79,11 @@ def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> t
         if release is None:
             warned.append(f"{words}, and their release is unknown. Set the rate on each broker")
         elif release < DEFAULT_HAS_RATES:
-            is_ = ".".join(map(str, release))
+            is_ = dotted(release)
             raise Refused(f"{words}, and the brokers run {is_}. Nothing was written. Set the rate on each broker")
     remote = [key for key in REMOTE_RATES if key in change.add]
     if remote and release is not None and release < _REMOTE_RATES_ARE_HEEDED:
-        is_ = ".".join(map(str, release))
+        is_ = dotted(release)
         raise Refused(
             f"{', '.join(remote)}: no effect before Kafka 3.9 (KIP-956), and the brokers run {is_}. Nothing was written"
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from kquota.cli.connection import Connection
 from kquota.cli.contract import DONE, NOT_YET
 from kquota.cli.formats import printable
+from kquota.cli.options import option_name
 from kquota.cli.output import Answer, Part, Row
 from kquota.cli.quota.sentences import WIDTH, amount
 from kquota.cli.table import COLUMNS, columns
@@ -104,7 +105,7 @@ def _command(change: QuotaChange, given: Connection) -> str:
     words = ["kquota", "configs"]
     for field in fields(given):
         if (value := getattr(given, field.name)) is not None:
-            words += [f"--{field.name.replace('_', '-')}", str(value)]
+            words += [option_name(field.name), str(value)]
     words.append("--alter")
     if change.add:
         words += ["--add-config", ",".join(f"{key}={plain(value)}" for key, value in sorted(change.add.items()))]

@@ -149,7 +149,7 @@ def _do(symptom: Symptom, named: MoveNamed) -> str:
         case NotStarted(first=first):
             return f"See the replicas of the topic: {_of_topic('topics --describe', first)}"
         case NotSubmitted(run=run):
-            return f"If kquota is no longer running, submit the rest: {suggested('move resume' + _run(run))}"
+            return f"If no command of this run is running, submit the rest: {suggested('move resume' + _run(run))}"
         case LastPartition(partition=partition):
             return f"See the throttle of the topic: {_of_topic('throttle show', partition)}"
         case CaughtReplica(partition=partition):

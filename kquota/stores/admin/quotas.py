@@ -17,11 +17,9 @@ from kquota.quota.port import Scram
 from kquota.quota.scram import MECHANISMS, ScramChange
 from kquota.quota_keys import QUOTA_KEYS
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.terms import DEFAULT, MAYBE_WRITTEN, BrokerId
+from kquota.terms import DEFAULT, ENTITY_TYPES, MAYBE_WRITTEN, WIRE_TYPES, BrokerId, dotted
 
-_USER: Final = "user"
-_CLIENT_ID: Final = "client-id"
-_IP: Final = "ip"
+_USER, _CLIENT_ID, _IP = (WIRE_TYPES[kind] for kind in ENTITY_TYPES)
 _EXACT, _DEFAULT, _ANY = 0, 1, 2
 
 _HAS_SCRAM: Final = (2, 7)
@@ -62,7 +60,7 @@ class WireQuotas:
 
     def must_accept_credentials(self) -> None:
         if self._wire.version() < _HAS_SCRAM:
-            needed, found = (".".join(map(str, number)) for number in (_HAS_SCRAM, self._wire.version()))
+            needed, found = (dotted(number) for number in (_HAS_SCRAM, self._wire.version()))
             raise Refused(f"SCRAM credentials need Kafka {needed} or newer, and the connected broker runs {found}")
 
     def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:

@@ -220,7 +220,7 @@ def test_protection_that_is_interrupted(
     house.latency = answers
     session.kquota(f"move adjust {BROKER} --protect")
     assert house.topics.topics(None) == ()
-    assert copying.configs[Setting.of_broker(BrokerId(3), FOLLOWER_RATE)] == str(2 * MB)
+    assert copying.configs[Setting.of_broker(BrokerId(3), FOLLOWER_RATE)] == str(4 * MB)
 
 
 def test_without_the_right_to_create_topics_nothing_changes(

@@ -113,7 +113,7 @@ def test_a_partition_is_added_once() -> None:
     more = {"v": 2, "by": None, "at": None, "record": None, "also_handed_over": "0-4"}
     first = journal.first(replace(run(), plan=SOME), STAMP)
     assert len(journal.replay([first, more], "j").run.handed_over) == 5
-    with pytest.raises(Refused, match="0-4 is not a range of new positions"):
+    with pytest.raises(Refused, match="0-4: positions must ascend, be below 18 and be listed only once"):
         journal.replay([first, more, more], "j")
 
 

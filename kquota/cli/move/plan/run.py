@@ -17,6 +17,7 @@ from kquota.cli.move.plan.explanation import explain
 from kquota.cli.move.plan.log_dirs.answer import LogDirPlan, log_dir_plan
 from kquota.cli.move.plan.log_dirs.explanation import explain_log_dirs
 from kquota.cli.move.plan.plan_file import plan_file
+from kquota.cli.options import option_name
 from kquota.errors import Invalid, Refused
 from kquota.list_text import joined
 from kquota.measure import byte_size, percentage
@@ -79,7 +80,7 @@ def run(options: PlanOptions) -> MovePlan | LogDirPlan:
 
 def _within_broker(options: PlanOptions, broker: BrokerId) -> LogDirPlan:
     """Plan moves between the log dirs of one broker, and explain the plan."""
-    if others := [f"--{name.replace('_', '-')}" for name in _OF_BROKERS if getattr(options, name)]:
+    if others := [option_name(name) for name in _OF_BROKERS if getattr(options, name)]:
         goals = any(getattr(options, name) for name in _GOALS)
         step = "Make two plans, one after the other" if goals else f"Leave out {' and '.join(others)}"
         raise Invalid(f"--balance-log-dirs cannot be combined with {', '.join(others)}. {step}")

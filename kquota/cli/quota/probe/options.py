@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli.list_options import broker_ids
+from kquota.cli.options import option_name
 from kquota.cli.quota.probe.command import ProbeOptions
 from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, KquotaError, Refused
@@ -62,7 +63,7 @@ def asked(given: ProbeOptions) -> AskedLoad:
         raise Invalid(
             "give exactly one of --produce RATE, --consume, --requests, --create-topics, --find-limit, "
             "--client-command COMMAND or --clean-up"
-            f" (given: {' and '.join(map(_option, named)) or 'none'})"
+            f" (given: {' and '.join(map(option_name, named)) or 'none'})"
         )
     if not given.find_limit and (given.tenants != 1 or given.overcommit != 1):
         raise Invalid("--tenants and --overcommit have an effect only with --find-limit")
@@ -94,11 +95,7 @@ def _must_have_effect(given: ProbeOptions, load: str) -> None:
     }
     for name, loads in takes.items():
         if load not in loads and getattr(given, name) != getattr(unsaid, name):
-            raise Invalid(f"{_option(name)} has no effect with {_option(load)}")
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+            raise Invalid(f"{option_name(name)} has no effect with {option_name(load)}")
 
 
 _INSTEAD: Final[Mapping[type[KquotaError], str]] = {

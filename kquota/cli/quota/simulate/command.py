@@ -12,7 +12,7 @@ import typer
 
 from kquota.cli.actions import flag, value
 from kquota.cli.engine_options import Conf, Debug, SparkMaster, SparkRemote
-from kquota.cli.options import Each, Output, OutputFormat
+from kquota.cli.options import Each, Output, OutputFormat, option_name
 from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.terms import HIGHEST_ID
 
@@ -51,13 +51,8 @@ def _count(name: str, text: str, least: int = 1, most: int | None = None) -> Any
     return typer.Option(f"--{name}", metavar="N", min=least, max=most, help=text)
 
 
-def option(key: str) -> str:
-    """Return the option that sets the limit of a quota key."""
-    return f"--{key.replace('_', '-')}"
-
-
 LIMITS: Final = {
-    key: value(option(key)[2:], "RATE" if row.in_bytes else "N", row.simulated)
+    key: value(option_name(key)[2:], "RATE" if row.in_bytes else "N", row.simulated)
     for key, row in sorted(QUOTA_KEYS.items(), key=lambda item: item[1].model is not Model.BUCKET)
     if row.simulated is not None
 }

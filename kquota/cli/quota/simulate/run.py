@@ -10,10 +10,11 @@ from kquota.cli import local_files
 from kquota.cli.contract import say
 from kquota.cli.engine_options import engine
 from kquota.cli.list_options import topics_in
+from kquota.cli.options import option_name
 from kquota.cli.output import Answer
 from kquota.cli.progress import stages
 from kquota.cli.quota.simulate.answer import UNFINISHED, Streamed, StreamShown, Traced, client_name, deployed
-from kquota.cli.quota.simulate.command import LASTING, REQUEST_SIZE, Arithmetic, SimulateOptions, option
+from kquota.cli.quota.simulate.command import LASTING, REQUEST_SIZE, Arithmetic, SimulateOptions
 from kquota.errors import Invalid
 from kquota.measure import byte_rate, byte_size, duration
 from kquota.quota.limits import value
@@ -63,9 +64,9 @@ def _quotas(given: SimulateOptions) -> Quotas:
     """Parse the quotas. Raises Invalid for a rate that is not valid, and for a produce quota together with a consume
     quota.
     """
-    if len(sides := [option(key) for key in QUOTA_KEYS if key in given.limits and QUOTA_KEYS[key].in_bytes]) > 1:
+    if len(sides := [option_name(key) for key in QUOTA_KEYS if key in given.limits and QUOTA_KEYS[key].in_bytes]) > 1:
         raise Invalid(f"one connection either produces or consumes. Give {' or '.join(sides)}")
-    limits = {key: value(key, text, option(key)) for key, text in given.limits.items()}
+    limits = {key: value(key, text, option_name(key)) for key, text in given.limits.items()}
     return Quotas(strict=not given.permissive, samples=given.window_num or SAMPLES, **limits)
 
 
@@ -80,7 +81,7 @@ def _check(given: SimulateOptions, held: Quotas, load: str) -> None:
         "--request-size": given.request_size is not None and load != "--load",
         "--for": given.for_ is not None and load != "--load",
         "--closed-loop": given.closed_loop and deploys,
-        **{option(key): load == "--load" for key in held.limits if QUOTA_KEYS[key].model is Model.BUCKET},
+        **{option_name(key): load == "--load" for key in held.limits if QUOTA_KEYS[key].model is Model.BUCKET},
         "--permissive": given.permissive and load == "--load",
         "--thread-time": given.thread_time is not None and load == "--trace",
         "--spark-master": given.spark_master is not None and load != "--trace",
@@ -182,7 +183,7 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
         for key, column in columns.items():
             if trace.header is not None and column not in trace.names:
                 raise Invalid(
-                    f"{option(key)} has no effect: --trace {trace.files.given_names()[0]} has no column {column}"
+                    f"{option_name(key)} has no effect: --trace {trace.files.given_names()[0]} has no column {column}"
                 )
         bad = Bad()
         found = _answered(given, held, trace, bad, where, scratch)
@@ -193,7 +194,7 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
     costs = {cost for one in found for cost in one.flow.costs}
     for key, column in columns.items():
         if column not in costs:
-            say(f"warning: {option(key)} has no effect: no row has {column}")
+            say(f"warning: {option_name(key)} has no effect: no row has {column}")
     for one in found:
         if one.flow.unfinished:
             say(f"warning: {client_name(one.stream)}: {UNFINISHED}. The figures cover only the simulated time")
