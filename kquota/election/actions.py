@@ -8,6 +8,7 @@ from typing import Final
 
 from kquota.election.leaders import batches, leaderless, unhealthy
 from kquota.election.port import NOT_NEEDED, Elections, ElectionType
+from kquota.errors import Refused
 from kquota.mutation.port import Failure, MonotonicClock
 from kquota.mutation.topic import Partition
 from kquota.terms import TopicPartition
@@ -35,13 +36,14 @@ class ElectionResults:
     """The results of the elections so far. `outcomes` has None for each partition whose leader was elected, otherwise
     the failure.
 
-    `unknown` are the partitions of a request that returned no results. `left` are the partitions whose election was not
-    requested. `unsettled` are the partitions that had become unhealthy, or still lacked their new leader, when the
-    elections stopped.
+    `unknown` are the partitions of a request without an answer. `refused` are the partitions of a request that the
+    brokers refused as a whole. `left` are the partitions whose election was not requested. `unsettled` are the
+    partitions that had become unhealthy, or still lacked their new leader, when the elections stopped.
     """
 
     outcomes: dict[TopicPartition, Failure | None] = field(default_factory=dict)
     unknown: tuple[TopicPartition, ...] = ()
+    refused: tuple[TopicPartition, ...] = ()
     left: list[TopicPartition] = field(default_factory=list)
     unsettled: tuple[TopicPartition, ...] = ()
 
@@ -83,7 +85,11 @@ def elect(
     for number, batch in enumerate(todo, 1):
         del results.left[: len(batch)]
         results.unknown = tuple(batch)
-        results.outcomes |= cluster.elect(kind, batch, rules.request_seconds)
+        try:
+            results.outcomes |= cluster.elect(kind, batch, rules.request_seconds)
+        except Refused:
+            results.refused, results.unknown = results.unknown, ()
+            raise
         results.unknown = ()
         on_batch(number, len(todo))
         if results.left:

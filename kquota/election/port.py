@@ -39,7 +39,8 @@ class Elections(Protocol):
         """Elect leaders with one request that has a timeout of `seconds`. A result of None means that the leader was
         elected.
 
-        A partition that needs no election fails with `NOT_NEEDED`. Raises Unreachable if no answer came, so the results
-        are unknown. Raises Refused if the brokers refuse the whole request.
+        A partition that needs no election fails with `NOT_NEEDED`. Raises Unreachable if the results are unknown, for
+        example because no answer came. Raises Refused if the brokers refuse the whole request, so no leader was
+        elected.
         """
         ...

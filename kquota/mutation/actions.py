@@ -66,22 +66,18 @@ class MutationWork:
         """Return the current outcome of every topic. The outcome of topics in flight is unknown."""
         flying = {one.topic for one in self.in_flight}
         waiting = [
-            TopicOutcome(
-                mutation=one, fate=Fate.UNKNOWN if one.topic in flying else self._unsent(), error=self._violated()
-            )
+            TopicOutcome(mutation=one, fate=Fate.UNKNOWN) if one.topic in flying else self._unsent(one)
             for one in self.left
         ]
         return [*self.outcomes.values(), *waiting]
 
-    def _unsent(self) -> Fate:
-        return Fate.REJECTED if self.throttle_time_ms else Fate.NOT_SENT
-
-    def _violated(self) -> KquotaError | None:
+    def _unsent(self, one: Mutation) -> TopicOutcome:
         if not self.throttle_time_ms:
-            return None
-        return QuotaViolatedException(
+            return TopicOutcome(mutation=one, fate=Fate.NOT_SENT)
+        error = QuotaViolatedException(
             self.throttle_time_ms, "the controller mutation quota of this principal has been exceeded"
         )
+        return TopicOutcome(mutation=one, fate=Fate.REJECTED, error=error)
 
 
 def work(mutations: Iterable[Mutation], already: Collection[int] = ()) -> MutationWork:

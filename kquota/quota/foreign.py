@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 from kquota.errors import Invalid
 from kquota.quota.document import Document, order
 from kquota.quota.document_text import unfit
-from kquota.quota.entity import Entity
+from kquota.quota.entity import Entity, Name
 from kquota.quota.limits import Limits, plain, value
 from kquota.quota.yaml_source import Source, YamlNode
 
@@ -78,6 +78,13 @@ class LimitReader:
         """The errors name the file of `source`."""
         self._source = source
         self.limits: dict[Entity, Limits] = {}
+
+    def entity(self, at: YamlNode, **parts: Name) -> Entity:
+        """Return the entity with these parts. Raises Invalid for parts that an Entity cannot have."""
+        try:
+            return Entity(**parts)
+        except Invalid as error:
+            self.refuse(at, str(error))
 
     def add(self, at: YamlNode, entity: Entity, limits: Limits) -> None:
         """Keep the limits of an entity. Raises Invalid if the entity is listed twice."""

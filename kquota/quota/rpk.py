@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kquota.errors import Invalid
 from kquota.quota.document import Document
 from kquota.quota.entity import Entity, Name
 from kquota.quota.foreign import ForeignText, LimitReader, digits, divided
@@ -90,10 +89,7 @@ class _Quotas(LimitReader):
             self._add(node, parts, fields["values"])
 
     def _add(self, node: YamlNode, parts: dict[str, Name], values: YamlNode) -> None:
-        try:
-            entity = Entity(**parts)
-        except Invalid as error:
-            self.refuse(node, str(error))
+        entity = self.entity(node, **parts)
         allowed = quotas_of([kind for kind, _ in entity.parts()])
         limits: dict[str, float] = {}
         for item in self._source.items(values, f"{entity}: values"):

@@ -171,7 +171,7 @@ class _Users(LimitReader):
         settings = {} if spec is None else self._source.keys(spec, f"KafkaUser {name!r}: spec")
         if "quotas" not in settings:
             return
-        entity = Entity(user=_TLS_PREFIX + name if self._has_certificate(settings) else name)
+        entity = self.entity(node, user=_TLS_PREFIX + name if self._has_certificate(settings) else name)
         limits = {}
         for field, at in self._source.keys(settings["quotas"], f"KafkaUser {name!r}: quotas").items():
             key = _KEYS.get(field)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kquota.cli.leader_election.answer import answered
 from kquota.election.actions import BatchRules, ElectionResults, elect
 from kquota.election.leaders import needing
 from kquota.election.port import ElectionType
-from kquota.errors import Unreachable
+from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.terms import BrokerId, TopicPartition
 from tests.election.contract import ElectionsContract
 from tests.election.fake import MemoryElections
@@ -102,22 +105,32 @@ def test_an_unclean_election_gives_a_partition_a_leader_that_is_alive() -> None:
     assert found.held[NAMES[0]].leader == 2
 
 
-def test_results_are_complete_if_an_answer_is_lost() -> None:
+ERRORS: dict[str, tuple[KquotaError, tuple[int, int]]] = {
+    "no answer": (Unreachable("no answer to ElectLeaders"), (2, 0)),
+    "refused": (Refused("the broker answered ClusterAuthorizationFailed (31)"), (0, 2)),
+}
+
+
+@pytest.mark.parametrize(("error", "counts"), ERRORS.values(), ids=ERRORS)
+def test_results_are_complete_if_a_request_fails(error: KquotaError, counts: tuple[int, int]) -> None:
     found = cluster()
     whole = found.elect
 
-    def lost(*asked: object) -> object:
+    def failing(*asked: object) -> object:
         if len(found.requests) == 2:
-            raise Unreachable("no answer to ElectLeaders")
+            raise error
         return whole(*asked)  # type: ignore[arg-type]
 
-    found.elect = lost  # type: ignore[method-assign, assignment]
+    found.elect = failing  # type: ignore[method-assign, assignment]
     results = ElectionResults()
     before = found.partitions()
-    with pytest.raises(Unreachable):
+    with pytest.raises(type(error)):
         elect(found, FakeClock(), PREFERRED, NAMES, before, rules(), results)
     assert len(results.elected) == 4
-    assert (len(results.unknown), len(results.left)) == (2, 1)
+    assert (len(results.unknown), len(results.refused), len(results.left)) == (*counts, 1)
+    shown = Counter(one.result for one in answered(PREFERRED, results, closing_notes=(), code=1).partitions)
+    unelected = Counter({"unknown": counts[0], "failed": counts[1]})
+    assert shown == Counter({"elected": 4, "not sent": 1}) + unelected
 
 
 @given(size=st.integers(1, 9), count=st.integers(0, 7), stale=st.integers(0, 3))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kquota.errors import QuotaViolatedException, Refused, Unreachable
 from kquota.mutation.actions import Fate, MutationWork, TopicOutcome, by_fate, carry_out, work
 from kquota.mutation.pace import MutationPace
-from kquota.mutation.port import EXISTS, MISSING, Failure
+from kquota.mutation.port import EXISTS, MISSING, BatchResult, Failure
 from kquota.mutation.topic import Creation, Deletion, Growth, Mutation
 from kquota.simulate.delay import Bucket, Mutations
 from kquota.simulate.load import rounds
@@ -185,6 +185,21 @@ def test_after_an_interrupt_the_results_can_be_read() -> None:
         carry_out(cluster, Interrupted(), doing, MutationPace(quota=5), seconds=60)
     found = by_fate(doing.standing())
     assert (len(found[Fate.DONE]), len(found[Fate.REJECTED]) + len(found[Fate.NOT_SENT])) == (1, 6)
+
+
+def test_after_an_interrupt_topics_in_flight_have_no_error_of_an_earlier_rejection() -> None:
+    class Interrupted(MemoryTopics):
+        def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
+            if doing.throttle_time_ms:
+                raise KeyboardInterrupt
+            return super().send(mutations, seconds)
+
+    cluster, doing = Interrupted(rate=5), work(creations(7, 80))
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(cluster, cluster.clock, doing, MutationPace(quota=None, draw=random.Random(7)), seconds=1_000)
+    found = by_fate(doing.standing())
+    assert {one.error for one in found[Fate.UNKNOWN]} == {None}
+    assert {type(one.error) for one in found[Fate.REJECTED]} == {QuotaViolatedException}
 
 
 def test_growing_and_deleting_are_also_retried() -> None:

@@ -353,6 +353,16 @@ USER = "apiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\nmetadata: {name: a}\ns
 QUOTA = "quotas:\n- entity: [{name: a, type: user}]\n  values: [{key: "
 WRONG: dict[str, tuple[str, str, str]] = {
     "no name": ("strimzi", USER.replace("{name: a}", "{}"), "f:3:11: a resource has no name"),
+    "an empty name": (
+        "strimzi",
+        f"{USER}quotas: {{}}".replace("{name: a}", '{name: ""}'),
+        "f:1:1: users: the name must not be empty",
+    ),
+    "a long name": (
+        "strimzi",
+        f"{USER}quotas: {{}}".replace("{name: a}", f"{{name: {'x' * 40_000}}}"),
+        "f:1:1: users: the name 'xxxxxxxxxxxxxxxxxxxx'",
+    ),
     "no kind": ("strimzi", "a: b", "f:1:1: a resource has no kind"),
     "a list": ("strimzi", "[a]", "f:1:1: a resource: must be a mapping"),
     "nothing": ("strimzi", "---\n---\n", "the document is empty"),

@@ -37,10 +37,11 @@ class ElectionAnswer(Answer):
 def answered(
     kind: ElectionType, results: ElectionResults, *, closing_notes: tuple[str, ...], code: int
 ) -> ElectionAnswer:
-    """Return the answer so far. Unknown results and unsent partitions appear only in the JSON document and in notes."""
+    """Return the answer so far. Only JSON and notes contain refused, unknown and unsent partitions."""
     names = {
         "elected": results.elected,
         "not needed": results.not_needed,
+        "failed": results.refused,
         "unknown": results.unknown,
         "not sent": results.left,
     }

@@ -135,6 +135,9 @@ def _reported(done: int, of: int) -> None:
 def _complaints(results: ElectionResults, rules: BatchRules) -> Iterator[str]:
     if results.failed:
         yield f"error: {len(results.failed)} replica(s) could not be elected"
+    if results.refused:
+        those = agreeing(len(results.refused), "partition", "was", "were")
+        yield f"error: {those} not elected, because the brokers refused the request ({few(results.refused, _SHOWN)})"
     if results.unsettled:
         those = agreeing(len(results.unsettled), "partition", "is", "are")
         yield (

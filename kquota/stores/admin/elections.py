@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping
 from kafka.protocol.admin.topics import ElectLeadersRequest
 
 from kquota.election.port import ElectionType
-from kquota.errors import Refused
+from kquota.errors import Refused, Unreachable
 from kquota.mutation.port import Failure
 from kquota.mutation.topic import Partition
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.running import ask_controller, moving
 from kquota.stores.admin.topics import failure, partition_state
-from kquota.terms import TopicPartition
+from kquota.terms import MAYBE_WRITTEN, TopicPartition
 
 _UNMENTIONED = Failure(code=-1, reason="the broker's answer does not mention the partition. Check its leader")
 
@@ -52,7 +52,8 @@ class WireElections:
         )
         answer = ask_controller(self._wire, request)
         if answer.error_code:
-            raise Refused(f"leader election: the broker answered {kafka_error(answer.error_code, None)}")
+            words = f"leader election: the broker answered {kafka_error(answer.error_code, None)}"
+            raise Unreachable(words) if answer.error_code in MAYBE_WRITTEN else Refused(words)
         found = {
             TopicPartition(topic.topic, one.partition_id): failure(one)
             for topic in answer.replica_election_results
