@@ -13,10 +13,12 @@ import pytest
 
 from kquota.cli import world
 from kquota.cli.quota.advise.source import MeasuredTime, UseSource
+from kquota.errors import NextStep, StepFor, Unreachable
 from kquota.quota.advice import BucketStatistics
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Replacement
 from kquota.quota.usage import QuotaBucket
+from kquota.settings.change import ConfigChange
 from kquota.settings.resource import BROKERS, TOPICS, Resource
 from kquota.stores.admin.quotas import WireQuotas
 from kquota.terms import (
@@ -170,6 +172,27 @@ def test_quotas_that_were_not_applied(
     session.kquota(f"quota diff {BROKER} {file}")
     session.kquota(f"quota apply {BROKER} {file} --change sha256:b430da7fd4add644")
     session.must_be("contract-quota-undone")
+
+
+class Lossy(FakeConfigs):
+    """The answer to each write is lost."""
+
+    def alter(self, changes: Sequence[ConfigChange]) -> None:
+        (change,) = changes
+        step = StepFor(NextStep.SHOW_TOPIC_CONFIGS, str(change.resource.name))
+        raise Unreachable("no answer; the change may have been written. Check with ", step)
+
+
+def test_a_throttle_whose_write_is_unknown_has_the_command_that_shows_it(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.configs = Lossy(topics=["orders"], brokers=[1], release=(4, 1))
+    house.stand_in(monkeypatch)
+    throttles = 'replication-throttles: {topics: {orders: {leader.replication.throttled.replicas: "0:1"}}}\n'
+    file = written(tmp_path, "quotas.yaml", f"version: 1\n{throttles}")
+    ran = session.kquota(f"quota apply {BROKER} {file} --yes")
+    check = f"Check with `kquota configs {BROKER} --describe --topic orders`)"
+    assert f"topic 'orders' (unknown: no answer; the change may have been written. {check}" in ran.err
 
 
 def test_which_quota_applies_and_the_findings(
