@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -172,6 +173,30 @@ def test_quotas_that_were_not_applied(
     session.kquota(f"quota diff {BROKER} {file}")
     session.kquota(f"quota apply {BROKER} {file} --change sha256:b430da7fd4add644")
     session.must_be("contract-quota-undone")
+
+
+class Interrupted(MemoryPrincipals):
+    """The operator presses Ctrl-C during the second batch."""
+
+    def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
+        if self.held:
+            raise KeyboardInterrupt
+        return super().replace(batch)
+
+
+@pytest.mark.parametrize("reviewed", [True, False])
+def test_an_interrupted_apply_prints_the_command_that_continues_it(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviewed: bool
+) -> None:
+    house.quotas = Interrupted()
+    house.stand_in(monkeypatch)
+    users = "".join(f"  user-{number}: {{producer_byte_rate: 2MB/s}}\n" for number in range(1_001))
+    file = written(tmp_path, "quotas.yaml", f"version: 1\nusers:\n{users}")
+    change = json.loads(session.kquota(f"quota diff {BROKER} {file} --output json").out)["change"]
+    ran = session.kquota(f"quota apply {BROKER} {file} {f'--change {change}' if reviewed else '--yes'}")
+    review = f"Review the rest with `kquota quota diff {BROKER} {file}`"
+    again = review if reviewed else "Run the same command again to apply the rest"
+    assert f"sent: 1000 of 1,001 entities, and possibly one more batch. {again}\n" in ran.err
 
 
 class Lossy(FakeConfigs):
