@@ -36,6 +36,11 @@ class ClientCredentials:
     seconds: float
     extensions: Mapping[str, str]
 
+    @property
+    def uses_tls(self) -> bool:
+        """True if the endpoint uses TLS."""
+        return self.url.lower().startswith("https:")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFile:

@@ -146,7 +146,7 @@ def security(
 
 
 def _asks_by_tls(credentials: Credentials | None) -> bool:
-    return isinstance(credentials, ClientCredentials) and credentials.url.lower().startswith("https:")
+    return isinstance(credentials, ClientCredentials) and credentials.uses_tls
 
 
 def _no_providers(found: Mapping[str, str], where: str) -> None:
