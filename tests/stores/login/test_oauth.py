@@ -232,6 +232,20 @@ def test_a_connection_without_tls_that_ends_is_not_explained_by_tls(
         thread.join(10)
 
 
+SHOWN = {
+    "a name": ("https://login.example.com/token", "https://login.example.com/token"),
+    "a port": ("https://login.example.com:8443/token", "https://login.example.com:8443/token"),
+    "IPv6": ("https://[2001:db8::1]/token", "https://[2001:db8::1]/token"),
+    "IPv6 with a port": ("https://[2001:db8::1]:8443/token", "https://[2001:db8::1]:8443/token"),
+    "a user and a query": (f"https://kquota:{CANARY}@[::1]:8443/token?key={CANARY}", "https://[::1]:8443/token"),
+}
+
+
+@pytest.mark.parametrize(("url", "expected"), SHOWN.values(), ids=SHOWN)
+def test_the_url_in_a_message(url: str, expected: str) -> None:
+    assert oauth.shown(url) == expected
+
+
 NOT_ASKED = {
     "a host that DNS has no form for": "http://.example.com/token",
     "a blank": "http://127.0.0.1:1/to ken",
