@@ -14,8 +14,11 @@ from kquota.measure import counted, human_duration
 
 
 @contextmanager
-def sending(count: int) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call after each batch with the number of entities in the batch."""
+def sending(count: int, next_step: str) -> Iterator[Callable[[int], None]]:
+    """Yield a function to call after each batch with the number of entities in the batch.
+
+    After an interrupt, print the number of sent entities, and the sentence `next_step`.
+    """
     sent = 0
     try:
         with _bar(count) as advance:
@@ -27,10 +30,7 @@ def sending(count: int) -> Iterator[Callable[[int], None]]:
 
             yield add
     except KeyboardInterrupt:
-        say(
-            f"sent: {sent} of {counted(count, 'entity')}, and possibly one more batch. Run the command again to apply "
-            "the rest"
-        )
+        say(f"sent: {sent} of {counted(count, 'entity')}, and possibly one more batch. {next_step}")
         raise
 
 

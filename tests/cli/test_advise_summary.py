@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -12,7 +13,7 @@ from kquota.quota.document import Document
 from kquota.quota.entity import Entity
 from kquota.quota.usage import QuotaBucket
 from kquota.simulate.steady import ThrottledTime
-from kquota.terms import CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE
+from kquota.terms import CONSUMER_BYTE_RATE, CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE
 
 pytestmark = pytest.mark.unit
 TIME = datetime(2026, 11, 20, tzinfo=UTC)
@@ -21,11 +22,11 @@ ONE = "the proposed limits would have throttled 1 client:"
 UNPREDICTED = "1 client used more than the proposed controller_mutation_rate. kquota does not predict the throttle time"
 
 
-def proposed(key: str, most: float) -> ProposedLimit:
+def proposed(key: str, most: float, user: str = "alice", throttled: int = 0) -> ProposedLimit:
     """A limit of 200,000 for a client without a limit."""
-    bucket = QuotaBucket(key=key, user="alice", client_id=None)
-    use = BucketStatistics(bucket=bucket, broker="1", percentile=1.0, most=most, seconds=60, throttled=0)
-    return ProposedLimit(use=use, entity=Entity(user="alice"), limit=200_000.0, now=None, spread=1.0)
+    bucket = QuotaBucket(key=key, user=user, client_id=None)
+    use = BucketStatistics(bucket=bucket, broker="1", percentile=1.0, most=most, seconds=60, throttled=throttled)
+    return ProposedLimit(use=use, entity=Entity(user=user), limit=200_000.0, now=None, spread=1.0)
 
 
 LOW, HIGH = proposed(PRODUCER_BYTE_RATE, 1e5), proposed(PRODUCER_BYTE_RATE, 1e6)
@@ -45,7 +46,23 @@ CASES: dict[str, tuple[list[tuple[ProposedLimit, ThrottledTime | None]], list[st
 def test_only_predicted_limits_throttle_no_client(
     found: list[tuple[ProposedLimit, ThrottledTime | None]], expected: list[str]
 ) -> None:
-    answer = Advised(
+    lines = [line.removesuffix(" for this key") for line in summary(answer_of(found))]
+    assert [line for line in lines if line in (NONE, ONE, UNPREDICTED)] == expected
+
+
+@pytest.mark.parametrize(("users", "clients"), [(1, "1 client"), (6, "6 clients")])
+def test_a_client_with_two_keys_counts_once(users: int, clients: str) -> None:
+    keys = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)
+    found = [(proposed(key, 1e6, f"user-{number}", 5), WAITS) for key in keys for number in range(users)]
+    lines = list(summary(answer_of(found)))
+    why = "so the real demand is higher than the measured use"
+    assert f"brokers throttled {clients} during the measurement, {why}" in lines
+    assert f"the proposed limits would have throttled {clients}:" in lines
+    assert (lines[-1] == "... and 2 more limits. --output tsv shows all limits") == (len(found) == 12)
+
+
+def answer_of(found: Sequence[tuple[ProposedLimit, ThrottledTime | None]]) -> Advised:
+    return Advised(
         cluster="c",
         begin=TIME,
         end=TIME,
@@ -58,5 +75,3 @@ def test_only_predicted_limits_throttle_no_client(
         clients=tuple(client(one, waits) for one, waits in found),
         quotas=Document(limits={}),
     )
-    lines = [line.removesuffix(" for this key") for line in summary(answer)]
-    assert [line for line in lines if line in (NONE, ONE, UNPREDICTED)] == expected

@@ -14,6 +14,7 @@ from kquota import text_file
 from kquota.addresses import is_ip_or_host
 from kquota.cli import clock, world
 from kquota.cli.connection import Connection
+from kquota.cli.contract import worded
 from kquota.cli.quota import interchange
 from kquota.cli.quota.command import QuotaFormat
 from kquota.errors import Invalid, KquotaError, Unreachable
@@ -148,10 +149,10 @@ def write_throttles(configs: Configs, throttlings: Sequence[Throttling]) -> dict
         try:
             actions.alter(configs, throttling.change, clock.until_seen())
         except Unreachable as error:
-            undone[throttling.entity] = f"unknown: {error}"
+            undone[throttling.entity] = f"unknown: {worded(error)}"
             return undone | {left.entity: "not sent" for left in throttlings[place + 1 :]}
         except KquotaError as error:
-            undone[throttling.entity] = str(error)
+            undone[throttling.entity] = worded(error)
     return undone
 
 

@@ -98,8 +98,8 @@ def apply(options: ApplyOptions) -> Answer:
             _ask(found, _diff_command(options), lambda: compare(cluster, document, prune=options.prune))
         # The hash of --change covers the whole change, so the same command would be refused.
         again = "Run the same command again to apply the rest"
-        review = f"Review the rest with {_diff_command(options)}"
-        return applied(found, _write(cluster, found), again if options.change is None else review, confirmed=asks)
+        next_step = again if options.change is None else f"Review the rest with {_diff_command(options)}"
+        return applied(found, _write(cluster, found, next_step), next_step, confirmed=asks)
 
 
 def _diff_command(options: ApplyOptions) -> str:
@@ -126,13 +126,14 @@ def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
     confirmation.must_still_be(found.hash, again().hash, "the quotas")
 
 
-def _write(cluster: QuotaCluster, found: Difference) -> Mapping[Entity | Resource, str]:
+def _write(cluster: QuotaCluster, found: Difference, next_step: str) -> Mapping[Entity | Resource, str]:
     """Write the quotas, then the throttles.
 
-    Return the reason for each entity that was not changed or may not have been changed.
+    Return the reason for each entity that was not changed or may not have been changed. After an interrupt, print the
+    sentence `next_step`.
     """
     count = len(found.replacements)
-    with sending(count) as sent:
+    with sending(count, next_step) as sent:
         seconds = SEEN_SECONDS + count * _SECONDS_PER_ENTITY
         outcome = apply_quotas(cluster.quotas, found.replacements, clock.until_seen(seconds), sent)
     undone: dict[Entity | Resource, str] = dict(outcome.undone.items())

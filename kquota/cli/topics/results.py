@@ -148,6 +148,7 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
     each for the unsent topics and the rejected topics.
     """
     yield from _failures(outcomes)
+    again = f"the command again{_with_option(outcomes, options)}"
     errors = {one.fate: one.error for one in reversed(outcomes)}
     unknown: dict[str, list[str]] = {}
     for one in outcomes:
@@ -156,7 +157,7 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
     for error, names in unknown.items():
         yield (
             f"error: {error}. The result is unknown for {few(names, _SHOWN)}. "
-            f"Check with {_describe_command(names[:_SHOWN])}, then run the command again"
+            f"Check with {_describe_command(names[:_SHOWN])}, then run {again}"
         )
     if unsent := _of(Fate.NOT_SENT, outcomes):
         why = "" if unknown else ", because --timeout has expired"
@@ -168,8 +169,19 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
         how = "" if options.no_retry_quota_violated else ", or give a longer --timeout"
         yield (
             f"error: the controller mutation quota rejects {len(rejected)} of {counted(len(outcomes), 'topic')} "
-            f"({few(rejected, _SHOWN)}). Run the command again {when}{how}"
+            f"({few(rejected, _SHOWN)}). Run {again} {when}{how}"
         )
+
+
+def _with_option(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> str:
+    """Return the option that a repeated command needs, because kquota refuses a topic that it may have created or
+    deleted. --alter needs none, and neither does --validate-only, which changes nothing.
+    """
+    if options.validate_only or not _of(Fate.DONE, outcomes) + _of(Fate.UNKNOWN, outcomes):
+        return ""
+    if options.create and not options.if_not_exists:
+        return " with --if-not-exists"
+    return " with --if-exists" if options.delete and not options.if_exists else ""
 
 
 def _describe_command(names: Sequence[str]) -> str:

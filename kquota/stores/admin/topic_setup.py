@@ -14,7 +14,7 @@ from kquota.mutation.port import EXISTS, Failure
 from kquota.mutation.topic import Creation, Deletion, Mutation
 from kquota.settings.resource import TOPICS, Resource
 from kquota.stores.admin.broker_metadata import WireSight
-from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.connection import Wire, kafka_error, was_sent
 from kquota.stores.admin.partition import ABSENT, FORBIDDEN, NO_LEADER_YET
 from kquota.stores.admin.requests import FORBIDDEN as NOT_ALLOWED
 from kquota.stores.admin.requests import by_resource, describe_request, on_the_wire
@@ -61,8 +61,8 @@ def create(wire: Wire, name: str, *, dry_run: bool = False) -> Setup:
     """Create the topic, wait until every broker shows its leader, and return its setup.
 
     A dry run only returns the setup. Raises Refused if the topic exists or the brokers refuse the request, Forbidden
-    without a permission, QuotaViolatedException if a quota rejects the request, and Unknown if the answer is lost or a
-    broker does not show the leader within 30 s.
+    without a permission, QuotaViolatedException if a quota rejects the request, Unreachable if the request was not
+    sent, and Unknown if the answer is lost or a broker does not show the leader within 30 s.
     """
     replicas = min(_REPLICAS, len(wire.brokers()))
     setup = Setup(
@@ -93,8 +93,8 @@ def delete(wire: Wire, name: str) -> None:
     """Delete the topic, and wait until no broker that answers shows it and its name is free.
 
     Raises Refused if the topic does not exist or the brokers refuse the request, Forbidden without a permission,
-    QuotaViolatedException if a quota rejects the request, and Unknown if the answer is lost or the topic still exists
-    after 30 s.
+    QuotaViolatedException if a quota rejects the request, Unreachable if the request was not sent, and Unknown if the
+    answer is lost or the topic still exists after 30 s.
     """
     _mutate(wire, Deletion(topic=name, partitions=1), "deleted")
     _wait(lambda: _gone(wire, name) and _free(wire, name), f"topic {name}: deleted, but the brokers still list it")
@@ -168,9 +168,13 @@ def _configs(wire: Wire, name: str) -> dict[str, str] | None:
 
 
 def _mutate(wire: Wire, wanted: Mutation, done: str) -> None:
+    topics = WireTopics(wire)
+    request = topics.request([wanted], _SECONDS)
     try:
-        answer = WireTopics(wire).send([wanted], _SECONDS)
+        answer = topics.answer(request, [wanted])
     except Unreachable as error:
+        if not was_sent(request, error):
+            raise
         lost = f"topic {wanted.topic} may have been {done} ("
         raise Unknown(lost, error, "). Check with ", StepFor(NextStep.SHOW_TOPIC, wanted.topic)) from error
     if (failure := answer.outcomes[wanted.topic]) is None:

@@ -51,7 +51,12 @@ class WireTopics:
         must_be_active(self._wire)
 
     def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
-        request = self._request(mutations, int(seconds * 1_000))
+        return self.answer(self.request(mutations, seconds), mutations)
+
+    def answer(self, request: Any, mutations: Sequence[Mutation]) -> BatchResult:
+        """Send the request of these mutations, and return its result. After Unreachable, `was_sent` returns whether the
+        controller may have received the request.
+        """
         answer = ask_controller(self._wire, request, moved=_is_moved)
         found = _results(answer)
         outcomes = {result.name: failure(result) for result in found}
@@ -94,7 +99,9 @@ class WireTopics:
                 at = answer.next_cursor
                 cursor = _Described.Cursor(topic_name=at.topic_name, partition_index=at.partition_index)
 
-    def _request(self, mutations: Sequence[Mutation], timeout_ms: int) -> Any:
+    def request(self, mutations: Sequence[Mutation], seconds: float) -> Any:
+        """Return the request for mutations of one kind. `seconds` limits the wait of the controller."""
+        timeout_ms = int(seconds * 1_000)
         if creations := [one for one in mutations if isinstance(one, Creation)]:
             return CreateTopicsRequest(
                 topics=[_creatable(one) for one in creations],

@@ -36,6 +36,11 @@ class ClientCredentials:
     seconds: float
     extensions: Mapping[str, str]
 
+    @property
+    def uses_tls(self) -> bool:
+        """True if the endpoint uses TLS."""
+        return self.url.lower().startswith("https:")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFile:
@@ -56,4 +61,6 @@ def extensions(options: Mapping[str, str]) -> dict[str, str]:
 def shown(url: str) -> str:
     """Return a URL for a message, without user, password and query. Raises ValueError if it is not a valid URL."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    host = parts.hostname or ""
+    named = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{named}{f':{parts.port}' if parts.port else ''}{parts.path}"

@@ -38,6 +38,11 @@ TUNING: Final = {
     "receive.buffer.bytes": -1,
 }
 """The integer properties that kquota supports, with the minimum that it accepts for each."""
+_LONGEST_MS: Final = 2**31 - 1
+_NEVER_IDLE: Final = ("connections.max.idle.ms", "-1")
+"""With this value, Kafka's clients never close an idle connection. kquota uses `_LONGEST_MS` (24 days) instead, because
+kafka-python would close each connection at once, and librdkafka refuses a negative value.
+"""
 _ALWAYS: Final = frozenset({"security.protocol", "client.id", *TUNING})
 _TLS: Final = frozenset(
     f"ssl.{name}"
@@ -142,12 +147,16 @@ def security(
         credentials=credentials,
         tls=tls(found, "ssl.", where, tell) if protocol.endswith("SSL") or _asks_by_tls(credentials) else None,
         client_id=found.get("client.id") or None,
-        tuning={name: _whole(found[name], name, least, where) for name, least in TUNING.items() if name in found},
+        tuning={
+            name: _LONGEST_MS if (name, found[name]) == _NEVER_IDLE else _whole(found[name], name, least, where)
+            for name, least in TUNING.items()
+            if name in found
+        },
     )
 
 
 def _asks_by_tls(credentials: Credentials | None) -> bool:
-    return isinstance(credentials, ClientCredentials) and credentials.url.lower().startswith("https:")
+    return isinstance(credentials, ClientCredentials) and credentials.uses_tls
 
 
 def _no_providers(found: Mapping[str, str], where: str) -> None:

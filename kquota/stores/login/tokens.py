@@ -57,7 +57,7 @@ def _answer(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> d
             f"{where} answered {error.code}{_reason(error)}. Check clientId, clientSecret and scope"
         ) from None
     except (OSError, urllib.error.URLError) as error:
-        raise Unreachable(f"{where} cannot be reached within {wanted.seconds:.0f} s: {_why(error)}") from None
+        raise Unreachable(f"{where} cannot be reached within {wanted.seconds:.0f} s: {_why(error, wanted)}") from None
     except (InvalidURL, ValueError):
         # The host is not a valid DNS name, or the URL has characters that a request line cannot contain.
         raise Invalid(f"{where} is not a valid URL. Check sasl.oauthbearer.token.endpoint.url") from None
@@ -91,7 +91,7 @@ def _posted(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> b
         },
     )
     handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
-    if wanted.url.lower().startswith("https:"):
+    if wanted.uses_tls:
         handlers.append(urllib.request.HTTPSHandler(context=trust()))
     with urllib.request.build_opener(*handlers).open(request, timeout=wanted.seconds) as answer:
         return bytes(answer.read(_MOST))
@@ -129,12 +129,13 @@ def _reason(error: Any) -> str:
     return f" {code}" if isinstance(code, str) and re.fullmatch(r"[a-z_]{1,40}", code) else ""
 
 
-def _why(error: OSError) -> str:
+def _why(error: OSError, wanted: ClientCredentials) -> str:
     reason = getattr(error, "reason", error)
     if isinstance(reason, TimeoutError):
         return "no answer in time"
     if isinstance(reason, OSError):
-        return explained(reason) or reason.strerror or str(reason) or type(reason).__name__
+        tls = explained(reason) if wanted.uses_tls else None
+        return tls or reason.strerror or str(reason) or type(reason).__name__
     return str(reason)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,10 +14,12 @@ import pytest
 
 from kquota.cli import world
 from kquota.cli.quota.advise.source import MeasuredTime, UseSource
+from kquota.errors import NextStep, StepFor, Unreachable
 from kquota.quota.advice import BucketStatistics
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Replacement
 from kquota.quota.usage import QuotaBucket
+from kquota.settings.change import ConfigChange
 from kquota.settings.resource import BROKERS, TOPICS, Resource
 from kquota.stores.admin.quotas import WireQuotas
 from kquota.terms import (
@@ -170,6 +173,51 @@ def test_quotas_that_were_not_applied(
     session.kquota(f"quota diff {BROKER} {file}")
     session.kquota(f"quota apply {BROKER} {file} --change sha256:b430da7fd4add644")
     session.must_be("contract-quota-undone")
+
+
+class Interrupted(MemoryPrincipals):
+    """The operator presses Ctrl-C during the second batch."""
+
+    def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
+        if self.held:
+            raise KeyboardInterrupt
+        return super().replace(batch)
+
+
+@pytest.mark.parametrize("reviewed", [True, False])
+def test_an_interrupted_apply_prints_the_command_that_continues_it(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviewed: bool
+) -> None:
+    house.quotas = Interrupted()
+    house.stand_in(monkeypatch)
+    users = "".join(f"  user-{number}: {{producer_byte_rate: 2MB/s}}\n" for number in range(1_001))
+    file = written(tmp_path, "quotas.yaml", f"version: 1\nusers:\n{users}")
+    change = json.loads(session.kquota(f"quota diff {BROKER} {file} --output json").out)["change"]
+    ran = session.kquota(f"quota apply {BROKER} {file} {f'--change {change}' if reviewed else '--yes'}")
+    review = f"Review the rest with `kquota quota diff {BROKER} {file}`"
+    again = review if reviewed else "Run the same command again to apply the rest"
+    assert f"sent: 1000 of 1,001 entities, and possibly one more batch. {again}\n" in ran.err
+
+
+class Lossy(FakeConfigs):
+    """The answer to each write is lost."""
+
+    def alter(self, changes: Sequence[ConfigChange]) -> None:
+        (change,) = changes
+        step = StepFor(NextStep.SHOW_TOPIC_CONFIGS, str(change.resource.name))
+        raise Unreachable("no answer; the change may have been written. Check with ", step)
+
+
+def test_a_throttle_whose_write_is_unknown_has_the_command_that_shows_it(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.configs = Lossy(topics=["orders"], brokers=[1], release=(4, 1))
+    house.stand_in(monkeypatch)
+    throttles = 'replication-throttles: {topics: {orders: {leader.replication.throttled.replicas: "0:1"}}}\n'
+    file = written(tmp_path, "quotas.yaml", f"version: 1\n{throttles}")
+    ran = session.kquota(f"quota apply {BROKER} {file} --yes")
+    check = f"Check with `kquota configs {BROKER} --describe --topic orders`)"
+    assert f"topic 'orders' (unknown: no answer; the change may have been written. {check}" in ran.err
 
 
 def test_which_quota_applies_and_the_findings(

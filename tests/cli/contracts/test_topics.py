@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kquota.cli.contract import FAILED
 from kquota.mutation.port import BatchResult, Failure
 from kquota.mutation.topic import Mutation
 from kquota.quota.entity import Entity
@@ -90,8 +91,36 @@ def test_topics_with_an_unknown_result_are_named_with_the_broker_s_error(
     ran = session.kquota(f"topics {BROKER} --delete --topic t.")
     assert ran.code == 1
     for error, topic in (("RequestTimedOut (7)", "t0"), ("Unknown (-1): failed", "t2")):
-        check = f"Check with `kquota topics {BROKER} --describe --topic {topic}`, then run the command again"
+        command = f"kquota topics {BROKER} --describe --topic {topic}"
+        check = f"Check with `{command}`, then run the command again with --if-exists"
         assert f"kquota: error: {error}. The result is unknown for {topic}. {check}\n" in ran.err
+
+
+CREATION = "--create --topic new --topic newer --partitions 900"
+DELETION = "--delete --topic old --topic older"
+AGAIN = {
+    "created": (CREATION, " with --if-not-exists"),
+    "created if absent": (f"{CREATION} --if-not-exists", ""),
+    "validated": (f"{CREATION} --validate-only", ""),
+    "deleted": (DELETION, " with --if-exists"),
+    "deleted if present": (f"{DELETION} --if-exists", ""),
+    "grown": ("--alter --topic old --topic older --partitions 1800", ""),
+}
+
+
+@pytest.mark.parametrize(("command", "option"), AGAIN.values(), ids=AGAIN)
+def test_a_command_that_did_a_part_names_the_option_with_which_it_can_be_repeated(
+    house: InMemory, session: Transcript, monkeypatch: pytest.MonkeyPatch, command: str, option: str
+) -> None:
+    house.topics = Controller(clock=FakeClock(), rate=1.0, held={"old": 900, "older": 900})
+    house.clock = type(house.clock)(house.topics.clock.sleep)
+    house.configs = FakeConfigs(brokers=[1], release=(4, 1))
+    house.stand_in(monkeypatch)
+    ran = session.kquota(f"topics {BROKER} {command} --timeout 1s")
+    rejected = "newer" if "newer" in command else "older"
+    assert f"rejects 1 of 2 topics ({rejected}). Run the command again{option} in " in ran.err
+    again = session.kquota(f"topics {BROKER} {command}{option.removeprefix(' with')} --timeout 1h")
+    assert again.code != FAILED
 
 
 COLLIDING = {

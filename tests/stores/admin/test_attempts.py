@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError
 
-from kquota.errors import Unreachable
-from kquota.stores.admin import connection
+from kquota.errors import Unknown, Unreachable
+from kquota.stores.admin import connection, topic_setup
 from kquota.stores.admin.connection import Wire, was_sent
 from kquota.stores.admin.running import (
     NOT_CONTROLLER,
@@ -120,6 +120,27 @@ def test_a_request_whose_only_attempt_was_written_was_sent(time: Time) -> None:
     with pytest.raises(Unreachable) as error:
         StubWire(Manager(time, answer)).ask(request, BrokerId(1))
     assert was_sent(request, error.value)
+
+
+MUTATIONS: dict[str, tuple[Callable[[Wire, str], object], str]] = {
+    "create": (topic_setup.create, "created"),
+    "delete": (topic_setup.delete, "deleted"),
+}
+
+
+@pytest.mark.parametrize(("mutate", "done"), MUTATIONS.values(), ids=MUTATIONS)
+@pytest.mark.parametrize("written", [False, True])
+def test_a_topic_may_have_changed_only_if_the_request_was_sent(
+    time: Time, mutate: Callable[[Wire, str], object], done: str, written: bool
+) -> None:
+    def answer(request: Any) -> Any:
+        if written:
+            request.with_header()
+        raise KafkaConnectionError("closed" if written else "refused")
+
+    with pytest.raises(Unknown if written else Unreachable) as error:
+        mutate(StubWire(Manager(time, answer)), "t")
+    assert (f"topic t may have been {done}" in str(error.value)) == written
 
 
 def test_an_election_of_more_than_10_seconds_makes_the_controller_unreachable(time: Time) -> None:

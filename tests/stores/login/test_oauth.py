@@ -7,6 +7,7 @@ import json
 import re
 import socket
 import ssl
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -201,6 +202,48 @@ def test_a_server_that_speaks_another_protocol(stores: Path, tmp_path: Path) -> 
         with pytest.raises(Refused, match=f"the token endpoint {url} does not answer with HTTP. Check sasl"):
             asked(url, stores / "ca.pem", tmp_path)
         thread.join(10)
+
+
+ENDED = {
+    "reset": (struct.pack("ii", 1, 0), "Connection reset by peer"),
+    "closed": (struct.pack("ii", 0, 0), "Remote end closed connection without response"),
+}
+
+
+@pytest.mark.parametrize(("linger", "reason"), ENDED.values(), ids=ENDED)
+def test_a_connection_without_tls_that_ends_is_not_explained_by_tls(
+    stores: Path, tmp_path: Path, linger: bytes, reason: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def end() -> None:
+            client, _ = server.accept()
+            with client:
+                data = b""
+                while b"scope=" not in data:
+                    data += client.recv(1 << 16)
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+
+        thread = threading.Thread(target=end, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/token"
+        with pytest.raises(Unreachable, match=f"{url} cannot be reached within 10 s: {reason}$"):
+            asked(url, stores / "ca.pem", tmp_path)
+        thread.join(10)
+
+
+SHOWN = {
+    "a name": ("https://login.example.com/token", "https://login.example.com/token"),
+    "a port": ("https://login.example.com:8443/token", "https://login.example.com:8443/token"),
+    "IPv6": ("https://[2001:db8::1]/token", "https://[2001:db8::1]/token"),
+    "IPv6 with a port": ("https://[2001:db8::1]:8443/token", "https://[2001:db8::1]:8443/token"),
+    "a user and a query": (f"https://kquota:{CANARY}@[::1]:8443/token?key={CANARY}", "https://[::1]:8443/token"),
+}
+
+
+@pytest.mark.parametrize(("url", "expected"), SHOWN.values(), ids=SHOWN)
+def test_the_url_in_a_message(url: str, expected: str) -> None:
+    assert oauth.shown(url) == expected
 
 
 NOT_ASKED = {

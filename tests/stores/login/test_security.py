@@ -124,6 +124,11 @@ WORDS: dict[str, tuple[Mapping[str, str], dict[str, Any], dict[str, Any]]] = {
             "socket.receive.buffer.bytes": 65536,
         },
     ),
+    "idle connections that are never closed": (
+        {"connections.max.idle.ms": "-1"},
+        {"security_protocol": "PLAINTEXT", "connections_max_idle_ms": 2**31 - 1},
+        {"security.protocol": "plaintext", "connections.max.idle.ms": 2**31 - 1},
+    ),
 }
 
 
@@ -288,6 +293,7 @@ REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
         "must be https, or empty",
     ),
     "no number": ({"request.timeout.ms": "1e3"}, "request.timeout.ms must be a whole number from 1 to 2147483647"),
+    "no idle time": ({"connections.max.idle.ms": "0"}, "must be a whole number from 1 to 2147483647"),
     "a negative number": ({"reconnect.backoff.ms": "-1"}, "must be a whole number from 0 to 2147483647"),
 }
 

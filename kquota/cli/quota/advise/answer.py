@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -155,7 +155,7 @@ def change(one: Resized) -> ResizedLimit:
 def summary(found: Advised) -> Iterator[str]:
     """Yield the measured period, the total of each key, and notes about resized limits and throttled clients.
 
-    Then yield at most `_SHOWN` clients that the proposed limits would have throttled, the longest throttle time first.
+    Then yield at most `_SHOWN` proposed limits that would have throttled their client, the longest throttle time first.
     """
     future = found.brokers_later
     later = "" if future is None else f", for {counted(future, 'broker')} instead of {found.brokers}"
@@ -165,11 +165,15 @@ def summary(found: Advised) -> Iterator[str]:
     if found.resized:
         resized = counted(len(found.resized), "limit")
         yield f"the document also has {resized} without measured use, adjusted to the new number of brokers"
-    delayed = sum(one.throttled_seconds > 0 for one in found.clients)
-    if delayed:
-        clients = counted(delayed, "client")
+    if delayed := [one for one in found.clients if one.throttled_seconds > 0]:
+        clients = _clients(delayed)
         yield f"brokers throttled {clients} during the measurement, so the real demand is higher than the measured use"
     yield from _throttled_lines(found.clients)
+
+
+def _clients(rows: Iterable[AdvisedClient]) -> str:
+    """Return the number of clients. A client has a row for each key."""
+    return counted(len({(one.user, one.client_id) for one in rows}), "client")
 
 
 def _total_line(one: AdvisedTotal) -> str:
@@ -193,7 +197,7 @@ def _throttled_lines(clients: Sequence[AdvisedClient]) -> Iterator[str]:
 
 
 def _throttled_table(throttled: Sequence[AdvisedClient]) -> Iterator[str]:
-    yield f"the proposed limits would have throttled {counted(len(throttled), 'client')}:"
+    yield f"the proposed limits would have throttled {_clients(throttled)}:"
     worst = sorted(throttled, key=lambda one: -(one.throttle_seconds or 0))[:_SHOWN]
     rows = [
         (
@@ -209,4 +213,4 @@ def _throttled_table(throttled: Sequence[AdvisedClient]) -> Iterator[str]:
     heads = ("client", "key", "most used", "limit", "throttled", "longest")
     yield from aligned(rows, heads, frozenset({0, 1})).splitlines()
     if len(throttled) > _SHOWN:
-        yield f"... and {counted(len(throttled) - _SHOWN, 'more client')}. --output tsv shows all clients"
+        yield f"... and {counted(len(throttled) - _SHOWN, 'more limit')}. --output tsv shows all limits"
