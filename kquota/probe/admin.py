@@ -36,10 +36,6 @@ class Result:
         return self.verdict in GOOD
 
 
-def _unheard(_said: object) -> None:
-    """Ignore progress. This is the default callback."""
-
-
 def probe(
     cluster: ProbeCluster,
     kind: Kind,
@@ -51,7 +47,7 @@ def probe(
     seconds: float | None = None,
     brokers: Sequence[BrokerId] | None = None,
     most_bytes: int = MOST_BYTES,
-    on_progress: Callable[[float], None] = _unheard,
+    on_progress: Callable[[float], None] = run.unheard,
 ) -> Result:
     """Run a real client on scratch topics, and measure its rate.
 
@@ -113,7 +109,7 @@ def find_limit(
     user: str | None = None,
     seconds: float | None = None,
     most_partitions: int = MOST_PARTITIONS,
-    on_step: Callable[[Step], None] = _unheard,
+    on_step: Callable[[Step], None] = run.unheard,
 ) -> Limit:
     """Find the mutation rate that the controller sustains, and suggest a quota: KIP-599's "How to define the quota".
 

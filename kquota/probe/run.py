@@ -68,8 +68,8 @@ def _names(base: str, made: list[str]) -> Iterator[str]:
         yield made[-1]
 
 
-def _unheard() -> None:
-    """Ignore the removal. This is the default callback."""
+def unheard(*_: object) -> None:
+    """Ignore progress. This is the default callback."""
 
 
 def _raised(error: KquotaError) -> None:
@@ -81,7 +81,7 @@ def removed(
     who: ProbeLogins,
     made: list[str],
     *,
-    removing: Callable[[], None] = _unheard,
+    removing: Callable[[], None] = unheard,
     left: Callable[[KquotaError], None] = _raised,
 ) -> Iterator[None]:
     """At the end, even after an interrupt, remove all topics in `made` and clear the list.

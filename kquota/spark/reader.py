@@ -6,8 +6,10 @@ the local folders.
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -17,7 +19,6 @@ from kquota.errors import Invalid, Parameter, Refused
 from kquota.measure import human_bytes
 from kquota.spark.failure import answered, cause
 from kquota.spark.files import Files
-from kquota.spark.upload import uploaded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 _HISTORY: Final = Parameter("history")
 _MOST_SENT: Final = 100_000_000
 """The maximum size in bytes of Parquet that kquota sends, because client and driver hold several copies of the rows."""
+SCHEMA: Final = "file string, value string"
+_CHUNK: Final = 8_000_000
+"""The maximum number of characters in one statement, unless a single line is longer."""
+_ROWS: Final = "SELECT inline(from_json(:rows, 'array<struct<file string, value string>>'))"
+
+_Row = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,3 +169,46 @@ class Reader:
             return self.spark.read.schema(schema).json(str(folder))
         found = self.lines(Files(folder=folder, names={"rows.json": name}))
         return found.select(F.from_json("value", schema).alias("row")).select("row.*")
+
+
+def uploaded(spark: SparkSession, files: Files) -> DataFrame:
+    """Return every line of the files as `value`, and its link as `file`. Raises Invalid for a file that is damaged or
+    not text, and names the file.
+
+    No path is sent, and the engine runs no Python.
+    """
+    from pyspark.sql.utils import is_remote
+
+    rows = _rows(files)
+    # The client of Spark Connect splits the rows into messages. With a local driver, a query contains its rows, so
+    # kquota divides many rows among several queries.
+    if is_remote():
+        return spark.createDataFrame(list(rows), SCHEMA)
+    frames = (spark.sql(_ROWS, args={"rows": text}) for text in _texts(rows))
+    return reduce(lambda one, other: one.unionAll(other), frames)
+
+
+def _rows(files: Files) -> Iterator[_Row]:
+    for link in files.names:
+        path = files.folder / link
+        packed = path.suffix == ".gz"
+        try:
+            with gzip.open(path, "rt", encoding="utf-8-sig") if packed else path.open(encoding="utf-8-sig") as file:
+                for line in file:
+                    yield link, line.rstrip("\n")
+        # Unpacking and decoding raise four kinds of errors.
+        except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+            raise Invalid(f"{files.name(link)}: cannot be read: {error}") from error
+
+
+def _texts(rows: Iterable[_Row]) -> Iterator[str]:
+    """Yield the rows as JSON arrays. There is at least one array, which may be empty."""
+    chunk: list[dict[str, str]] = []
+    size = 0
+    for link, line in rows:
+        if chunk and size + len(line) > _CHUNK:
+            yield json.dumps(chunk)
+            chunk, size = [], 0
+        chunk.append({"file": link, "value": line})
+        size += len(line)
+    yield json.dumps(chunk)

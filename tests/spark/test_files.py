@@ -10,7 +10,7 @@ import pytest
 
 from kquota.errors import Invalid
 from kquota.spark import files
-from kquota.spark.upload import uploaded
+from kquota.spark.reader import uploaded
 from tests.spark.rows import log_dirs
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -97,32 +97,32 @@ def listed(topics: Mapping[str, RunningTopic]) -> dict[TopicPartition, Partition
 
 
 def ask_controller(
-    wire: Wire, request: Any, seconds: float | None = None, *, moved: Callable[[Any], bool] | None = None
+    wire: Wire,
+    request: Any,
+    seconds: float | None = None,
+    *,
+    results: Callable[[Any], Iterable[Any]] = lambda answer: (answer,),
 ) -> Any:
     """Return the answer of the current controller. On KRaft, any broker forwards the request.
 
-    `moved` returns True for the answer of a broker that is not the controller. By default, this is an answer with the
-    error `NOT_CONTROLLER`. A broker that finds no controller holds the request, so `seconds` can limit the wait as in
-    `Wire.ask`. If the broker is not the controller, or does not accept connections, kquota reads the metadata again and
-    asks the broker that the metadata now names: any live broker on KRaft, or the new controller on ZooKeeper. After
-    10 s, kquota returns the last answer, or raises the last error. Raises the same errors as `Wire.ask`.
+    `results` returns the parts of an answer that have an error code. A broker that finds no controller holds the
+    request, so `seconds` can limit the wait as in `Wire.ask`. If the broker is not the controller, and therefore
+    changed nothing, or does not accept connections, kquota reads the metadata again and asks the broker that the
+    metadata now names: any live broker on KRaft, or the new controller on ZooKeeper. After 10 s, kquota returns the
+    last answer, or raises the last error. Raises the same errors as `Wire.ask`.
     """
-    is_moved = _is_moved if moved is None else moved
     give_up = time.monotonic() + CONNECT_SECONDS
     while True:
         try:
             answer = wire.ask(request, wire.controller, seconds)
-            if not is_moved(answer) or time.monotonic() > give_up:
+            moved = any(one.error_code == NOT_CONTROLLER for one in results(answer))
+            if not moved or time.monotonic() > give_up:
                 return answer
         except Unreachable as error:
             if was_sent(request, error) or time.monotonic() > give_up:
                 raise
         time.sleep(_POLL_SECONDS)
         wire.metadata([])
-
-
-def _is_moved(answer: Any) -> bool:
-    return bool(answer.error_code == NOT_CONTROLLER)
 
 
 def _topic(data: bytes, at: int, _version: int) -> tuple[RunningTopic, int]:

@@ -11,7 +11,7 @@ from kquota.errors import Incomplete, KquotaError, NextStep, Refused, StepFor, U
 from kquota.quota.scram import MECHANISMS, ScramChange, ScramKeys
 from kquota.stores.admin.connection import Wire, kafka_error, was_sent
 from kquota.stores.admin.controllers import must_be_active
-from kquota.stores.admin.running import NOT_CONTROLLER, ask_controller
+from kquota.stores.admin.running import ask_controller
 
 _NOT_SET: Final = 91
 
@@ -40,7 +40,7 @@ def alter(wire: Wire, change: ScramChange) -> tuple[str, ...]:
 def _answered(wire: Wire, request: Any, user: str) -> Any:
     """Return the answer. If the change may have been written, the message of Unreachable says so."""
     try:
-        return ask_controller(wire, request, moved=_is_moved)
+        return ask_controller(wire, request, results=lambda answer: answer.results)
     except Unreachable as error:
         if not was_sent(request, error):
             raise
@@ -81,8 +81,3 @@ def _is_set(answer: Any, user: str, mechanism: str) -> bool:
             words = kafka_error(result.error_code, result.error_message)
             raise Refused(f"{mechanism} of user {user!r}: the broker answered {words}")
     return True
-
-
-def _is_moved(answer: Any) -> bool:
-    """Return True if the answer is from a broker that is not the controller. That broker wrote nothing."""
-    return any(result.error_code == NOT_CONTROLLER for result in answer.results)

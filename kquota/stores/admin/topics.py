@@ -21,7 +21,7 @@ from kquota.mutation.topic import Assignment, Creation, Deletion, Growth, Mutati
 from kquota.reassign.moves import PartitionReplicas
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.controllers import must_be_active
-from kquota.stores.admin.running import NOT_CONTROLLER, ask_controller, moving
+from kquota.stores.admin.running import ask_controller, moving
 from kquota.stores.state.topic_id import printed
 from kquota.terms import BrokerId, TopicPartition
 
@@ -57,7 +57,7 @@ class WireTopics:
         """Send the request of these mutations, and return its result. After Unreachable, `was_sent` returns whether the
         controller may have received the request.
         """
-        answer = ask_controller(self._wire, request, moved=_is_moved)
+        answer = ask_controller(self._wire, request, results=_results)
         found = _results(answer)
         outcomes = {result.name: failure(result) for result in found}
         return BatchResult(
@@ -141,11 +141,6 @@ def _grown(one: Growth) -> Any:
 
 def _ordered(assignment: Assignment | None) -> Iterable[tuple[int, tuple[int, ...]]]:
     return sorted((assignment or {}).items())
-
-
-def _is_moved(answer: Any) -> bool:
-    """Return True if the answer is from a broker that is not the controller. That broker changed nothing."""
-    return any(result.error_code == NOT_CONTROLLER for result in _results(answer))
 
 
 def _results(answer: Any) -> Sequence[Any]:
