@@ -139,7 +139,7 @@ def up(
     if tiered:
         jars.must_have_tiers(kafka)
     with places.alone(name):
-        _refuse_running(name, directory)
+        _refuse_running(name)
         where = _java_and_jars(kafka, tell, tiered=tiered, metrics=metrics)
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
@@ -192,6 +192,11 @@ def find(name: str = "default") -> Sandbox | None:
     return _read(directory) if (directory / _PLAN).exists() else None
 
 
+def alive(name: str) -> list[str]:
+    """Return the names of the running servers of a sandbox. `up` refuses to start the sandbox while there is one."""
+    return [process.name for process in in_folder(places.directory(name)) if process.pid is not None]
+
+
 def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[str]:
     """Return the command line of a Kafka tool. `kafka` is a version, or a sandbox with Kafka.
 
@@ -204,11 +209,10 @@ def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[s
     return servers.tool_command(java.find().executable, jars.kafka(version, silent), main_class, *arguments)
 
 
-def _refuse_running(name: str, directory: Path) -> None:
-    alive = [process.name for process in in_folder(directory) if process.pid is not None]
-    if alive:
+def _refuse_running(name: str) -> None:
+    if running := alive(name):
         use = f'Use it with: eval "$(kquota sandbox env {name})", or stop it with: kquota sandbox down {name}'
-        raise Refused(f"sandbox {name} is already running ({', '.join(alive)}). {use}")
+        raise Refused(f"sandbox {name} is already running ({', '.join(running)}). {use}")
 
 
 def _planned(

@@ -109,7 +109,7 @@ def build() -> Path | None:
     """Create the archive if it is missing, and return its path, or None if another process is creating it.
 
     Older archives of the same Java and PySpark are deleted. Raises Refused if Spark or Java is missing, or if the JVM
-    writes no archive.
+    does not write a complete archive.
     """
     file = place(java.find())
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -122,8 +122,8 @@ def build() -> Path | None:
         with tempfile.TemporaryDirectory(dir=file.parent, prefix=".building-") as folder:
             made = Path(folder) / "archive"
             problem = _rehearsed(Path(folder), made)
-            if not made.exists():
-                raise Refused(f"Spark's JVM wrote no archive: {problem}")
+            if problem is not None:
+                raise Refused(f"Spark's JVM wrote no complete archive: {problem}")
             _end(made)
             made.replace(file)
         _tried_mark(file).unlink()
@@ -175,10 +175,11 @@ def _digest(texts: list[str]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 
-def _rehearsed(folder: Path, made: Path) -> str:
+def _rehearsed(folder: Path, made: Path) -> str | None:
     """Run `move estimate` on two rows, so that the JVM records the classes that Spark loads.
 
-    Return the command's stderr, or a message that it timed out.
+    Return why the archive is missing or may be incomplete: the command's stderr, or a message that it timed out. None
+    if the command and its JVM ended with code 0.
     """
     (folder / "plan.json").write_text(json.dumps({"version": 1, "partitions": [{**_PARTITION, "replicas": [1, 3]}]}))
     with gzip.open(folder / "sizes.jsonl.gz", "wt") as file:
@@ -189,10 +190,12 @@ def _rehearsed(folder: Path, made: Path) -> str:
     # without the folder also works for a class path with one.
     own.pop("HADOOP_CONF_DIR", None)
     own |= {SETTING: f"{_MAKE}{made}", "TMPDIR": str(folder)}
-    with contextlib.suppress(subprocess.TimeoutExpired):
+    try:
         done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, timeout=2 * EXIT_SECONDS)
-        return done.stderr.strip().replace("\n", " | ")
-    return f"it did not end within {2 * EXIT_SECONDS} s"
+    except subprocess.TimeoutExpired:
+        return f"it did not end within {2 * EXIT_SECONDS} s"
+    ended_well = done.returncode == 0 and made.exists()
+    return None if ended_well else done.stderr.strip().replace("\n", " | ")
 
 
 def _tried_mark(file: Path) -> Path:

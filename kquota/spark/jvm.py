@@ -107,12 +107,17 @@ class Jvm:
         """End the JVM at once."""
         self._process.kill()
 
-    def exits(self, seconds: float) -> bool:
-        """Wait for the JVM to end normally, which is slow. Return True if it ends with code 0 within `seconds`."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
+    def must_exit(self, seconds: float) -> None:
+        """Wait for the JVM to end normally, which is slow.
+
+        Raises Refused if it takes longer than `seconds`, or ends with another code than 0.
+        """
+        try:
             self._process.communicate(timeout=seconds)
-            return self._process.returncode == 0
-        return False
+        except subprocess.TimeoutExpired as error:
+            raise Refused(f"Spark's JVM did not end within {seconds:g} s") from error
+        if self._process.returncode != 0:
+            raise Refused("Spark's JVM ended: ", *self._why_ended())
 
     def _why_ended(self) -> tuple[str, ...]:
         code = self._process.returncode

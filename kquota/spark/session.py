@@ -96,8 +96,8 @@ def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED, *, scanned
 
     Nothing may import PySpark before `session` returns, because its circular imports fail if two threads import it at
     the same time. The end of the block ends everything, including a session that is not ready. All files are in the
-    folder `scratch`. Raises Refused if Spark or Java is missing, Invalid for an invalid address of a master, and
-    Unreachable if no master answers.
+    folder `scratch`. Raises Refused if Spark or Java is missing, or if the JVM that creates an archive does not end
+    normally, Invalid for an invalid address of a master, and Unreachable if no master answers.
     """
     tuned = _SMALL_OPTIONS if size + scanned < _SMALL else _LARGE_OPTIONS if engine.local else {}
     if engine.remote is not None:
@@ -121,7 +121,7 @@ def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED, *, scanned
         with _begun(connecting, process) as start:
             yield start
             if archive.making() is not None:
-                process.exits(archive.EXIT_SECONDS)
+                process.must_exit(archive.EXIT_SECONDS)
     if engine.local and not archived:
         archive.build_later()
 

@@ -70,9 +70,16 @@ def test_killed_servers_are_reported_and_the_others_stopped(name: str) -> None:
     assert "not running" in status.out
     assert "broker-1 rack-1" in status.out
     assert " dead " in status.out
-    assert kquota("sandbox", "env", name).code == 1
+    env = kquota("sandbox", "env", name)
+    assert (env.code, env.out) == (1, "")
+    assert env.err == (
+        f"kquota: sandbox {name} is not ready, but some of its servers are running (zookeeper). "
+        f"Restart it with: kquota sandbox down {name} && kquota sandbox up {name}\n"
+    )
     assert kquota("sandbox", "down", name).code == 0
     until(lambda: not any(map(runs, pids)))
+    start = f"kquota sandbox up {name}"
+    assert kquota("sandbox", "env", name).err == f"kquota: sandbox {name} is not running. Start it with: {start}\n"
 
 
 @pytest.mark.kafka

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kquota import java
+from kquota.errors import Refused
 from kquota.spark import archive
 from tests.cli.run import run
 
@@ -66,6 +67,33 @@ def test_only_a_complete_archive_is_used(
     if content is not None:
         place.write_bytes(content)
     assert bool(archive.flags()) is expected
+
+
+UNRELIABLE_JAVA = """\
+#!/bin/sh
+case "$1" in
+-XshowSettings*) printf ' java.home = %s\\n java.specification.version = %s\\n' '{home}' '{version}' >&2 ;;
+*) '{java}' "$@"; exit 3 ;;
+esac
+"""
+
+
+@pytest.mark.spark
+def test_an_archive_is_installed_only_if_the_jvm_ended_with_code_0(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another JVM may have been killed while it wrote the archive."""
+    real, fake = java.find(), tmp_path / "bin" / "java"
+    fake.parent.mkdir()
+    fake.write_text(UNRELIABLE_JAVA.format(home=tmp_path, version=real.version, java=real.executable))
+    fake.chmod(0o700)
+    monkeypatch.setenv("KQUOTA_JAVA", "own")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv(archive.SETTING, raising=False)
+    with pytest.raises(Refused, match=r"wrote no complete archive: .*Spark's JVM ended: code 3"):
+        archive.build()
+    assert not archive.place(java.find()).exists()
 
 
 def used(folder: Path, file: Path) -> str:

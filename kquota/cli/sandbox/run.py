@@ -161,6 +161,11 @@ def env(options: EnvOptions) -> Lines:
     found = cluster.find(options.name)
     if found is None or not found.running:
         hint = f"sandbox {options.name} is not running. Start it with: kquota sandbox up {options.name}"
+        if alive := cluster.alive(options.name):
+            hint = (
+                f"sandbox {options.name} is not ready, but some of its servers are running ({', '.join(alive)}). "
+                f"Restart it with: kquota sandbox down {options.name} && kquota sandbox up {options.name}"
+            )
         return Lines(lines=(), notes=(hint,), code=FAILED)
     variables = {
         "KQUOTA_BOOTSTRAP_SERVER": found.bootstrap,
