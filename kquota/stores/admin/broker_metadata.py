@@ -10,12 +10,11 @@ from kafka.protocol.metadata import MetadataRequest
 
 from kquota.errors import KquotaError, Refused
 from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.requests import UNKNOWN_TOPIC
 from kquota.terms import BrokerId
 
 _WITH_FENCED: Final = 2
 """The first version of DescribeCluster that reports fenced brokers (KIP-1073)."""
-_NOT_YET: Final = (3, 5)
-"""UNKNOWN_TOPIC_OR_PARTITION and LEADER_NOT_AVAILABLE. The broker does not show the topic or its leaders."""
 
 
 class WireSight:
@@ -43,12 +42,19 @@ def fenced(wire: Wire) -> frozenset[BrokerId]:
 
 
 def _shows(answer: Any, wanted: Mapping[str, int]) -> bool:
-    counts = {topic.name: _led(topic) for topic in answer.topics}
-    return all(counts.get(topic, 0) == partitions for topic, partitions in wanted.items())
+    """Return True if the broker shows each topic with its partitions and leaders.
+
+    A deleted topic (0 partitions) must be unknown to the broker, because a broker can still list it without leaders.
+    """
+    topics = {topic.name: topic for topic in answer.topics}
+    return all(
+        _led(topics[name]) == partitions if partitions else topics[name].error_code == UNKNOWN_TOPIC
+        for name, partitions in wanted.items()
+    )
 
 
 def _led(topic: Any) -> int:
-    """Return the number of partitions with a leader, 0 after an error of `_NOT_YET`, or -1 after another error."""
+    """Return the number of partitions with a leader, or 0 after an error of the topic."""
     if topic.error_code:
-        return 0 if topic.error_code in _NOT_YET else -1
+        return 0
     return sum(partition.leader_id >= 0 and not partition.error_code for partition in topic.partitions or ())

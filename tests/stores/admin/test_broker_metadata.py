@@ -1,9 +1,11 @@
-"""The Sight contract over the Admin API of real brokers."""
+"""The Sight contract over the Admin API of real brokers, and answers that their tests cannot cause at will."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -11,6 +13,7 @@ from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.broker_metadata import WireSight
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.topics import WireTopics
+from kquota.terms import BrokerId
 from tests.probe.contract import SightContract
 
 
@@ -21,3 +24,37 @@ class TestOnBrokers(SightContract):
         with Wire(cluster.bootstrap, {}) as wire:
             self.topics, self.sight = WireTopics(wire), WireSight(wire)
             yield
+
+
+NO_LEADER = 5
+"""LEADER_NOT_AVAILABLE"""
+
+
+class OneBroker:
+    """A wire to a broker that always gives the same answer about topic t."""
+
+    def __init__(self, code: int, leaders: tuple[int, ...] = ()) -> None:
+        partitions = [SimpleNamespace(leader_id=one, error_code=0 if one >= 0 else NO_LEADER) for one in leaders]
+        self._topic = SimpleNamespace(name="t", error_code=code, partitions=partitions)
+
+    def brokers(self) -> dict[BrokerId, None]:
+        return {BrokerId(1): None}
+
+    def ask_each(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any]:
+        return dict.fromkeys(requests, SimpleNamespace(topics=[self._topic]))
+
+
+ANSWERS: dict[str, tuple[OneBroker, list[int]]] = {
+    "unknown": (OneBroker(3), [0]),
+    "with leaders": (OneBroker(0, (1, 2)), [2]),
+    "without leaders": (OneBroker(0, (-1, -1)), []),
+    "LEADER_NOT_AVAILABLE": (OneBroker(NO_LEADER), []),
+    "not authorized": (OneBroker(29), []),
+}
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(("broker", "shown"), ANSWERS.values(), ids=ANSWERS)
+def test_a_deleted_topic_is_gone_only_if_the_broker_does_not_know_it(broker: OneBroker, shown: list[int]) -> None:
+    sight = WireSight(cast(Wire, broker))
+    assert [count for count in range(4) if sight.behind({"t": count}) == 0] == shown
