@@ -110,7 +110,7 @@ def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequ
     if not prepared and writer is None:
         return
     for wanted, found in prepared:
-        moves, every = sum(not move.submitted for move in found.wave), counted(len(wanted.goal.targets), "partition")
+        moves, every = sum(not move.submitted for move in found.moving), counted(len(wanted.goal.targets), "partition")
         then = ", then restore its throttle" if any(taken.ours for taken in wanted.taken.values()) else ""
         say(f"{verb} run {wanted.id}: submit {moves:,} of {every}{then}")
     takes = options.take_over and writer is not None

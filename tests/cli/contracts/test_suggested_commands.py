@@ -42,6 +42,7 @@ COMPOSED = ("throttle/doctor/answer.py", "watching/wording.py")
 SAMPLES = {
     "topics[0]": "orders",
     "found.run.id": "20260301T123000Z-6a6b28d658e6",
+    "found.id": "20260301T123000Z-6a6b28d658e6",
     "other.id": "20260301T123000Z-6a6b28d658e6",
     "run.run": "20260301T123000Z-6a6b28d658e6",
     "keys": LEADER_RATE,

@@ -138,7 +138,9 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
                 f"run {found.id} has no throttle, so there is nothing to change. Set a throttle with {execute}"
             )
         if found.paused:
-            raise Refused(f"run {found.id} is paused. First continue it: {suggested('move adjust --continue')}")
+            raise Refused(
+                f"run {found.id} is paused. First continue it: {suggested(f'move adjust --continue --run {found.id}')}"
+            )
         setter = RateSetter(
             connection=options.connection,
             state_dir=options.state_dir,

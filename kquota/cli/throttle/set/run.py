@@ -246,7 +246,9 @@ def _only(run: Run, asked: _Asked) -> tuple[Setting, ...]:
             "and --follower"
         )
     if run.paused:
-        raise Refused(f"run {run.id} is paused. First continue it: {suggested('move adjust --continue')}")
+        raise Refused(
+            f"run {run.id} is paused. First continue it: {suggested(f'move adjust --continue --run {run.id}')}"
+        )
     keys = [RATES[side] for side in asked.sides or throttle_wanted.BOTH]
     found = [setting for setting in run.rates_held if setting.key in keys]
     missing = [broker for broker in asked.brokers if str(broker) not in {setting.name for setting in found}]
@@ -255,6 +257,9 @@ def _only(run: Run, asked: _Asked) -> tuple[Setting, ...]:
         here = {int(setting.name) for setting in found}
         where = f" It sets one on {named_brokers(here)}." if here else ""
         raise Refused(f"run {run.id} sets no {sides} rate on broker {missing[0]}.{where} Correct --broker")
+    if not found:
+        given = " and ".join(f"--{side}" for side in asked.sides)
+        raise Refused(f"run {run.id} sets no {' or '.join(asked.sides)} rate. Leave out {given}")
     return tuple(s for s in found if not asked.brokers or BrokerId(int(s.name)) in asked.brokers)
 
 
