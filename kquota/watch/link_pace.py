@@ -20,7 +20,7 @@ _FLAT: Final = 0.01
 
 
 class Trend(enum.Enum):
-    """The change of SumReplicaLag over the last two quota windows."""
+    """The change of SumReplicaLag over the last two quota windows, or since the last reading if that is longer."""
 
     FALLING = "falling"
     FLAT = "flat"
