@@ -186,7 +186,8 @@ def _starved(history: WatchHistory) -> Iterator[StarvedCopies]:
 def _whole_windows(history: WatchHistory) -> WatchSample | None:
     """Return a sample that is about a whole number of quota windows old, because copies arrive in bursts of one window.
 
-    The sample is three windows old, or two or one if the samples do not cover three. None if there is no such sample.
+    The sample is three windows old, or two or one if the samples do not cover three. It is older if readings are
+    farther apart. None until one window has passed.
     """
     for count in (3, 2, 1):
         if history.now.at - history.samples[0].at >= count * QUOTA_WINDOW:

@@ -168,10 +168,13 @@ def after(history: WatchHistory, moves: Sequence[WatchedMove], reading: WatchRea
 
 
 def window(history: WatchHistory, seconds: float) -> WatchSample | None:
-    """Return the earliest sample that is at most `seconds` old, or None if it is the newest sample."""
+    """Return the earliest sample that is at most `seconds` old, but older than the newest sample.
+
+    If readings are farther apart than `seconds`, return the last sample before the newest one. None if there is none.
+    """
+    older = [sample for sample in history.samples if sample.at < history.now.at]
     since = history.now.at - seconds
-    found = next(sample for sample in history.samples if sample.at >= since)
-    return found if found.at < history.now.at else None
+    return next((sample for sample in older if sample.at >= since), older[-1] if older else None)
 
 
 class _Totals:

@@ -20,7 +20,9 @@ _FLAT: Final = 0.01
 
 
 class Trend(enum.Enum):
-    """The change of SumReplicaLag over the last two quota windows, or over the time of all samples if it is shorter."""
+    """The change of SumReplicaLag over the last two quota windows, over the time of all samples if it is shorter, or since
+    the last reading if that is longer.
+    """
 
     FALLING = "falling"
     FLAT = "flat"

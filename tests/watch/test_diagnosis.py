@@ -206,6 +206,17 @@ def rounded(symptom: Symptom) -> Symptom:
             return symptom
 
 
+@pytest.mark.parametrize("interval", [30.0, 90.0])
+def test_starved_copies_are_found_in_readings_that_are_farther_apart_than_a_window(
+    stage: Watched, interval: float
+) -> None:
+    stage.cluster.partition(name(0), (1,), 500 * MB, 2 * MB)
+    stage.move({name(0): brokers(3)}, MB)
+    watch = stage.watch()
+    for _ in range(3):
+        assert StarvedCopies in {type(one) for one in stage.look(watch, interval, interval).symptoms}
+
+
 def test_a_throttle_below_the_write_rate_is_called_starved_within_30_seconds(stage: Watched) -> None:
     for lumps in (False, True):
         stage.cluster.lumps = lumps
@@ -220,7 +231,7 @@ def test_a_throttle_below_the_write_rate_is_called_starved_within_30_seconds(sta
     share=st.floats(0.0, 0.7),
     lumps=st.booleans(),
     late=st.integers(0, 15),
-    interval=st.sampled_from([1.0, 2.0, 5.0]),
+    interval=st.sampled_from([1.0, 2.0, 5.0, 12.0, 15.0, 30.0]),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_move_that_progresses_has_no_symptom(

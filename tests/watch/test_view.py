@@ -42,6 +42,19 @@ def test_a_throttled_copy(stage: Watched) -> None:
     assert found.symptoms == ()
 
 
+@pytest.mark.parametrize("interval", [11.5, 30.0, 90.0])
+def test_readings_that_are_farther_apart_than_a_window_are_compared(stage: Watched, interval: float) -> None:
+    stage.topic(1, size=5000 * MB)
+    stage.drain(1, throttle=5 * MB)
+    found = stage.look(stage.watch(), interval, interval)
+    [move] = found.view.moves
+    assert move.throughput == pytest.approx(5 * MB, rel=0.01)
+    assert move.seconds_left == pytest.approx(1000 - interval, rel=0.01)
+    [leader, destination] = found.view.brokers
+    assert (leader.sent, destination.received) == pytest.approx((5 * MB, 5 * MB), rel=0.01)
+    assert destination.trend is Trend.FALLING
+
+
 class Truth(NamedTuple):
     size: int
     throttle: int

@@ -43,6 +43,7 @@ SAMPLES = {
     "topics[0]": "orders",
     "found.run.id": "20260301T123000Z-6a6b28d658e6",
     "found.id": "20260301T123000Z-6a6b28d658e6",
+    "run.id": "20260301T123000Z-6a6b28d658e6",
     "other.id": "20260301T123000Z-6a6b28d658e6",
     "run.run": "20260301T123000Z-6a6b28d658e6",
     "keys": LEADER_RATE,
