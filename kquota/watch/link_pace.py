@@ -20,8 +20,8 @@ _FLAT: Final = 0.01
 
 
 class Trend(enum.Enum):
-    """The change of SumReplicaLag over the last two quota windows, over the time of all samples if it is shorter, or since
-    the last reading if that is longer.
+    """The change of SumReplicaLag over the last two quota windows, or over the time of all samples if it is shorter. If
+    readings are farther apart, it is the change since the last reading.
     """
 
     FALLING = "falling"
