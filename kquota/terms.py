@@ -65,11 +65,11 @@ def wrong_topic_name(text: str) -> str | None:
     to the text.
 
     >>> wrong_topic_name("orders"), wrong_topic_name("a b")
-    (None, "is not a valid topic name: use 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', and not '.' or '..'")
+    (None, "is not a valid topic name: use 1 to 249 characters of a-z, A-Z, 0-9, '.', '_', '-', but not '.' or '..'")
     """
     if _TOPIC_NAME.fullmatch(text):
         return None
-    return "is not a valid topic name: use 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', and not '.' or '..'"
+    return "is not a valid topic name: use 1 to 249 characters of a-z, A-Z, 0-9, '.', '_', '-', but not '.' or '..'"
 
 
 PRODUCER_BYTE_RATE: Final = "producer_byte_rate"

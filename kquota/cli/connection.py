@@ -93,7 +93,7 @@ class Where:
     name: str | None = None
     """The name of the cluster in config.toml, or None if the operator did not name the cluster."""
     confirm: bool = False
-    """True if config.toml requires a confirmation before each write to this cluster."""
+    """True if config.toml requires a confirmation from every command that writes to this cluster."""
 
 
 OPTIONS: Final[Mapping[str, Any]] = hints(Connection)

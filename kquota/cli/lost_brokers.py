@@ -1,5 +1,5 @@
-"""`--gone`: brokers that will never come back. Without this option, a run stays open until these brokers return and
-kquota can restore their settings.
+"""`--gone`: brokers that will never come back. Without this option, a run stays open until kquota can restore the
+settings of these brokers: through the controllers, or after the brokers return.
 """
 
 from __future__ import annotations

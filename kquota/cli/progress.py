@@ -83,7 +83,7 @@ def throttled() -> Callable[[float], None]:
         nonlocal printed_at
         if wait >= _LONG_SECONDS and time.monotonic() - printed_at >= _EVERY_SECONDS:
             printed_at = time.monotonic()
-            say(f"the broker throttles this principal: waiting {human_duration(wait)} (KIP-219)")
+            say(f"the broker throttles this client: waiting {human_duration(wait)} (KIP-219)")
 
     return say_so
 

@@ -10,7 +10,8 @@ from kquota.measure import ByteRate, byte_rate, human_rate
 NO_THROTTLE: Final = "-1"
 """The value for no throttle in kafka-reassign-partitions.
 
-Kafka's tool also accepts every other negative number, and 0, although a copy under a throttle of 0 never ends.
+In Kafka's tool, every other negative number also means no throttle. The tool also accepts a throttle of 0, although a
+copy under it never ends.
 """
 # Warn below this number, because a low rate without a unit is usually in megabytes.
 _BARE: Final = 100_000

@@ -245,7 +245,8 @@ class MutationPace:
         """Return the seconds that this client waits so that clients with a smaller share of the bucket go first."""
         assert self._zero is not None
         if (rate := self._whole_rate) is None:
-            # A client that had no tokens does not wait, because it would lose to clients that know when to send.
+            # A client that has used no tokens yet does not wait. Otherwise, clients that know when to send would always
+            # be first.
             return _UNTOLD if self._ours + self._spent else 0.0
         wanted = _BEHIND * self._share(now, rate) * mutations / rate
         return wanted / (1 + wanted / (_MOST_BEHIND * self.burst_seconds))

@@ -1,7 +1,7 @@
 """Plans moves towards the goals: first replication factors, drains and racks, then the balance of bytes.
 
-For the first goals, large partitions come first, and small ones then even out the differences. Each of their new
-replicas goes to the emptiest broker that racks and disks allow. The same input always gives the same plan.
+For the first goals, large partitions come first, and small ones then even out the differences. Each new replica
+for these goals goes to the emptiest broker that racks and disks allow. The same input always gives the same plan.
 """
 
 from __future__ import annotations

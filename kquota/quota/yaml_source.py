@@ -21,7 +21,9 @@ LARGEST: Final = 16 * 2**20
 
 _DEEPEST: Final = 50
 _MOST_VALUES: Final = 100_000
-"""The maximum number of values in memory at once: of a document, or of one item of its list. They take 20 MB."""
+"""The maximum number of values in memory at once. They take 20 MB. Items that are passed on one by one count one at a
+time.
+"""
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")

@@ -50,7 +50,7 @@ class Value:
     def fields(self) -> dict[str, object]:
         """Return the fields of an object by name. Raises Invalid for any other value, and for a repeated name."""
         if isinstance(self.value, _Dropped):
-            raise self.wrong(f"is not valid, like many other places in the document. Example: {self.example}")
+            raise self.wrong(f"is one of many objects in the document that are not valid. Example: {self.example}")
         if not isinstance(self.value, dict):
             raise self.wrong(f"must be an object, but is {_kind(self.value)}. Example: {self.example}")
         if isinstance(self.value, _Ambiguous):

@@ -123,9 +123,10 @@ def release(world: World, run: Run, *, close: bool = True, certain: bool = False
     """Restore every value that the run took, lists before rates, and close the run unless something is pending.
 
     A list without a rate throttles nothing, nor does a rate without a list. Lists come first, because they are usually
-    fewer and take effect at once. Without `close`, the run stays open, and holds only what is pending. With `certain`,
-    this process wrote all values itself and read them back, so a value that it does not find is not set. If a late
-    write of a kquota that lost the lock may still arrive, this function waits until none can, and restores again.
+    fewer and take effect at once. Without `close`, the run stays open, and holds only what is pending. Without
+    `certain`, kquota also writes current values again, because a read does not prove that the run's values are unset.
+    Give `certain` only if this process wrote all values itself and read them back. If a late write of a kquota that
+    lost the lock may still arrive, this function waits until none can, and restores again.
     """
     released = _restore(world, run, certain=certain)
     if world.runs.late_seconds > 0:

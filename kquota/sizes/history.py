@@ -62,9 +62,9 @@ class Span:
 class Listing:
     """The files of a history.
 
-    `rolled` are the Parquet folders, and `held` the snapshots that the manifests of their batches list. Neither
-    `waiting` nor `late` snapshots are compacted. `late` snapshots are older than the newest compacted snapshot of their
-    cluster.
+    `rolled` are the Parquet folders of the batches, and `held` the snapshots that the manifests of these batches list.
+    `waiting` snapshots are not compacted yet. `late` snapshots are never compacted, because they are older than the
+    newest compacted snapshot of their cluster.
     """
 
     rolled: tuple[str, ...]

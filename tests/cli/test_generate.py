@@ -107,7 +107,9 @@ def test_the_document_and_the_warnings(desk: Desk) -> None:
     assert [entry["replicas"] for entry in found["current"]["partitions"]] == [[1, 2], [2], [2], [2]]
     assert all(set(entry["replicas"]) == {1, 3} for entry in found["proposed"]["partitions"])
     mixed, nearly_all = found["warnings"]
-    assert mixed.startswith(f"topic {topic} has partitions with different numbers of replicas (3 with 1, 1 with 2)")
+    assert mixed.startswith(
+        f"topic {topic} has partitions with different numbers of replicas (3 partitions with 1, 1 partition with 2)"
+    )
     assert nearly_all.startswith("4 of 4 partitions would be copied")
     assert f"kquota: warning: {mixed}\nkquota: warning: {nearly_all}\n" in ran.err
     again = desk.ours(*desk.topics(topic), "--broker-list", "1,3", "--seed", str(found["seed"]))

@@ -174,7 +174,7 @@ def test_a_wait_for_a_throttling_broker_is_reported(desk: Desk) -> None:
 
     until(told, "the quota is in force")
     # Tries again after 10 s if the machine is busy.
-    assert re.fullmatch(r"(kquota: the broker throttles this principal: waiting \S+ m?s \(KIP-219\)\n)+", errs[-1])
+    assert re.fullmatch(r"(kquota: the broker throttles this client: waiting \S+ m?s \(KIP-219\)\n)+", errs[-1])
 
 
 def test_validation_creates_nothing(desk: Desk) -> None:

@@ -28,7 +28,7 @@ KAFKAS = (
 
 
 EXAMPLE = 'Example: {"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}'
-NAME = "is not a valid topic name: use 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', and not '.' or '..'"
+NAME = "is not a valid topic name: use 1 to 249 characters of a-z, A-Z, 0-9, '.', '_', '-', but not '.' or '..'"
 
 
 def one(**fields: object) -> str:

@@ -51,7 +51,7 @@ class EntityCommand(StrictCommand):
     written_as: ClassVar = {default: (option, DEFAULT_NAME) for default, option in _DEFAULT_FLAGS.items()}
 
     def twice(self, option: str) -> str:
-        """Return Kafka's message for an option that is given twice. A short form counts as a repeated entity type."""
+        """Return Kafka's message for an option that is given twice. A repeated short form is a repeated entity type."""
         for kind, row in ENTITIES.items():
             if f"--{row.short}" == option:
                 return f"Duplicate entity type(s) specified: {kind}"

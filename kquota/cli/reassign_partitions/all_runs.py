@@ -50,7 +50,7 @@ class RunVerified(Part):
             progress += f", begun by {self.owner}"
         if self.verified.verdict is not Progress.DONE:
             return f"{self.run}: {self.verified.verdict.value}: {progress}"
-        restored = "done, a throttle is not restored yet"
+        restored = "done, but a throttle is not restored yet"
         if self.verified.code == DONE:
             restored = "done" if self.written else "done, but this check restored nothing"
         return f"{self.run}: {restored}: {progress}"

@@ -104,11 +104,11 @@ def warnings(made: Proposal, moving: Sequence[TopicPartition]) -> Iterator[str]:
         yield f"{names} moving: the current assignment shows the target of the move"
     first = {name.topic: name for name in reversed([*made.current.targets])}
     for topic, factors in made.mixed.items():
-        counts = ", ".join(f"{count} with {factor}" for factor, count in sorted(factors.items()))
+        counts = ", ".join(f"{counted(count, 'partition')} with {factor}" for factor, count in sorted(factors.items()))
         yield (
             f"topic {topic} has partitions with different numbers of replicas ({counts}). The proposal gives each "
             f"partition {counted(len(made.current.targets[first[topic]]), 'replica')}, like {first[topic]}. "
-            "Kafka's tool uses the number of an arbitrary partition"
+            "Kafka's tool uses the replication factor of an arbitrary partition"
         )
     moved, every = len(made.gaining), len(made.current.targets)
     if moved >= _NEARLY_ALL * every:

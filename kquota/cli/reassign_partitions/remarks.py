@@ -161,7 +161,7 @@ def _of_others(found: Verification) -> Iterator[str]:
             "continues without this throttle. To set it again, run --execute with the same plan"
         )
     if found.too_early:
-        yield "moves are running, so --clear-all removed nothing else. Kafka's --verify behaves the same way"
+        yield "--clear-all had no effect, because moves are running. Kafka's --verify behaves the same way"
     yield from (f"--clear-all removed the throttle of run {run}" for run in found.cleared_of)
 
 

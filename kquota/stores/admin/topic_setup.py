@@ -97,7 +97,7 @@ def delete(wire: Wire, name: str) -> None:
     answer is lost or the topic still exists after 30 s.
     """
     _mutate(wire, Deletion(topic=name, partitions=1), "deleted")
-    _wait(lambda: _gone(wire, name) and _free(wire, name), f"topic {name}: deleted, but the brokers still list it")
+    _wait(lambda: _gone(wire, name) and _free(wire, name), f"topic {name}: deleted, but its name is still in use")
 
 
 def describe(wire: Wire, name: str) -> LogTopic | None:

@@ -57,7 +57,7 @@ def _answer(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> d
             f"{where} answered {error.code}{_reason(error)}. Check clientId, clientSecret and scope"
         ) from None
     except (OSError, urllib.error.URLError) as error:
-        raise Unreachable(f"{where} cannot be reached within {wanted.seconds:.0f} s: {_why(error, wanted)}") from None
+        raise Unreachable(f"{where} cannot be reached: {_why(error, wanted)}") from None
     except (InvalidURL, ValueError):
         # The host is not a valid DNS name, or the URL has characters that a request line cannot contain.
         raise Invalid(f"{where} is not a valid URL. Check sasl.oauthbearer.token.endpoint.url") from None
@@ -132,7 +132,7 @@ def _reason(error: Any) -> str:
 def _why(error: OSError, wanted: ClientCredentials) -> str:
     reason = getattr(error, "reason", error)
     if isinstance(reason, TimeoutError):
-        return "no answer in time"
+        return f"no answer within {wanted.seconds:.0f} s"
     if isinstance(reason, OSError):
         tls = explained(reason) if wanted.uses_tls else None
         return tls or reason.strerror or str(reason) or type(reason).__name__

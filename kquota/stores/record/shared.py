@@ -136,8 +136,8 @@ def joined(local: Mapping[str, Kept], shared: Mapping[str, Run], identity: str |
     - Otherwise the higher version is current. The journal is written first, so it can be ahead by the versions of a
       command that died, or by all versions that were written without the record. A journal does not count if it does
       not continue the version in the record, because another process wrote that version.
-    - A run whose first version did not reach the record never began, because kquota writes nothing to a cluster before
-      the run is on record.
+    - An open run that is not in the record never began if this host has sent only its first version there, because
+      kquota writes nothing to a cluster before the run is on record.
     - Any other open run that is not in the record is current. Either it has not reached the record yet, or the record
       has lost it, for example because someone deleted znodes. But if the record is full and this host has sent several
       versions, the run has ended, and kquota has deleted it there.

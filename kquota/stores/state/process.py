@@ -128,7 +128,9 @@ def _machine() -> str | None:
 
 
 def _started(pid: int) -> str | None:
-    """Return the start time of a process on this machine, or None if the process does not exist or has ended."""
+    """Return the start time of a process on this machine. None if the process does not exist or has ended, or if the
+    system has no `/proc`.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:

@@ -227,7 +227,7 @@ def test_a_connection_without_tls_that_ends_is_not_explained_by_tls(
         thread = threading.Thread(target=end, daemon=True)
         thread.start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}/token"
-        with pytest.raises(Unreachable, match=f"{url} cannot be reached within 10 s: {reason}$"):
+        with pytest.raises(Unreachable, match=f"{url} cannot be reached: {reason}$"):
             asked(url, stores / "ca.pem", tmp_path)
         thread.join(10)
 
@@ -287,7 +287,7 @@ def test_a_provider_whose_answer_never_ends_is_abandoned(stores: Path, tmp_path:
         return 200, {}, b""
 
     with endpoint(stores / "server.pem", endless) as url:
-        with pytest.raises(Unreachable, match="cannot be reached within 1 s: no answer in time"):
+        with pytest.raises(Unreachable, match="cannot be reached: no answer within 1 s"):
             asked(url, stores / "ca.pem", tmp_path, **{"sasl.login.read.timeout.ms": "1000"})
         ended.set()
 
@@ -297,7 +297,7 @@ def test_an_unreachable_provider_prints_one_line(secured: Secured, stores: Path,
     where = ("--bootstrap-server", secured.at["BEARER"], "--command-config", str(file))
     ran = kquota("configs", "--describe", "--entity-type", "users", *where)
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
-    assert "the token endpoint https://127.0.0.1:1/token cannot be reached within 10 s: Connection refused" in ran.err
+    assert "the token endpoint https://127.0.0.1:1/token cannot be reached: Connection refused" in ran.err
     assert CANARY not in ran.err
 
 

@@ -80,7 +80,8 @@ def calculated(
 ) -> Calculated:
     """Calculate the sums of a move.
 
-    Raises Invalid for input that only Spark can check, Refused if Spark cannot finish or the plan names dead brokers.
+    Raises Invalid for input that only Spark can check, and Refused if Spark cannot finish or the plan names dead
+    brokers.
     """
     with ExitStack() as stack:
         on_stage = stack.enter_context(stages())

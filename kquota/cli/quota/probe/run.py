@@ -198,7 +198,10 @@ def _removed(who: ProbeLogins, made: Made) -> Iterator[None]:
     except KeyboardInterrupt:
         if made.names and not made.left:
             clean_up = suggested("quota probe --clean-up")
-            say(f"interrupted again: topics of the probe may remain. The next probe or {clean_up} removes them")
+            say(
+                "interrupted: topics of the probe may remain. After the end time in their names, the next probe or "
+                f"{clean_up} removes them"
+            )
         raise
 
 

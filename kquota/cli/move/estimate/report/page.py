@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 GENERATOR: Final = "kquota move estimate"
-"""The generator in the head of a page. kquota does not overwrite a file that lacks it."""
+"""The generator in the head of a page. kquota overwrites a file only if it is empty or has this generator."""
 _ROWS: Final = 20
 """The maximum number of rows in a table."""
 _FUNCTIONS: Final = (
