@@ -257,5 +257,5 @@ def on_zookeeper() -> list[list[str]]:
 @pytest.mark.parametrize("option", ["--throttle", "--replica-alter-log-dirs-throttle"])
 def test_a_doubtful_rate_is_named_at_once(folder: Path, option: str) -> None:
     """A rate is echoed when it is clear that it limits something: see the recorded sessions of moves."""
-    assert "means no throttle, as in Kafka's tools" in ours(folder, ["--execute", *PLAN, option, "-1"]).err
+    assert "sets no throttle, as in Kafka's tools" in ours(folder, ["--execute", *PLAN, option, "-1"]).err
     assert "write 10000kB/s or 10000MB/s" in ours(folder, ["--execute", *PLAN, option, "10000"]).err

@@ -109,7 +109,7 @@ def test_the_summary_of_the_page() -> None:
     impossible = shown(Case(throttle="8MB/s", nic="50MB/s", impact="10%"))
     assert "Do not run it: no throttle is within the limits: the throttle must be below 5 MB/s" in impossible.text[""]
     assert impossible.commands == []
-    assert "Nothing to move" in shown(Case(links=())).text[""]
+    assert "Nothing to copy" in shown(Case(links=())).text[""]
 
 
 def test_disk_sizes_are_in_the_plot_or_next_to_it() -> None:
