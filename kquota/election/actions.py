@@ -37,13 +37,14 @@ class ElectionResults:
     the failure.
 
     `unknown` are the partitions of a request without an answer. `refused` are the partitions of a request that the
-    brokers refused as a whole. `left` are the partitions whose election was not requested. `unsettled` are the
-    partitions that had become unhealthy, or still lacked their new leader, when the elections stopped.
+    brokers refused as a whole, with the reason. `left` are the partitions whose election was not requested.
+    `unsettled` are the partitions that had become unhealthy, or still lacked their new leader, when the elections
+    stopped.
     """
 
     outcomes: dict[TopicPartition, Failure | None] = field(default_factory=dict)
     unknown: tuple[TopicPartition, ...] = ()
-    refused: tuple[TopicPartition, ...] = ()
+    refused: Mapping[TopicPartition, str] = field(default_factory=dict)
     left: list[TopicPartition] = field(default_factory=list)
     unsettled: tuple[TopicPartition, ...] = ()
 
@@ -87,8 +88,8 @@ def elect(
         results.unknown = tuple(batch)
         try:
             results.outcomes |= cluster.elect(kind, batch, rules.request_seconds)
-        except Refused:
-            results.refused, results.unknown = results.unknown, ()
+        except Refused as error:
+            results.refused, results.unknown = dict.fromkeys(batch, str(error)), ()
             raise
         results.unknown = ()
         on_batch(number, len(todo))

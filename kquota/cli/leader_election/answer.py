@@ -41,12 +41,12 @@ def answered(
     names = {
         "elected": results.elected,
         "not needed": results.not_needed,
-        "failed": results.refused,
         "unknown": results.unknown,
         "not sent": results.left,
     }
     found = [_partition(name, result) for result, those in names.items() for name in those]
-    failed = [_partition(name, "failed", failure) for name, failure in results.failed.items()]
+    reasons = {name: failure.reason for name, failure in results.failed.items()} | dict(results.refused)
+    failed = [_partition(name, "failed", reason) for name, reason in reasons.items()]
     return ElectionAnswer(
         election_type=kind.name.lower(),
         partitions=_sorted([*found, *failed]),
@@ -67,8 +67,7 @@ def planned(kind: ElectionType, names: Sequence[TopicPartition], notes: tuple[st
     )
 
 
-def _partition(name: TopicPartition, result: str, failure: Failure | None = None) -> PartitionElection:
-    error = None if failure is None else failure.reason
+def _partition(name: TopicPartition, result: str, error: str | None = None) -> PartitionElection:
     return PartitionElection(topic=name.topic, partition=name.partition, result=result, error=error)
 
 

@@ -44,7 +44,9 @@ def run(at: world.Where, options: ReassignOptions, watch: MoveWatch | None = Non
                 began = stage.clock.now()
                 found = verify(*ports, preserve=options.preserve_throttles, clear_all=options.clear_all)
                 past_moves.keep_look(stage, found, began, watch)
-    return verified(found, tuple(remarks.of_verification(found, preserved=options.preserve_throttles)))
+    undoing = found.run is not None and found.run.aborting and found.run.goal.targets == plan.targets
+    lines = remarks.of_verification(found, preserved=options.preserve_throttles, undoing=undoing)
+    return verified(found, tuple(lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

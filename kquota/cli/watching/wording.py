@@ -95,7 +95,11 @@ def _what(symptom: Symptom) -> str:
         case StarvedCopies():
             return _starved(symptom)
         case DestinationDown(broker=broker):
-            state = "is dead or fenced" if symptom.why is None else f"does not report its replicas ({symptom.why})"
+            state = (
+                "is dead or fenced"
+                if symptom.why is None
+                else f"does not report its sizes or log end offsets ({symptom.why})"
+            )
             return f"broker {broker}, the destination of {counted(symptom.copies, 'copy')}, {state}"
         case NoLeader():
             names = few(symptom.partitions, _SHOWN)

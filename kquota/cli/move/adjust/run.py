@@ -134,8 +134,10 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
         found = _open_run(ports.runs, options)
         if found.rate is None:
             execute = suggested("reassign-partitions --execute --reassignment-json-file PLAN --throttle RATE")
+            can = not found.aborting and not found.plan.log_dirs
             raise Refused(
-                f"run {found.id} has no throttle, so there is nothing to change. Set a throttle with {execute}"
+                f"run {found.id} has no throttle, so there is nothing to change",
+                f". Set a throttle with {execute}" if can else "",
             )
         if found.paused:
             raise Refused(

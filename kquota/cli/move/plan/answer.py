@@ -19,7 +19,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastShown(Part):
-    """The lower bound on the bytes that any plan must copy, and its terms, as in `Least`."""
+    """The lower bound on the bytes that a plan must copy to reach the goal, and its terms, as in `Least`."""
 
     bytes: int
     forced: int

@@ -192,7 +192,7 @@ def _outside(goal: Goal, found: Planned) -> Iterator[str]:
 
 
 def _answer(goal: Goal, found: Planned) -> Iterator[str]:
-    """Yield the cost of the plan, and the lower bound on the bytes that any plan must copy."""
+    """Yield the cost of the plan, and the lower bound on the bytes that a plan must copy to reach the goal."""
     if not found.changes:
         if found.left or any(line.startswith("warning: ") for line in _outside(goal, found)):
             yield "no plan: kquota found no replica to move for this goal"

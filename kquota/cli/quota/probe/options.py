@@ -131,7 +131,8 @@ def worded(error: KquotaError) -> KquotaError:
         case TooManyBytes():
             return Refused(
                 f"the probe would write {human_bytes(error.written)}, and --most-bytes allows "
-                f"{human_bytes(error.allowed)}. Give a lower rate, fewer --seconds or a higher --most-bytes"
+                f"{human_bytes(error.allowed)}. Give a lower rate, fewer --seconds or brokers (--broker-list), or a "
+                "higher --most-bytes"
             )
         case NotRemoved():
             return NotRemoved(f"{error}. Run {suggested('quota probe --clean-up')} later", error.done, error.undone)

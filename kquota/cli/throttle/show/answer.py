@@ -113,6 +113,8 @@ class ThrottlesShown(Answer):
     partitions: tuple[PartitionFlow, ...]
     runs: tuple[RunShown, ...]
     filtered: bool = hidden(default=False)
+    rates_unknown: bool = hidden(default=False)
+    lists_unknown: bool = hidden(default=False)
 
     HEADER = ("kind", "name", "key", "value", "runs", "since")
 
@@ -120,16 +122,16 @@ class ThrottlesShown(Answer):
         """Yield lines for people. Equal rates share a line, and so do the entries of a list that the same runs set."""
         limited = any(broker.rates for broker in self.brokers)
         if not limited and not self.lists:
-            known = " that could be read" if self.unread_brokers or self.unread_topics else ""
+            known = " that could be read" if self.rates_unknown or self.lists_unknown else ""
             yield f"nothing{known}{' in this selection' if self.filtered else ''} is throttled"
             return
         here = " in this selection" if self.filtered else ""
-        none = "none that could be read" if self.unread_brokers else f"none, so nothing{here} is throttled"
+        none = "none that could be read" if self.rates_unknown else f"none, so nothing{here} is throttled"
         yield "rates" if limited else f"rates: {none}"
         for line in self._rate_lines():
             yield f"  {line}"
         none = "none, so the leader and follower rates throttle nothing"
-        yield "lists" if self.lists else f"lists: {'none that could be read' if self.unread_topics else none}"
+        yield "lists" if self.lists else f"lists: {'none that could be read' if self.lists_unknown else none}"
         topic = None
         for one in self.lists:
             if one.topic != topic:

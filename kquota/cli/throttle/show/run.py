@@ -67,15 +67,21 @@ class Selection:
             partitions=tuple(self._partition(name) for name in sorted({name for name, _ in self._replicas})),
             runs=tuple(_run(one) for one in sorted(self.standing.runs, key=lambda run: run.id) if one.id in named),
             filtered=bool(self.topics or self.brokers),
+            rates_unknown=self._rates_unknown,
+            lists_unknown=self._lists_unknown,
             notes=(*throughput.unread(self.standing), *throughput.starving(self.standing, self.flow)),
-            code=NOT_YET if self._unknown else DONE,
+            code=NOT_YET if self._rates_unknown or self._lists_unknown else DONE,
         )
 
     @property
-    def _unknown(self) -> bool:
-        """True if a rate or a list of the selection may be set, but could not be read."""
-        lists = any(not self.topics or topic in self.topics for topic in self.standing.unread_topics)
-        return lists or any(self._shows(broker) for broker in self.standing.unread)
+    def _rates_unknown(self) -> bool:
+        """True if a rate of the selection may be set, but could not be read."""
+        return any(self._shows(broker) for broker in self.standing.unread)
+
+    @property
+    def _lists_unknown(self) -> bool:
+        """True if a list of the selection may be set, but could not be read."""
+        return any(not self.topics or topic in self.topics for topic in self.standing.unread_topics)
 
     @cached_property
     def _lists(self) -> list[Setting]:

@@ -51,7 +51,7 @@ def explain_log_dirs(
 
 
 def _answer(found: LogDirsPlanned) -> Iterator[str]:
-    """Yield the cost of the plan, and the lower bound on the bytes that any plan must copy."""
+    """Yield the cost of the plan, and the lower bound on the bytes that a plan must copy to reach the goal."""
     if not found.moves:
         if found.left or _outside(found):
             yield f"no plan: kquota found no replica of broker {found.broker} to move"
