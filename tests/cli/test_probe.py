@@ -168,8 +168,8 @@ WORDED: dict[str, tuple[KquotaError, str]] = {
     "brokers": (RefusedArgument("brokers", ": broker 3 is dead"), "--broker-list: broker 3 is dead"),
     "bytes": (
         TooManyBytes(44e9, 2 * 10**9),
-        "the probe would write 44 GB, and --most-bytes allows 2 GB. Give a lower rate, fewer --seconds or a higher"
-        " --most-bytes",
+        "the probe would write 44 GB, and --most-bytes allows 2 GB. Give a lower rate, fewer --seconds "
+        "or brokers (--broker-list), or a higher --most-bytes",
     ),
     "mutations": (
         TooManyMutations("5,000 at most"),
