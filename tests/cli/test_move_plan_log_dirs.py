@@ -108,7 +108,7 @@ def test_a_cordoned_log_dir_takes_no_part_in_a_balance(jbod: Sandbox) -> None:
     assert found["cordoned"] == [{"broker": 1, "log_dirs": [last.path], "whole": False}]
     assert found["moves"]
     assert last.path not in {path for move in found["moves"] for path in (move["source"], move["destination"])}
-    assert f"these are cordoned: {last.path}" in ran.err
+    assert f"cordoned log dirs: {last.path}" in ran.err
     assert "no throttle limits these copies" in ran.err
     hand.write(Setting.of_broker(ONE, CORDONED), None)
     hand.close()

@@ -84,10 +84,7 @@ def _recover(options: RecoveryOptions, verb: str) -> Recovered:
             latest = [run for run in stage.runs.unfinished() if run.id == each.id]
             done += [_one(stage, run, options, verb) for run in lost_brokers.without(latest, lost, stage.cluster)]
         notes = [] if done else [f"no run is open: nothing to {verb}", *world.unseen(stage.runs.alone)]
-        every = options.run is None and options.reassignment_json_file is None
-        unknown = every and (stage.runs.hidden or bool(stage.runs.unreadable))
-        if done and every and stage.runs.hidden:
-            notes += world.unseen(stage.runs.alone)
+        unknown = not done and (stage.runs.hidden or bool(stage.runs.unreadable))
     return Recovered(
         runs=tuple(done),
         notes=tuple(notes),

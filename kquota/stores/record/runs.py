@@ -139,8 +139,8 @@ class RecordedRuns:
         self._write(run, 1)
 
     def update(self, run: Run) -> None:
-        """Write the next version of a run if necessary: the run changed, another process wrote the last version, or
-        this host has no journal of the run.
+        """Write the next version of a run if necessary: the run changed, another process wrote the last version, the
+        last version belongs to another record, or this host has no journal of the run.
 
         After this write, a version that the previous process wrote only to its own journal cannot become current (see
         `joined`). Raises Busy if another kquota has taken over, and Refused if the run cannot be written.
@@ -148,8 +148,10 @@ class RecordedRuns:
         if run.id not in self._latest:
             self._joined()
         latest = self._latest.get(run.id)
-        anothers = self.shared and (latest is None or latest.stamp is None or latest.stamp.by != me())
-        if latest != run or anothers or not self._files.has(run):
+        stamp = None if latest is None else latest.stamp
+        anothers = self.shared and (stamp is None or stamp.by != me())
+        elsewhere = stamp is not None and stamp.record != self._shared.identity
+        if latest != run or anothers or elsewhere or not self._files.has(run):
             self._next(run)
 
     def place(self, run: Run) -> str:
@@ -211,8 +213,10 @@ class RecordedRuns:
 
     def _joined_with(self, local: Mapping[str, Kept], *, whole: bool) -> Joined:
         shared = self._shared.runs(whole=whole)
-        ended = sum(run.finished is not None for run in shared.values()) + len(self._shared.unreadable)
-        return joined(local, shared, self._shared.identity, full=ended >= self._shared.keeps)
+        unreadable = self._shared.unreadable.keys()
+        ended = sorted((run.begun, run.id) for run in shared.values() if run.finished is not None)
+        oldest = ended[0] if ended and len(ended) + len(unreadable) >= self._shared.keeps else None
+        return joined(local, shared, self._shared.identity, unreadable=unreadable, oldest=oldest)
 
     def _tell(self, run_id: str, line: str) -> None:
         if run_id not in self._warned_of:

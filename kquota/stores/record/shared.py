@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final, Protocol
 
 from kquota.errors import Incomplete, KquotaError, Unknown, Unreachable
@@ -127,20 +128,29 @@ class Joined:
     lost: Sequence[str] = ()
 
 
-def joined(local: Mapping[str, Kept], shared: Mapping[str, Run], identity: str | None, *, full: bool) -> Joined:
+def joined(
+    local: Mapping[str, Kept],
+    shared: Mapping[str, Run],
+    identity: str | None,
+    *,
+    unreadable: Collection[str] = (),
+    oldest: tuple[datetime, str] | None,
+) -> Joined:
     """Return the current version of each run that this host or the record `identity` has.
 
-    `full` means that the record has as many ended runs as it keeps, so that older ones may have been deleted.
+    `oldest` has the start time and the id of the oldest ended run in the record if the record is full, because kquota
+    may have deleted runs that are older. `unreadable` has the ids of the runs in the record that cannot be read.
 
     - A run that has ended in the record has ended.
     - Otherwise the higher version is current. The journal is written first, so it can be ahead by the versions of a
       command that died, or by all versions that were written without the record. A journal does not count if it does
       not continue the version in the record, because another process wrote that version.
-    - An open run that is not in the record never began if this host has sent only its first version there, because
-      kquota writes nothing to a cluster before the run is on record.
+    - An open run that is not in the record never began if this host has written only its first version, and has sent
+      it there, because kquota writes nothing to a cluster before the run is on record.
+    - A run that cannot be read in the record is left out, because its last version is unknown.
     - Any other open run that is not in the record is current. Either it has not reached the record yet, or the record
-      has lost it, for example because someone deleted znodes. But if the record is full and this host has sent several
-      versions, the run has ended, and kquota has deleted it there.
+      has lost it, for example because someone deleted znodes. But if it is older than `oldest`, and this host has
+      sent several versions, the run has ended, and kquota has deleted it there.
     """
     runs: dict[str, Run] = dict(shared)
     ahead: list[str] = []
@@ -148,9 +158,11 @@ def joined(local: Mapping[str, Kept], shared: Mapping[str, Run], identity: str |
     lost: list[str] = []
     for run_id, kept in local.items():
         there, sent = shared.get(run_id), kept.shared.get(identity or "", {})
+        if there is None and run_id in unreadable and sent:
+            continue
         if there is None:
-            never_began = sent.keys() == {1}
-            deleted = full and len(sent) > 1
+            never_began = sent.keys() == {1} and version_of(kept.run) == 1
+            deleted = oldest is not None and len(sent) > 1 and (kept.run.begun, run_id) < oldest
             if kept.run.finished is not None or not (never_began or deleted):
                 runs[run_id] = kept.run
             if kept.run.finished is None and identity is not None and run_id in runs:
@@ -169,7 +181,8 @@ def joined(local: Mapping[str, Kept], shared: Mapping[str, Run], identity: str |
                 handed_over=kept.run.handed_over,
             )
         if there.finished is not None or version >= known:
-            if version < known or (sent and version > max(sent) and known > max(sent)):
+            twice = version == known and _of_another(sent, there)
+            if version < known or twice or (sent and version > max(sent) and known > max(sent)):
                 lost.append(run_id)
         elif sent and (version > max(sent) or _of_another(sent, there)):
             lost.append(run_id)

@@ -40,6 +40,8 @@ _NOTHING: Final = {
 """Empty values for the fields that are slow to read and, in an ended run, rarely needed."""
 
 
+_BY_TOPIC: Final = ("topic_ids", "handed_over")
+"""Fields whose keys are topics: `handed_over` only in format 1."""
 _WHOLE: Final = ("course",)
 """Fields that never become a part, because the list of ended runs needs them. Their size is bounded."""
 
@@ -98,7 +100,7 @@ def decode(
         if document["cluster"] != cluster_id:
             raise Unreadable(f"it belongs to another cluster ({document['cluster']!s:.40})")
         fields = dict(document["run"])
-        parts = {n: _digest(v["part"]) for n, v in fields.items() if isinstance(v, dict) and v.keys() == {"part"}}
+        parts = {name: _digest(value["part"]) for name, value in fields.items() if _is_part(name, value)}
         if fields["finished"] is not None and not whole:
             fields |= _NOTHING
         else:
@@ -109,6 +111,14 @@ def decode(
     if run.id != run_id:
         raise Unreadable(f"it contains another run ({run.id})")
     return Sheet(run=run, parts=tuple(parts.values()))
+
+
+def _is_part(name: str, value: Any) -> bool:
+    """Return True for a reference to a part. The only topic of a run can have the name `part`."""
+    if not isinstance(value, dict) or value.keys() != {"part"}:
+        return False
+    topic = name in _BY_TOPIC and not (isinstance(value["part"], str) and _DIGEST.fullmatch(value["part"]))
+    return not topic
 
 
 def _digest(value: Any) -> str:

@@ -261,8 +261,10 @@ class ZnodeRecord:
         for run in ended[:-_ENDED]:
             self._staged.setdefault(run.id, None)
         still_open = found.keys() - {run.id for run in ended} | self._unreadable.keys()
+        begun = {name for name, data in self._staged.items() if data is not None}  # their parts are already there
         for name in self._znodes.children(_PARTS):
-            if name not in still_open:
+            if name not in still_open | begun:
+                self._parts.pop(name, None)
                 for part in self._znodes.children(f"{_PARTS}/{name}"):
                     self._znodes.committed([Delete(path=f"{_PARTS}/{name}/{part}", version=0)])
                 self._znodes.committed([Delete(path=f"{_PARTS}/{name}", version=0)])

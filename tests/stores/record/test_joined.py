@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -14,6 +14,8 @@ from kquota.stores.state.journal import Kept
 from kquota.terms import BrokerId, TopicPartition
 
 TIME = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
+EARLIER, LATER = (TIME - timedelta(days=1), "q"), (TIME + timedelta(days=1), "s")
+"""The oldest ended run of a full record: before or after the run of these tests."""
 HERE = "topic 1"
 MINE, OTHERS = (Owner(user="alice", host=host, pid=7, since=TIME) for host in ("bastion", "jump-host"))
 RUN = Run(id="r", begun=TIME, plan=Plan(targets={}), rollback=Plan(targets={}), rate=None, taken={})
@@ -38,7 +40,7 @@ CASES = {
     "was shared in another record": (kept(3, ("topic 0", 1, 3)), None, "local", True, False),
     "ended here": (kept(3, (HERE, 1, 3), ended=True), None, "local", False, False),
     "only there": (None, at(2), "shared", False, False),
-    "the same": (kept(3, (HERE, 1, 3)), at(3), "shared", False, False),
+    "the same": (kept(3, (HERE, 1, 3)), at(3, MINE), "shared", False, False),
     "another host continued": (kept(3, (HERE, 1, 3)), at(7), "shared", False, False),
     "another host ended it": (kept(3, (HERE, 1, 3)), at(5, ended=True), "shared", False, False),
     "ended there, at a lower version": (kept(3), at(2, ended=True), "shared", False, True),
@@ -57,7 +59,7 @@ def test_whether_the_journal_or_the_record_counts(
     local: Kept | None, there: Run | None, counts: str | None, ahead: bool, lost: bool
 ) -> None:
     shared = {} if there is None else {"r": replace(there, reason="shared")}
-    found = joined({} if local is None else {"r": local}, shared, HERE, full=True)
+    found = joined({} if local is None else {"r": local}, shared, HERE, oldest=LATER)
     assert {run.reason for run in found.runs.values()} == ({counts} if counts else set())
     assert (found.ahead, found.lost) == (("r",) * ahead, ("r",) * lost)
 
@@ -65,12 +67,12 @@ def test_whether_the_journal_or_the_record_counts(
 def test_the_journal_keeps_the_plan_of_a_run_that_the_record_has_without_it() -> None:
     plan = Plan(targets={TopicPartition("orders", 0): (BrokerId(1), BrokerId(3))})
     mine = kept(3, (HERE, 1, 3))
-    found = joined({"r": replace(mine, run=replace(mine.run, plan=plan))}, {"r": at(5, ended=True)}, HERE, full=True)
+    found = joined({"r": replace(mine, run=replace(mine.run, plan=plan))}, {"r": at(5, ended=True)}, HERE, oldest=LATER)
     assert found.runs["r"] == replace(at(5, ended=True), plan=plan)
 
 
 def test_without_a_record_the_journals_count() -> None:
-    assert joined({"r": kept(3, (HERE, 1, 3))}, {}, None, full=True).runs == {"r": at(3, reason="local")}
+    assert joined({"r": kept(3, (HERE, 1, 3))}, {}, None, oldest=LATER).runs == {"r": at(3, reason="local")}
 
 
 @pytest.mark.parametrize(
@@ -80,13 +82,36 @@ def test_without_a_record_the_journals_count() -> None:
         (kept(3, (HERE, 3, 3)), True, True),
         (kept(3), True, False),
         (kept(1, (HERE, 1, 1)), False, False),
+        (kept(3, (HERE, 1, 1)), True, True),
         (kept(3, (HERE, 1, 3), ended=True), True, False),
     ],
-    ids=["shared", "its first line may not have arrived", "never shared", "it never began", "ended"],
+    ids=[
+        "shared",
+        "its first line may not have arrived",
+        "never shared",
+        "it never began",
+        "it went on alone",
+        "ended",
+    ],
 )
-def test_a_record_that_is_not_full_has_deleted_no_run(local: Kept, counts: bool, missing: bool) -> None:
+@pytest.mark.parametrize("oldest", [None, EARLIER], ids=["not full", "all its ended runs are older"])
+def test_a_record_has_lost_a_run_that_it_cannot_have_deleted(
+    local: Kept, counts: bool, missing: bool, oldest: tuple[datetime, str] | None
+) -> None:
     """Someone has deleted its znodes, or the topic has lost its end."""
-    found = joined({"r": local}, {}, HERE, full=False)
+    found = joined({"r": local}, {}, HERE, oldest=oldest)
     assert found.runs.keys() == ({"r"} if counts else set())
     assert found.ahead == (("r",) if counts and local.run.finished is None else ())
     assert found.missing == (("r",) if missing else ())
+
+
+@pytest.mark.parametrize("oldest", [None, EARLIER, LATER])
+def test_a_run_that_cannot_be_read_in_the_record_is_not_overwritten(oldest: tuple[datetime, str] | None) -> None:
+    """A newer kquota on another host has continued it."""
+    found = joined({"r": kept(3, (HERE, 1, 3))}, {}, HERE, unreadable=["r"], oldest=oldest)
+    assert (found.runs, found.ahead, found.missing) == ({}, (), ())
+
+
+def test_a_version_that_two_hosts_have_written_is_lost_on_one_of_them() -> None:
+    found = joined({"r": kept(5, (HERE, 1, 5))}, {"r": at(5)}, HERE, oldest=None)
+    assert (found.runs["r"], found.lost) == (at(5), ("r",))

@@ -225,6 +225,7 @@ def test_every_host_sees_a_large_plan_and_only_its_end_remains(hosts: tuple[Host
     large = replace(RUN, plan=Plan(targets=targets), rollback=Plan(targets=targets))
     with one.runs.hold("execute"):
         one.runs.begin(large)
+        assert one.runs.unfinished() == (), "it is written with the first change"
         assert one.cluster.change([THROTTLED]) == {}
         assert other.runs.unfinished() == (large,)
     with other.runs.hold("abort"):

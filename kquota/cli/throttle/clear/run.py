@@ -71,9 +71,8 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
             for each in ending if lost else ():
                 ports.runs.update(each)
             released = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ending)
-        alone, hidden = ports.alone, options.run is None and ports.hidden
-        unknown = hidden or (options.run is None and bool(ports.runs.unreadable))
-    notes = list(world.unseen(alone)) if ending and hidden else []
+        alone, unknown = ports.alone, not ending and (ports.hidden or bool(ports.runs.unreadable))
+    notes = []
     if not ending:
         none = "no open run of `throttle set` is yours" if others else "no run of `throttle set` is recorded here"
         notes = [f"{none}: there is nothing to restore", *world.unseen(alone)]
