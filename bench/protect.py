@@ -167,7 +167,7 @@ def section(courses: Sequence[Course]) -> Section:
     baseline = _baseline(courses[0])
     shares = {one.name: one.share(baseline) for one in courses}
     moves = {one.name: one.seconds for one in courses[1:]}
-    fixed = {name: seconds for name, seconds in moves.items() if name not in PROTECTED}
+    fixed = {name: seconds for name, seconds in moves.items() if name not in (*PROTECTED, UNTHROTTLED)}
     good = {name: seconds for name, seconds in fixed.items() if shares[name] >= LEAST_SHARE}
     best = min(good, key=good.__getitem__) if good else max(fixed, key=shares.__getitem__)
     kept = {
