@@ -341,8 +341,8 @@ MUTANTS: Final = (
     Mutant(
         name="a process continues a run without a version of its own",
         file="stores/record/runs.py",
-        old="if latest != run or anothers or not self._files.has(run):",
-        new="if latest != run or not self._files.has(run):",
+        old="if latest != run or anothers or elsewhere or not self._files.has(run):",
+        new="if latest != run or elsewhere or not self._files.has(run):",
         tests=(_RECORD,),
     ),
     Mutant(
