@@ -117,12 +117,12 @@ class Protection:
     """The state between two windows. `rate` is the throttle that is set. It may differ from the rate of the last step.
 
     Steps set throttles from `low` to `high`. The first steps set `low`, to measure the `baseline` of each broker.
-    `recent` has the latencies of the windows before.
     `max_latency`, in seconds, replaces the limits that follow from the baseline. Without `measures`, there is no
     baseline. `settling` is the time until a throttle has its whole effect. It is also the time without a high latency
-    before each increase. A slow window counts as a short burst of a client if the previous slow window was longer ago.
-    `ceiling` is the last throttle that was too high, and `approached` means that the throttle has been raised towards
-    `ceiling`. The other fields are measurements, and times in seconds.
+    before each increase. `recent` has the latencies of the windows before. A slow window counts as a short burst of a
+    client if the previous slow window was longer ago. `ceiling` is the last throttle that was too high, and
+    `approached` means that the throttle has been raised towards it. The other fields are measurements, and times in
+    seconds.
     """
 
     low: ByteRate
@@ -226,10 +226,8 @@ class Protection:
     def _lasting(self, broker: BrokerId, latencies: Collection[float]) -> float | None:
         """Return the quantile of the window, or that of the last windows if it is lower."""
         now = quantile(latencies)
-        if now is None:
-            return None
         recent = quantile([*chain.from_iterable(one.get(broker, ()) for one in self.recent), *latencies])
-        return min(now, now if recent is None else recent)
+        return None if now is None or recent is None else min(now, recent)
 
     def limit(self, broker: BrokerId) -> float:
         """Return the latency in seconds above which a broker is slow.

@@ -231,11 +231,11 @@ def test_no_log_dir_is_requested_after_another_kquota_ended_the_run(world: World
         with then(world, lambda run: replace(run, finished=run.begun)):
             yield
 
-    told: list[str] = []
+    reported: list[str] = []
     dirs.wishes.clear()
-    carry_out(prepared, told.append, dirs=dirs, between=ended)
+    carry_out(prepared, reported.append, dirs=dirs, between=ended)
     assert len(dirs.wishes) == announced[0], "only what was announced before the first wave"
-    assert told[-1].endswith("was ended by another kquota, so no further move starts")
+    assert reported[-1].endswith("was ended by another kquota, so no further move starts")
 
 
 def test_a_killed_run_continues_under_its_own_limits(world: World) -> None:

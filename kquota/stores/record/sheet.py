@@ -117,8 +117,7 @@ def _is_part(name: str, value: Any) -> bool:
     """Return True for a reference to a part. The only topic of a run can have the name `part`."""
     if not isinstance(value, dict) or value.keys() != {"part"}:
         return False
-    topic = name in _BY_TOPIC and not (isinstance(value["part"], str) and _DIGEST.fullmatch(value["part"]))
-    return not topic
+    return name not in _BY_TOPIC or (isinstance(value["part"], str) and _DIGEST.fullmatch(value["part"]) is not None)
 
 
 def _digest(value: Any) -> str:
